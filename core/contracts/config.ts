@@ -1,0 +1,211 @@
+/**
+ * @file The one run config. Strict: an unknown key is an error. The defaults are the recommendation and stand here alone.
+ * What a setting means for the algorithm is explained in core/mgrpo; equation numbers are those of arXiv 2511.13288.
+ */
+import { z } from "zod";
+import { AgentName, RunName } from "./names.ts";
+
+export const Arm = z.enum(["mgrpo", "main-only", "single-agent"]);
+export type Arm = z.infer<typeof Arm>;
+
+export const OptimizerConfig = z.strictObject({
+  learningRate: z.number().positive().default(5e-4),
+  beta1: z.number().min(0).lt(1).default(0.9),
+  beta2: z.number().min(0).lt(1).default(0.99),
+  epsilon: z.number().positive().default(1e-8),
+  weightDecay: z.number().min(0).default(0),
+  /** Global-norm clipping of the whole gradient. */
+  maxGradientNorm: z.number().positive().default(1),
+});
+export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
+
+export const AgentConfig = z.strictObject({
+  /** Folder (or `s3://` prefix) of a checkpoint in the Hugging Face layout. */
+  model: z.string().min(1),
+  /** `compiled`, `eager`, or a policy that the recipe brings (`recipe:<name>`). */
+  policy: z.string().default("compiled"),
+  /** False: frozen at version 0; nobody waits for it. */
+  trained: z.boolean().default(true),
+  /** Names of the recipe's tools this agent may call. */
+  tools: z.array(z.string()).default([]),
+  /** Agents it may delegate to; only the main agent delegates. */
+  delegates: z.array(AgentName).default([]),
+  /** Text of the system message; empty for none. */
+  system: z.string().default(""),
+  limits: z
+    .strictObject({
+      turns: z.int().positive().default(8),
+      /** New tokens of one turn. */
+      turnTokens: z.int().positive().default(64),
+      /** Tokens of the whole conversation, prompt and responses included. */
+      contextTokens: z.int().positive().default(512),
+      /** Calls in one turn; more is malformed. */
+      calls: z.int().positive().default(4),
+      /** Characters of one tool response that reach the model; the rest is cut with a mark. */
+      responseCharacters: z.int().positive().default(4000),
+    })
+    .prefault({}),
+  optimizer: OptimizerConfig.prefault({}),
+  engine: z
+    .strictObject({
+      /** Threads of the engine's thread pool. Decides bits: two runs agree only at the same number. */
+      threads: z.int().positive().default(1),
+      /** Sequences decoded together. */
+      slots: z.int().positive().default(32),
+      /** Tokens of one training micro-batch (padded). */
+      microBatchTokens: z.int().positive().default(4096),
+    })
+    .prefault({}),
+});
+export type AgentConfig = z.infer<typeof AgentConfig>;
+
+/** Every decision of the objective that the paper leaves open; see core/mgrpo/README.md. */
+export const AlgorithmConfig = z.strictObject({
+  /** eq 4: format and correctness. */
+  mainReward: z.strictObject({ format: z.number(), correct: z.number() }).default({ format: 0.1, correct: 0.9 }),
+  /** eq 5: format, the main agent's correctness, the expert's judgement. */
+  subReward: z
+    .strictObject({ format: z.number(), correct: z.number(), expert: z.number() })
+    .default({ format: 0.1, correct: 0.4, expert: 0.5 }),
+  alignment: z
+    .strictObject({
+      mode: z.enum(["resample", "weighted", "none"]).default("resample"),
+      /** d of eq 11: aligned trajectories per rollout. */
+      d: z.int().positive().default(2),
+    })
+    .prefault({}),
+  ratio: z.enum(["token", "sequence", "sequence-mean"]).default("token"),
+  clipLow: z.number().positive().default(0.2),
+  clipHigh: z.number().positive().default(0.28),
+  aggregation: z.enum(["trajectory-mean", "token-mean", "constant"]).default("trajectory-mean"),
+  advantageScale: z.enum(["std", "none"]).default("std"),
+  /** Added to std. */
+  epsilon: z.number().positive().default(1e-6),
+  kl: z
+    .strictObject({
+      coefficient: z.number().min(0).default(0),
+      estimator: z.enum(["k1", "k2", "k3"]).default("k3"),
+    })
+    .prefault({}),
+  /** Truncated importance sampling: cap of exp(current - behaviour); null is off. */
+  tisCap: z.number().positive().nullable().default(null),
+  /** Tokens whose ratio leaves [low, high] are masked; null is off. */
+  ratioMask: z
+    .strictObject({ low: z.number().min(0), high: z.number().positive() })
+    .nullable()
+    .default(null),
+  /** A truncated conversation is malformed (`zero`), or out of the batch (`mask`). */
+  overlong: z.enum(["zero", "mask"]).default("zero"),
+  /** Optimizer steps per batch. */
+  minibatches: z.int().positive().default(1),
+});
+export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
+
+export const EvaluationSuite = z.strictObject({
+  name: z.string().regex(/^[a-z][a-z0-9-]*$/),
+  temperature: z.number().min(0).default(1),
+  /** Every tool answers nothing: what the models know by heart. */
+  closedBook: z.boolean().default(false),
+  /** Questions of the held-out set, from its start; 0 is all of them. */
+  questions: z.int().nonnegative().default(0),
+  /** `every`: on each evaluated team; `ends`: only before and after training. */
+  when: z.enum(["every", "ends"]).default("every"),
+});
+export type EvaluationSuite = z.infer<typeof EvaluationSuite>;
+
+export const RunConfig = z
+  .strictObject({
+    run: RunName,
+    recipe: z.string().min(1),
+    seed: z.int().nonnegative().default(1),
+    arm: Arm.default("mgrpo"),
+    steps: z.int().positive(),
+    /** Groups (questions) per step. */
+    questionsPerStep: z.int().positive().default(8),
+    /** K. */
+    rolloutsPerQuestion: z.int().min(2).default(8),
+    /** Sampling temperature of training rollouts, inside the training graph too. Top-p is 1 and top-k off there. */
+    temperature: z.number().positive().default(1),
+    /** The agent that is asked. */
+    main: AgentName.default("main"),
+    agents: z.record(AgentName, AgentConfig),
+    algorithm: AlgorithmConfig.prefault({}),
+    /** Stages in order: from `fromStep` on, questions of these levels. */
+    curriculum: z
+      .array(
+        z.strictObject({
+          fromStep: z.int().nonnegative(),
+          levels: z.array(z.int().positive()).min(1),
+        }),
+      )
+      .min(1)
+      .default([{ fromStep: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }]),
+    /** Rounds of fresh questions that replace groups with no variance (DAPO's dynamic sampling). */
+    dynamicSampling: z.strictObject({ rounds: z.int().nonnegative().default(0) }).prefault({}),
+    /** Versions that an agent may be behind when a step opens. Asynchronous mode is not built: only 0. */
+    staleness: z.literal(0).default(0),
+    evaluation: z
+      .strictObject({
+        /** Steps between evaluated teams; 0 evaluates only before and after. */
+        every: z.int().nonnegative().default(0),
+        suites: z.array(EvaluationSuite).default([]),
+      })
+      .prefault({}),
+    retention: z
+      .strictObject({
+        last: z.int().min(2).default(2),
+        /** Every n-th version is kept; 0 keeps none for that reason. */
+        keepEvery: z.int().nonnegative().default(0),
+      })
+      .prefault({}),
+    limits: z
+      .strictObject({
+        /** Wall clock of one attempt at a rollout. */
+        rolloutSeconds: z.number().positive().default(120),
+        /** Wall clock of one invocation, as its caller waits. */
+        invocationSeconds: z.number().positive().default(60),
+        /** Attempts at a rollout that infrastructure may spoil before it is given up. */
+        attempts: z.int().positive().default(5),
+        /** Share of rollouts lost to infrastructure over 10 steps that halts the run. */
+        lostFraction: z.number().min(0).max(1).default(0.01),
+      })
+      .prefault({}),
+    liveness: z
+      .strictObject({
+        heartbeatSeconds: z.number().positive().default(1),
+        /** A worker whose counter stood still for so long is dead. */
+        leaseSeconds: z.number().positive().default(10),
+        /** Polling of the store while there is work; backs off to ten times that when idle. */
+        pollSeconds: z.number().positive().default(0.05),
+      })
+      .prefault({}),
+  })
+  .superRefine((config, context) => {
+    const names = Object.keys(config.agents);
+    const say = (path: (string | number)[], message: string) => context.addIssue({ code: "custom", path, message });
+    if (!names.includes(config.main)) {
+      say(["main"], `no agent '${config.main}' in agents (${names.join(", ")}): name one of them`);
+    }
+    for (const [name, agent] of Object.entries(config.agents)) {
+      if (name !== config.main && agent.delegates.length > 0) {
+        say(["agents", name, "delegates"], `only the main agent '${config.main}' delegates: remove it`);
+      }
+      for (const delegate of agent.delegates) {
+        if (!names.includes(delegate) || delegate === config.main) {
+          say(["agents", name, "delegates"], `'${delegate}' is no sub-agent of this team`);
+        }
+      }
+    }
+    for (const name of names) {
+      if (name !== config.main && !config.agents[config.main]?.delegates.includes(name)) {
+        say(["agents", name], `nobody delegates to '${name}': add it to agents.${config.main}.delegates or remove it`);
+      }
+    }
+    if (config.liveness.leaseSeconds < 3 * config.liveness.heartbeatSeconds) {
+      say(["liveness", "leaseSeconds"], "must be at least three heartbeats");
+    }
+    if (config.curriculum[0]?.fromStep !== 0) say(["curriculum"], "the first stage must start at step 0");
+  });
+export type RunConfig = z.infer<typeof RunConfig>;
+/** What a recipe writes: defaults may be left out. */
+export type RunConfigInput = z.input<typeof RunConfig>;

@@ -1,0 +1,41 @@
+/** @file What an agent said and was told, as data: enough to score it and to show it, with no tokenizer. */
+import { z } from "zod";
+
+/** One `<tool_call>` that an agent emitted. */
+export const ToolCall = z.strictObject({
+  name: z.string(),
+  arguments: z.record(z.string(), z.json()),
+});
+export type ToolCall = z.infer<typeof ToolCall>;
+
+/** How one call was answered, in the order of the calls. For a delegation `invocation` is the sub-agent's record. */
+export const ToolResponse = z.strictObject({
+  name: z.string(),
+  text: z.string(),
+  invocation: z.string().optional(),
+});
+export type ToolResponse = z.infer<typeof ToolResponse>;
+
+/** One assistant turn, and the responses to its calls if it made any. */
+export const Turn = z.strictObject({
+  text: z.string(),
+  calls: z.array(ToolCall),
+  responses: z.array(ToolResponse),
+});
+export type Turn = z.infer<typeof Turn>;
+
+/** Why a conversation ended. All but `answered` are the agent's own failures, rewarded by config and trained on. */
+export const StopReason = z.enum(["answered", "malformed", "turn-limit", "token-limit"]);
+export type StopReason = z.infer<typeof StopReason>;
+
+export const Conversation = z.strictObject({
+  /** The question, or the subtask that was delegated. */
+  prompt: z.string(),
+  turns: z.array(Turn),
+  stop: StopReason,
+  /** The text inside the final `<answer>`; null unless `stop` is `answered`. */
+  answer: z.string().nullable(),
+  /** What was wrong with a malformed turn; null otherwise. */
+  fault: z.string().nullable(),
+});
+export type Conversation = z.infer<typeof Conversation>;

@@ -1,0 +1,70 @@
+/** @file Every S3 key and every DynamoDB key of the program. No key holds an attempt, a fence or a time. */
+import type { RolloutAddress } from "./rollout.ts";
+
+const padded = (n: number) => String(n).padStart(6, "0");
+
+/** S3 keys, all under `runs/<run>/`. */
+export const objectKeys = {
+  config: (run: string) => `runs/${run}/config.json`,
+  questions: (run: string) => `runs/${run}/questions.json`,
+  /** Content-addressed: weights, optimizer states, base files. */
+  part: (run: string, sha256: string) => `runs/${run}/parts/${sha256}`,
+  outcome: ({ run, phase, step, group, rollout }: RolloutAddress) =>
+    phase === "train"
+      ? `runs/${run}/outcomes/${padded(step)}/${group}/${rollout}.json`
+      : `runs/${run}/evaluations/${phase.slice(5)}/outcomes/${group}/${rollout}.json`,
+  invocation: (run: string, step: number, id: string) => `runs/${run}/invocations/${padded(step)}/${id}.json`,
+  manifest: (run: string, agent: string, version: number) => `runs/${run}/manifests/${agent}/${padded(version)}.json`,
+  team: (run: string, team: number) => `runs/${run}/teams/${padded(team)}.json`,
+  verdict: (run: string, trajectorySha256: string, judge: string) =>
+    `runs/${run}/verdicts/${trajectorySha256}-${judge}.json`,
+  evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
+};
+
+/** What kind of fact a key announces, and of which run: how events are routed. Undefined for keys nobody waits for. */
+export function parseObjectKey(
+  key: string,
+): { run: string; kind: "outcome" | "manifest" | "team" | "evaluation"; key: string } | undefined {
+  const match =
+    /^runs\/([^/]+)\/(?:(outcomes)\/\d{6}\/\d+\/\d+|(manifests)\/[^/]+\/\d{6}|(teams)\/\d{6}|(evaluations)\/[^/]+\/result)\.json$/.exec(
+      key,
+    );
+  const run = match?.[1];
+  if (!match || run === undefined) return undefined;
+  const kind = match[2] ? "outcome" : match[3] ? "manifest" : match[4] ? "team" : "evaluation";
+  return { run, kind, key };
+}
+
+/** Address of a training outcome's key, the inverse of `objectKeys.outcome`. */
+export function parseOutcomeKey(key: string): RolloutAddress | undefined {
+  const match = /^runs\/([^/]+)\/outcomes\/(\d{6})\/(\d+)\/(\d+)\.json$/.exec(key);
+  if (!match) return undefined;
+  const [, run, step, group, rollout] = match as unknown as [string, string, string, string, string];
+  return { run, phase: "train", step: Number(step), group: Number(group), rollout: Number(rollout) };
+}
+
+export interface TableKey {
+  readonly pk: string;
+  readonly sk: string;
+}
+
+/** DynamoDB keys. A group is a partition of its own: its updates are the run's hottest writes. */
+export const tableKeys = {
+  run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),
+  step: (run: string, step: number): TableKey => ({ pk: `RUN#${run}`, sk: `STEP#${padded(step)}` }),
+  agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),
+  worker: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `WORKER#${worker}` }),
+  job: (run: string, job: string): TableKey => ({ pk: `RUN#${run}`, sk: `JOB#${job}` }),
+  group: (run: string, step: number, group: number): TableKey => ({
+    pk: `GROUP#${run}#${padded(step)}#${group}`,
+    sk: "GROUP",
+  }),
+};
+
+/** Prefixes to query a run's items by. */
+export const tablePrefixes = {
+  agents: "AGENT#",
+  workers: "WORKER#",
+  jobs: "JOB#",
+  steps: "STEP#",
+};

@@ -1,0 +1,42 @@
+/** @file What functions are called with and what evaluation reports: events, start requests, results. */
+import { z } from "zod";
+import { Part } from "./checkpoint.ts";
+import { RunConfig } from "./config.ts";
+import { AgentName, RunName, Sha256, Step } from "./names.ts";
+
+/** EventBridge's S3 "Object Created", as AWS and the embedded cloud send it. */
+export const ObjectCreated = z.object({
+  "detail-type": z.literal("Object Created"),
+  source: z.literal("aws.s3"),
+  detail: z.object({
+    bucket: z.object({ name: z.string() }),
+    object: z.object({ key: z.string() }),
+  }),
+});
+export type ObjectCreated = z.infer<typeof ObjectCreated>;
+
+/** Asks start-run for a run. Base files and questions are already in the store, as parts and `questions.json`. */
+export const StartRun = z.strictObject({
+  config: RunConfig,
+  questionsSha256: Sha256,
+  bases: z.record(AgentName, z.record(z.string(), Part)),
+});
+export type StartRun = z.infer<typeof StartRun>;
+
+export const TickRequest = z.strictObject({ run: RunName });
+export type TickRequest = z.infer<typeof TickRequest>;
+
+export const EvaluationResult = z.strictObject({
+  run: RunName,
+  job: z.string(),
+  team: Step,
+  suite: z.string(),
+  n: z.int().nonnegative(),
+  /** Questions answered right; a rollout lost to infrastructure after all attempts is listed, not counted. */
+  correct: z.number().nonnegative(),
+  lost: z.array(z.string()),
+  /** Question kind -> its share. */
+  kinds: z.record(z.string(), z.strictObject({ n: z.int(), correct: z.number() })),
+  seconds: z.number(),
+});
+export type EvaluationResult = z.infer<typeof EvaluationResult>;

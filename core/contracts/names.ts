@@ -1,0 +1,34 @@
+/** @file The small schemas that every other contract is built from: names, versions, hashes. */
+import { z } from "zod";
+
+/** A run's name: a path segment and a key segment everywhere. */
+export const RunName = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-'");
+
+/** An agent's name within its team. */
+export const AgentName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, "lower-case letters, digits, '-'");
+
+/** SHA-256 in lower-case hex. */
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits");
+
+/** Number of optimizer steps a policy has behind it: in synchronous mode, the number of closed steps. */
+export const Version = z.int().nonnegative();
+
+export const Step = z.int().nonnegative();
+
+/** Index of a group (one question) within its step. Replacement groups continue the count. */
+export const GroupIndex = z.int().nonnegative();
+
+/** Index of a rollout within its group, 0..K-1. */
+export const RolloutIndex = z.int().nonnegative();
+
+/** 128 bits of a SHA-256 over what was asked, base64url: one id per distinct invocation. */
+export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
+
+/** A worker process's id; a process that was declared dead comes back under a new one. */
+export const WorkerId = z.string().regex(/^[A-Za-z0-9_-]{1,40}$/);
+
+export type RunName = z.infer<typeof RunName>;
+export type AgentName = z.infer<typeof AgentName>;
+export type Sha256 = z.infer<typeof Sha256>;
+export type InvocationId = z.infer<typeof InvocationId>;
+export type WorkerId = z.infer<typeof WorkerId>;

@@ -1,0 +1,24 @@
+/** @file A question, with everything that scoring it needs: functions have no world to look things up in. */
+import { z } from "zod";
+
+export const Question = z.strictObject({
+  id: z.string().min(1).max(80),
+  /** The recipe's name for the shape of the question (`hop1`, `compare`, …): curves are split by it. */
+  kind: z.string().min(1),
+  /** Difficulty, 1 = easiest: what the curriculum selects by. */
+  level: z.int().positive(),
+  /** What the main agent is asked. */
+  prompt: z.string().min(1),
+  /** The reference answer, as the recipe's `correct` compares it. */
+  answer: z.string(),
+  /** Whatever else the recipe's rewards and tools need, small (facts on the question's chain, a world's number, …). */
+  facts: z.json(),
+});
+export type Question = z.infer<typeof Question>;
+
+/** The questions of a run, committed once before it starts. */
+export const QuestionSet = z.strictObject({
+  train: z.array(Question).min(1),
+  heldOut: z.array(Question),
+});
+export type QuestionSet = z.infer<typeof QuestionSet>;

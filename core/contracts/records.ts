@@ -1,0 +1,159 @@
+/**
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB. Small, one item each, changed only by the named
+ * conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
+ */
+import { z } from "zod";
+import { AgentName, GroupIndex, InvocationId, RunName, Sha256, Step, Version, WorkerId } from "./names.ts";
+
+export const RunRecord = z.strictObject({
+  run: RunName,
+  status: z.enum(["running", "finished", "halted"]),
+  /** Why a halted run was halted; empty otherwise. */
+  reason: z.string(),
+  /** The step that is open or ready now; equals `steps` when the run is finished. */
+  step: Step,
+  configSha256: Sha256,
+});
+export type RunRecord = z.infer<typeof RunRecord>;
+
+/** What the curriculum remembers from one step to the next. */
+export const CurriculumState = z.strictObject({
+  stage: z.int().nonnegative(),
+  /** Training questions drawn so far, per stage: the position in the stage's seeded order. */
+  drawn: z.array(z.int().nonnegative()),
+});
+export type CurriculumState = z.infer<typeof CurriculumState>;
+
+/** The plan of a step. `groups`, `state` and `round` move; everything else is immutable. */
+export const StepRecord = z.strictObject({
+  run: RunName,
+  step: Step,
+  /** open: rollouts wanted; ready: every group sealed, trainers may start; closed: every manifest is there. */
+  state: z.enum(["open", "ready", "closed"]),
+  /** Question ids; the index is the group's index. Replacement groups are appended. */
+  groups: z.array(z.string()).min(1),
+  /** Rounds of replacement groups so far (dynamic sampling). */
+  round: z.int().nonnegative(),
+  /** The one version of each agent that every rollout of this step is sampled from. */
+  policy: z.record(AgentName, Version),
+  /** Agents that publish a new version at the end of this step. */
+  trained: z.array(AgentName),
+  /** State after this step's questions were drawn. */
+  curriculum: CurriculumState,
+});
+export type StepRecord = z.infer<typeof StepRecord>;
+
+/** One rollout's scores. `excluded` (infrastructure or judge failure) is out of every mean, std and batch. */
+export const RolloutScore = z.union([
+  z.strictObject({ excluded: z.string() }),
+  z.strictObject({
+    /** R_M, eq 4. */
+    reward: z.number(),
+    /** The main agent's raw correctness, in [0, 1]; what `correctMain` of eq 5 copies. */
+    correct: z.number(),
+    wellFormed: z.boolean(),
+    /** Per sub-agent, its invocations in call order with R_S of eq 5. */
+    invocations: z.record(
+      AgentName,
+      z.array(
+        z.strictObject({
+          id: InvocationId,
+          reward: z.number(),
+          expert: z.number(),
+          masked: z.literal(true).optional(),
+        }),
+      ),
+    ),
+    /** Truncated under `overlong: mask`: counts in mean and std, gets no weight in the batch. */
+    masked: z.literal(true).optional(),
+  }),
+]);
+export type RolloutScore = z.infer<typeof RolloutScore>;
+
+/** What one agent trains on in a sealed group: parallel arrays, one entry per distinct trajectory. */
+export const SealedAgent = z.strictObject({
+  /** For the main agent the rollout index; for a sub-agent the invocation id. */
+  trajectories: z.array(z.union([z.int(), InvocationId])),
+  /** Share of the group's loss: sums to 1. */
+  weights: z.array(z.number()),
+  /** Normalised advantage, eq 9 or eq 12; NaN-free, 0 where std is 0. */
+  advantages: z.array(z.number()),
+  mean: z.number(),
+  std: z.number(),
+  /** Copies appended and dropped by alignment. */
+  duplicated: z.int(),
+  dropped: z.int(),
+});
+export type SealedAgent = z.infer<typeof SealedAgent>;
+
+export const GroupRecord = z.strictObject({
+  run: RunName,
+  step: Step,
+  group: GroupIndex,
+  questionId: z.string(),
+  /** K, planned rollouts. */
+  rolloutsPerQuestion: z.int(),
+  state: z.enum(["open", "sealed"]),
+  /** Rollout index -> worker incarnation that runs it. Only saves work; correctness never rests on it. */
+  claims: z.record(z.string(), WorkerId),
+  /** Rollout index -> attempts that died with their worker. */
+  crashes: z.record(z.string(), z.int()),
+  /** Rollout index -> score. Complete when it has K entries. */
+  rollouts: z.record(z.string(), RolloutScore),
+  /** Per agent; empty until sealed; an agent with nothing to train on is absent. */
+  sealed: z.record(AgentName, SealedAgent),
+});
+export type GroupRecord = z.infer<typeof GroupRecord>;
+
+export const AgentRecord = z.strictObject({
+  run: RunName,
+  agent: AgentName,
+  /** A cache of the newest manifest: anyone who has seen manifest v+1 may advance v to v+1. */
+  version: Version,
+  /** The worker that trains this agent; empty when none does. */
+  trainer: z.string(),
+  /** Raised by each takeover; every later write of a trainer carries it. */
+  fence: z.int().nonnegative(),
+  /** Takeovers since the version last moved; the third halts the run. */
+  takeovers: z.int().nonnegative(),
+});
+export type AgentRecord = z.infer<typeof AgentRecord>;
+
+export const WorkerRole = z.enum(["rollout", "train", "eval"]);
+export type WorkerRole = z.infer<typeof WorkerRole>;
+
+export const WorkerRecord = z.strictObject({
+  run: RunName,
+  worker: WorkerId,
+  /** The agent it serves; an eval worker hosts the whole team and serves `*`. */
+  agent: z.union([AgentName, z.literal("*")]),
+  roles: z.array(WorkerRole).min(1),
+  /** Where its invocations are answered; empty for workers that answer none. */
+  url: z.string(),
+  state: z.enum(["alive", "draining", "dead"]),
+  /** Bumped by every heartbeat. */
+  counter: z.int().nonnegative(),
+  /** What tick saw last: the counter, and the store's time in ms when it first saw it. */
+  seenCounter: z.int(),
+  seenAt: z.number(),
+  /** `<package version>/<config sha>/<base sha>`: a worker that differs from the run is refused. */
+  release: z.string(),
+  /** Rollouts that were in flight when it crashed are suspects, as `<step>/<group>/<rollout>`. */
+  inFlight: z.array(z.string()),
+});
+export type WorkerRecord = z.infer<typeof WorkerRecord>;
+
+export const JobRecord = z.strictObject({
+  run: RunName,
+  /** Hash of team manifest and suite: a repeated event is the same job. */
+  job: z.string(),
+  team: Step,
+  suite: z.string(),
+  state: z.enum(["queued", "leased", "done"]),
+  owner: z.string(),
+  fence: z.int().nonnegative(),
+  /** Filled by record-evaluation. */
+  n: z.int().nonnegative(),
+  correct: z.number().nonnegative(),
+});
+export type JobRecord = z.infer<typeof JobRecord>;

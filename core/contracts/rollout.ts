@@ -1,0 +1,92 @@
+/**
+ * @file What workers commit: trajectories (token ids as sampled), invocations of sub-agents, outcomes of rollouts.
+ * Each is one S3 object; an outcome names its invocations by key and SHA-256.
+ */
+import { z } from "zod";
+import { Conversation } from "./conversation.ts";
+import { AgentName, GroupIndex, InvocationId, RolloutIndex, RunName, Sha256, Step, Version } from "./names.ts";
+
+/** One agent's part of a rollout, as it was sampled. T tokens. Only tokens inside `actions` were emitted by the policy. */
+export const Trajectory = z.strictObject({
+  agent: AgentName,
+  version: Version,
+  /** T token ids, prompt and tool responses included. */
+  tokens: z.array(z.int().nonnegative()),
+  /** Half-open spans [start, end) of tokens that the policy emitted, in order. */
+  actions: z.array(z.tuple([z.int(), z.int()])),
+  /** Behaviour log-probs of the action tokens, spans concatenated; at the sampling temperature. */
+  logProbs: z.array(z.number().max(0)),
+});
+export type Trajectory = z.infer<typeof Trajectory>;
+
+/** Where a rollout stands in its run. Evaluation rollouts use step = team version and their own groups. */
+export const RolloutAddress = z.strictObject({
+  run: RunName,
+  /** `train`, or `eval:<job id>`: names the random streams and the object prefix. */
+  phase: z.string().regex(/^(train|eval:[A-Za-z0-9_-]+)$/),
+  step: Step,
+  group: GroupIndex,
+  rollout: RolloutIndex,
+});
+export type RolloutAddress = z.infer<typeof RolloutAddress>;
+
+/** Temperature 0 means greedy. `topK` 0 means off. Training always samples with top-p 1 and top-k off. */
+export const Sampling = z.strictObject({
+  temperature: z.number().min(0).max(10),
+  topP: z.number().gt(0).max(1),
+  topK: z.int().nonnegative(),
+});
+export type Sampling = z.infer<typeof Sampling>;
+
+/** Body of `PUT /invocations/<id>`. The id is the hash of all of it. */
+export const InvocationRequest = z.strictObject({
+  address: RolloutAddress,
+  questionId: z.string(),
+  agent: AgentName,
+  version: Version,
+  /** Position of this call among all delegations of the rollout, in text order. */
+  call: z.int().nonnegative(),
+  task: z.string(),
+  sampling: Sampling,
+  /** Closed-book evaluation: every tool answers nothing. */
+  closedBook: z.boolean(),
+});
+export type InvocationRequest = z.infer<typeof InvocationRequest>;
+
+/** The committed result of an invocation. */
+export const Invocation = z.strictObject({
+  id: InvocationId,
+  request: InvocationRequest,
+  conversation: Conversation,
+  trajectory: Trajectory,
+});
+export type Invocation = z.infer<typeof Invocation>;
+
+export const InvocationRef = z.strictObject({
+  id: InvocationId,
+  agent: AgentName,
+  key: z.string(),
+  sha256: Sha256,
+});
+export type InvocationRef = z.infer<typeof InvocationRef>;
+
+/** How a rollout ended. Committed once at its key: the first writer wins, every loser adopts what is there. */
+export const Outcome = z.discriminatedUnion("status", [
+  z.strictObject({
+    status: z.literal("finished"),
+    address: RolloutAddress,
+    questionId: z.string(),
+    conversation: Conversation,
+    trajectory: Trajectory,
+    invocations: z.array(InvocationRef),
+  }),
+  z.strictObject({
+    status: z.literal("failed"),
+    address: RolloutAddress,
+    questionId: z.string(),
+    /** Infrastructure, never the agents' own failure. */
+    reason: z.string(),
+  }),
+]);
+export type Outcome = z.infer<typeof Outcome>;
+export type FinishedOutcome = Extract<Outcome, { status: "finished" }>;

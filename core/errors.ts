@@ -1,0 +1,51 @@
+/**
+ * @file The one error type of the program: a literal code that a caller can decide by, whether trying again can help,
+ * and a message that says what happened, where, and what to do about it. Adapters translate foreign errors into it.
+ */
+
+/** What went wrong, as a literal that decisions are made on. */
+export type ErrorCode =
+  | "config-invalid"
+  | "recipe-invalid"
+  | "engine-unsupported"
+  | "checkpoint-damaged"
+  | "tokenizer-damaged"
+  | "record-damaged"
+  | "event-malformed"
+  | "store-unreachable"
+  | "disk-full"
+  | "port-in-use"
+  | "worker-unavailable"
+  | "claim-lost"
+  | "step-closed"
+  | "deadline"
+  | "tool-backend"
+  | "judge-failed"
+  | "prefix-drift"
+  | "run-halted"
+  | "not-found"
+  | "cancelled";
+
+export class MgrpoError extends Error {
+  readonly code: ErrorCode;
+  /** True when the same call may succeed later (an outage); false when it cannot (a mistake). */
+  readonly retryable: boolean;
+  /** The record, key or value that shows the fault. Never a secret. */
+  readonly evidence: unknown;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { retryable?: boolean; cause?: unknown; evidence?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = "MgrpoError";
+    this.code = code;
+    this.retryable = options.retryable ?? false;
+    this.evidence = options.evidence;
+  }
+}
+
+export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is MgrpoError {
+  return error instanceof MgrpoError && (codes.length === 0 || codes.includes(error.code));
+}

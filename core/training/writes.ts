@@ -1,0 +1,234 @@
+/**
+ * @file Every conditional write of the program, as data: what it changes, and under which named conditions. One can read here
+ * why each is safe to repeat: either its condition fails the second time, or it sets what is already there.
+ */
+import { tableKeys } from "../contracts/keys.ts";
+import type {
+  AgentRecord,
+  GroupRecord,
+  JobRecord,
+  RolloutScore,
+  RunRecord,
+  SealedAgent,
+  StepRecord,
+  WorkerRecord,
+} from "../contracts/records.ts";
+import type { TableChange, TableCondition, TableValue } from "../ports.ts";
+
+const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
+
+type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
+const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
+
+/** Claims rollouts of one group for a worker; `instead` names, per rollout, the dead worker whose claim it takes over. */
+export function claimRollouts(
+  address: GroupAddress,
+  rollouts: readonly number[],
+  worker: string,
+  instead: ReadonlyMap<number, string> = new Map(),
+): TableChange {
+  return {
+    key: groupKey(address),
+    set: rollouts.map((k) => [["claims", String(k)], worker]),
+    when: [
+      is("state", "open"),
+      ...rollouts.flatMap((k): TableCondition[] => {
+        const dead = instead.get(k);
+        const claim = ["claims", String(k)];
+        return [
+          { absent: ["rollouts", String(k)] },
+          dead === undefined ? { absent: claim } : { equals: [claim, dead] },
+        ];
+      }),
+    ],
+  };
+}
+
+/** Gives a claim back, so that another attempt may start. */
+export function releaseClaim(address: GroupAddress, rollout: number, worker: string): TableChange {
+  const claim = ["claims", String(rollout)];
+  return { key: groupKey(address), remove: [claim], when: [{ equals: [claim, worker] }] };
+}
+
+/** Records that a rollout was alone in flight when its worker died. `known` is the count as read. */
+export function countCrash(address: GroupAddress, rollout: number, known: number): TableChange {
+  const path = ["crashes", String(rollout)];
+  return {
+    key: groupKey(address),
+    set: [[path, known + 1]],
+    when: [known === 0 ? { absent: path } : { equals: [path, known] }],
+  };
+}
+
+/** Records a rollout's score once; whoever repeats the scoring finds it there. The claim has done its work and goes. */
+export function recordScore(address: GroupAddress, rollout: number, score: RolloutScore): TableChange {
+  return {
+    key: groupKey(address),
+    set: [[["rollouts", String(rollout)], score]],
+    remove: [["claims", String(rollout)]],
+    when: [is("state", "open"), { absent: ["rollouts", String(rollout)] }],
+  };
+}
+
+/** Seals a complete group with what each agent trains on. */
+export function sealGroup(address: GroupAddress, sealed: Record<string, SealedAgent>): TableChange {
+  return {
+    key: groupKey(address),
+    set: [
+      [["sealed"], sealed],
+      [["state"], "sealed"],
+    ],
+    when: [is("state", "open")],
+  };
+}
+
+/** Appends replacement groups in one round of dynamic sampling. */
+export function replaceGroups(before: StepRecord, after: StepRecord): TableChange {
+  return {
+    key: tableKeys.step(before.run, before.step),
+    set: [
+      [["groups"], after.groups],
+      [["round"], after.round],
+      [["curriculum"], after.curriculum],
+    ],
+    when: [is("state", "open"), is("round", before.round)],
+  };
+}
+
+/** open -> ready -> closed, each once. */
+export function moveStep(step: StepRecord, to: "ready" | "closed"): TableChange {
+  return {
+    key: tableKeys.step(step.run, step.step),
+    set: [[["state"], to]],
+    when: [is("state", to === "ready" ? "open" : "ready"), is("round", step.round)],
+  };
+}
+
+/** The run's pointer moves on by one step. */
+export function advanceRun(run: RunRecord): TableChange {
+  return {
+    key: tableKeys.run(run.run),
+    set: [[["step"], run.step + 1]],
+    when: [is("status", "running"), is("step", run.step)],
+  };
+}
+
+/** running -> finished or halted, with the reason. */
+export function endRun(run: string, status: "finished" | "halted", reason: string): TableChange {
+  return {
+    key: tableKeys.run(run),
+    set: [
+      [["status"], status],
+      [["reason"], reason],
+    ],
+    when: [is("status", "running")],
+  };
+}
+
+/** halted -> running, by the user's `resume`. */
+export function resumeRun(run: string): TableChange {
+  return {
+    key: tableKeys.run(run),
+    set: [
+      [["status"], "running"],
+      [["reason"], ""],
+    ],
+    when: [is("status", "halted")],
+  };
+}
+
+/** Advances the cache of an agent's newest version; anyone who has seen manifest v+1 may. */
+export function advanceAgent(agent: AgentRecord): TableChange {
+  return {
+    key: tableKeys.agent(agent.run, agent.agent),
+    set: [
+      [["version"], agent.version + 1],
+      [["takeovers"], 0],
+    ],
+    when: [is("version", agent.version)],
+  };
+}
+
+/** Makes a worker the trainer of an agent, instead of nobody or of one that is gone. */
+export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
+  return {
+    key: tableKeys.agent(agent.run, agent.agent),
+    set: [[["trainer"], worker]],
+    add: [
+      [["fence"], 1],
+      [["takeovers"], agent.trainer === "" ? 0 : 1],
+    ],
+    when: [is("trainer", agent.trainer), is("fence", agent.fence)],
+  };
+}
+
+/** A trainer that stops cleanly leaves the place empty, so that its successor is no takeover. */
+export function releaseTrainer(run: string, agent: string, worker: string): TableChange {
+  return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
+}
+
+/** A heartbeat: the counter, and what is in flight, if it changed. Fails once the worker is marked dead. */
+export function heartbeat(
+  run: string,
+  worker: string,
+  state: "alive" | "draining",
+  inFlight?: readonly string[],
+): TableChange {
+  return {
+    key: tableKeys.worker(run, worker),
+    add: [[["counter"], 1]],
+    ...(inFlight && { set: [[["inFlight"], inFlight]] }),
+    when: [is("state", state)],
+  };
+}
+
+export function drainWorker(run: string, worker: string): TableChange {
+  return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [is("state", "alive")] };
+}
+
+/** Final: a worker so marked comes back only as a new incarnation. */
+export function markDead(worker: WorkerRecord): TableChange {
+  return {
+    key: tableKeys.worker(worker.run, worker.worker),
+    set: [[["state"], "dead"]],
+    when: [is("state", worker.state), is("counter", worker.counter)],
+  };
+}
+
+/** What tick saw of a worker: its counter, and since when in the store's time. */
+export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange {
+  return {
+    key: tableKeys.worker(worker.run, worker.worker),
+    set: [
+      [["seenCounter"], worker.counter],
+      [["seenAt"], storeTime],
+    ],
+    when: [is("seenCounter", worker.seenCounter)],
+  };
+}
+
+/** Leases an evaluation job, from the queue or from an owner that is gone. */
+export function leaseJob(job: JobRecord, worker: string): TableChange {
+  return {
+    key: tableKeys.job(job.run, job.job),
+    set: [
+      [["state"], "leased"],
+      [["owner"], worker],
+    ],
+    add: [[["fence"], 1]],
+    when: [is("state", job.state), is("fence", job.fence)],
+  };
+}
+
+/** Records the score of an evaluation, once. */
+export function finishJob(job: JobRecord, n: number, correct: number): TableChange {
+  return {
+    key: tableKeys.job(job.run, job.job),
+    set: [
+      [["state"], "done"],
+      [["n"], n],
+      [["correct"], correct],
+    ],
+    when: [{ equals: [["state"], job.state] }],
+  };
+}

@@ -1,0 +1,93 @@
+/** @file The shape of the house: which folder may import which, that core is pure, that files stay short. */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+/** Which layers each layer may import. `compose.ts` is where functions and workers meet their adapters and recipes. */
+const ALLOWED: Record<string, readonly string[]> = {
+  core: ["core"],
+  adapters: ["adapters", "core"],
+  functions: ["functions", "core"],
+  "functions/compose.ts": ["functions", "core", "adapters", "recipes/registry.ts"],
+  "gpu-workers": ["gpu-workers", "core"],
+  "gpu-workers/compose.ts": ["gpu-workers", "core", "adapters", "recipes/registry.ts"],
+  recipes: ["recipes", "core", "adapters/tools"],
+  stacks: ["stacks"],
+  cli: ["cli", "core", "adapters", "functions", "gpu-workers", "recipes", "bench"],
+  bench: ["bench", "core", "adapters", "functions", "gpu-workers", "recipes"],
+};
+
+/** Within core: what each folder may import. */
+const INSIDE_CORE: Record<string, readonly string[]> = {
+  contracts: ["contracts", "errors.ts"],
+  mgrpo: ["mgrpo", "contracts", "errors.ts", "random.ts"],
+  conversation: ["conversation", "contracts", "mgrpo", "errors.ts", "random.ts", "ports.ts"],
+  training: ["training", "contracts", "mgrpo", "conversation", "errors.ts", "random.ts", "ports.ts"],
+};
+
+/** Ambient effects. Core receives time, randomness and settings as arguments. */
+const AMBIENT = /Math\.random|Date\.now|new Date\(|process\.|console\.|fetch\(/;
+const MAX_LINES = 300;
+const ROOT = resolve(import.meta.dirname, "..");
+const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
+
+test.each(LAYERS)("%s imports only what lies below it", (layer) => {
+  for (const file of sourcesOf(layer)) {
+    const allowed = ALLOWED[relative(ROOT, file)] ?? ALLOWED[layer] ?? [];
+    for (const specifier of importsOf(file)) {
+      const edge = `${relative(ROOT, file)} -> ${specifier}`;
+      if (!specifier.startsWith(".")) {
+        if (layer === "core") expect(["zod"], edge).toContain(specifier);
+        continue;
+      }
+      const target = relative(ROOT, resolve(dirname(file), specifier));
+      expect(
+        allowed.some((place) => target === place || target.startsWith(`${place}/`)),
+        edge,
+      ).toBe(true);
+    }
+  }
+});
+
+test("inside core, arrows point from training to conversation to mgrpo to contracts", () => {
+  for (const file of sourcesOf("core")) {
+    const allowed = INSIDE_CORE[relative(ROOT, file).split("/")[1] ?? ""];
+    if (!allowed) continue;
+    for (const specifier of importsOf(file).filter((name) => name.startsWith("."))) {
+      const target = relative(join(ROOT, "core"), resolve(dirname(file), specifier)).split("/")[0];
+      expect(allowed, `${relative(ROOT, file)} -> ${specifier}`).toContain(target);
+    }
+  }
+});
+
+test("core is pure", () => {
+  for (const file of sourcesOf("core")) {
+    expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toMatch(AMBIENT);
+  }
+});
+
+test("a function is at most 60 lines", () => {
+  for (const file of sourcesOf("functions")) {
+    expect(readFileSync(file, "utf8").split("\n").length, relative(ROOT, file)).toBeLessThanOrEqual(61);
+  }
+});
+
+test.each([...LAYERS, "test"])("every file in %s introduces itself and fits in one sitting", (layer) => {
+  for (const file of sourcesOf(layer)) {
+    const source = readFileSync(file, "utf8");
+    expect(source.replace(/^#!.*\n/, ""), relative(ROOT, file)).toMatch(/^\/\*\*\s+(\*\s+)?@file/);
+    expect(source.split("\n").length, relative(ROOT, file)).toBeLessThanOrEqual(MAX_LINES + 1);
+  }
+});
+
+/** Static, side-effect and dynamic imports alike. */
+function importsOf(file: string): string[] {
+  const source = readFileSync(file, "utf8");
+  return [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].flatMap(([, name]) => name ?? []);
+}
+
+function sourcesOf(layer: string): string[] {
+  return readdirSync(join(ROOT, layer), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
+    .map((name) => join(ROOT, layer, name));
+}
