@@ -1,0 +1,43 @@
+/**
+ * @file Group-relative advantages. Eq 9-10 for the main agent (N = K rollouts, equal weights) and eq 12-13 for a sub-agent (N = its
+ * distinct trajectories, weighted by alignment, which equals the plain statistics of the d*K aligned copies) are one formula.
+ */
+import type { AlgorithmConfig } from "../contracts/config.ts";
+
+export interface GroupAdvantages {
+  readonly advantages_N: number[];
+  readonly mean: number;
+  /** Population standard deviation; exactly 0 for a group without variance. */
+  readonly std: number;
+}
+
+/**
+ * Rewards that differ by less are equal but for rounding. Adam would blow a gradient made of rounding up to a full step, so such a
+ * group has std 0 and advantage 0 (never the raw reward).
+ */
+const SAME_REWARD = 1e-9;
+
+/** `(R - mean) / (std + epsilon)` under weights that sum to any positive number; `advantageScale: none` leaves out the division. */
+export function groupAdvantages(
+  rewards_N: readonly number[],
+  weights_N: readonly number[],
+  { advantageScale, epsilon }: Pick<AlgorithmConfig, "advantageScale" | "epsilon">,
+): GroupAdvantages {
+  const mean = weightedMean(rewards_N, weights_N);
+  if (Math.max(...rewards_N) - Math.min(...rewards_N) < SAME_REWARD) {
+    return { advantages_N: rewards_N.map(() => 0), mean, std: 0 };
+  }
+  const squares_N = rewards_N.map((reward) => (reward - mean) ** 2);
+  const std = Math.sqrt(weightedMean(squares_N, weights_N));
+  const scale = advantageScale === "std" ? std + epsilon : 1;
+  return { advantages_N: rewards_N.map((reward) => (reward - mean) / scale), mean, std };
+}
+
+function weightedMean(values_N: readonly number[], weights_N: readonly number[]): number {
+  let [total, weight] = [0, 0];
+  values_N.forEach((value, i) => {
+    total += value * (weights_N[i] ?? 0);
+    weight += weights_N[i] ?? 0;
+  });
+  return total / weight;
+}

@@ -1,0 +1,66 @@
+/**
+ * @file Trajectory alignment (section 4.1, eq 11): a sub-agent is called d_k times in rollout k, and every rollout must count the same.
+ * Copies are never materialised: a distinct trajectory is computed once and carries its share of the group.
+ *
+ *   resample  every rollout stands for d trajectories: short ones add uniform copies of their own, long ones keep a uniform subset
+ *   weighted  its expectation: trajectory i of rollout k has weight 1/(K*d_k), nothing is copied or dropped
+ *   none      the ablation: all trajectories pooled, each with the same weight, so rollouts that call more count more
+ *
+ * K counts the rollouts with d_k > 0: one that never called has nothing to contribute and borrows from nobody.
+ */
+import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { Random } from "../random.ts";
+
+export interface Alignment {
+  /** [k][i]: copies of invocation i of rollout k in the aligned group; 0 where it was dropped. All 1 unless `resample`. */
+  readonly multiplicities: readonly (readonly number[])[];
+  /** [k][i]: its share of the aligned group; all together sum to 1. */
+  readonly weights: readonly (readonly number[])[];
+  /** Copies appended, over all rollouts. */
+  readonly duplicated: number;
+  /** Trajectories left out, over all rollouts. */
+  readonly dropped: number;
+}
+
+/** Aligns one question's group of one sub-agent. `calls_K[k]` = d_k; `randomOf(k)` is asked only for rollouts that need draws. */
+export function align(
+  calls_K: readonly number[],
+  { mode, d }: AlgorithmConfig["alignment"],
+  randomOf: (k: number) => Random,
+): Alignment {
+  const multiplicities = calls_K.map((d_k, k) =>
+    mode === "resample" && d_k > 0 && d_k !== d ? resample(d_k, d, randomOf(k)) : new Array<number>(d_k).fill(1),
+  );
+  const calls = sum(calls_K);
+  const callers = calls_K.filter((d_k) => d_k > 0).length;
+  return {
+    multiplicities,
+    weights: multiplicities.map((copies) =>
+      copies.map((m) => (mode === "none" ? m / calls : m / (sum(copies) * callers))),
+    ),
+    duplicated: sum(multiplicities.flat().map((m) => Math.max(0, m - 1))),
+    dropped: multiplicities.flat().filter((m) => m === 0).length,
+  };
+}
+
+/** Share of rollouts that called more than d times. Eq 11 asks for about 0.01: above it alignment throws work away, raise d. */
+export function shareAboveTarget(calls_K: readonly number[], d: number): number {
+  return calls_K.length === 0 ? 0 : calls_K.filter((d_k) => d_k > d).length / calls_K.length;
+}
+
+function resample(d_k: number, d: number, random: Random): number[] {
+  if (d_k > d) {
+    const kept = new Set(random.choose(d_k, d));
+    return Array.from({ length: d_k }, (_, i) => (kept.has(i) ? 1 : 0));
+  }
+  const copies = new Array<number>(d_k).fill(1);
+  for (let n = d_k; n < d; n++) {
+    const i = random.integer(d_k);
+    copies[i] = (copies[i] ?? 0) + 1;
+  }
+  return copies;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

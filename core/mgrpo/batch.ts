@@ -1,0 +1,56 @@
+/**
+ * @file The weights of a batch, computed once per step from the whole batch. A loss is then a plain sum over tokens, so that however
+ * an engine cuts the batch into micro-batches, the gradient is the same.
+ */
+import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { SealedAgent } from "../contracts/records.ts";
+
+/** What the weight of a trajectory's tokens depends on. */
+export interface BatchEntry {
+  /** Index of its group in the step. */
+  readonly group: number;
+  /** Its share of the step's loss: see `groupWeights`. */
+  readonly weight: number;
+  /** Tokens that its policy emitted. */
+  readonly actionTokens: number;
+}
+
+/** [group][i]: share of the step's loss of each sealed trajectory. Every question counts the same, so all together sum to 1. */
+export function groupWeights(groups: readonly SealedAgent[]): number[][] {
+  return groups.map((sealed) => sealed.weights.map((weight) => weight / groups.length));
+}
+
+/**
+ * The weight of each action token of each trajectory. w: its share of the loss, T: its action tokens.
+ *
+ *   trajectory-mean  w / T: the mean over its tokens, then the weighted mean over trajectories
+ *   token-mean       W * w / sum(w*T) over its question (W = sum w): every token of a question counts the same (DAPO)
+ *   constant         w / L: the sum over its tokens by one constant, so that length changes nothing (Dr. GRPO)
+ *
+ * Tokens that a ratio mask takes out of the loss stay in T: a mask never makes its neighbours louder.
+ */
+export function tokenWeights(
+  entries: readonly BatchEntry[],
+  { aggregation, constantTokens }: Pick<AlgorithmConfig, "aggregation" | "constantTokens">,
+): number[] {
+  const [shares, tokens] = [new Map<number, number>(), new Map<number, number>()];
+  for (const { group, weight, actionTokens } of entries) {
+    shares.set(group, (shares.get(group) ?? 0) + weight);
+    tokens.set(group, (tokens.get(group) ?? 0) + weight * actionTokens);
+  }
+  return entries.map(({ group, weight, actionTokens }) => {
+    if (weight === 0 || actionTokens === 0) return 0;
+    if (aggregation === "trajectory-mean") return weight / actionTokens;
+    if (aggregation === "constant") return weight / constantTokens;
+    return ((shares.get(group) ?? 0) * weight) / (tokens.get(group) ?? 1);
+  });
+}
+
+/**
+ * At most `count` minibatches, none empty: entry i goes to minibatch i mod count, so that each holds trajectories of every question.
+ * Each stands for the whole batch: the caller multiplies its weights by the number of minibatches.
+ */
+export function splitMinibatches<T>(entries: readonly T[], count: number): T[][] {
+  const parts = Math.min(count, entries.length);
+  return Array.from({ length: parts }, (_, part) => entries.filter((_entry, i) => i % parts === part));
+}

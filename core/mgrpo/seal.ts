@@ -1,0 +1,112 @@
+/**
+ * @file Sealing a group: from the scores of one question's K rollouts to what each agent trains on. A pure function of the scores and
+ * a stream's name: whoever seals, in whatever order the rollouts arrived, writes the same record.
+ *
+ *   rollouts ── excluded out ──┬─> main: reward ───────────────> eq 9-10  ──┐
+ *                              └─> each sub-agent: align ──────> eq 12-13 ──┴─> masked out, weights to 1 ──> SealedAgent
+ */
+import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AgentName } from "../contracts/names.ts";
+import type { GroupRecord, RolloutScore, SealedAgent } from "../contracts/records.ts";
+import { type StreamName, stream } from "../random.ts";
+import { groupAdvantages } from "./advantage.ts";
+import { align } from "./alignment.ts";
+
+type Scored = Exclude<RolloutScore, { excluded: string }>;
+
+/** One distinct trajectory of a group. */
+interface Member {
+  readonly id: number | string;
+  readonly reward: number;
+  readonly weight: number;
+  readonly masked: boolean;
+}
+
+/**
+ * Advantages and weights per agent. A rollout lost to infrastructure is out for every agent (K' = those that are left); with fewer
+ * than two left the group teaches nothing and no agent is sealed. `name` is the group's stream (seed, step, question, …).
+ */
+export function sealAgents(
+  rollouts: GroupRecord["rollouts"],
+  main: AgentName,
+  subs: readonly AgentName[],
+  algorithm: AlgorithmConfig,
+  name: StreamName,
+): Record<AgentName, SealedAgent> {
+  const scored = scoredRollouts(rollouts);
+  if (scored.length < 2) return {};
+  const mainMembers = scored.map(([k, score]) => ({
+    id: k,
+    reward: score.reward,
+    weight: 1 / scored.length,
+    masked: score.masked === true,
+  }));
+  const agents = [
+    [main, sealAgent(mainMembers, algorithm, { duplicated: 0, dropped: 0 })] as const,
+    ...subs.map((sub) => [sub, sealSub(scored, sub, algorithm, name)] as const),
+  ];
+  return Object.fromEntries(agents.flatMap(([agent, sealed]) => (sealed ? [[agent, sealed]] : [])));
+}
+
+/** d_k of a sub-agent for every rollout that was not excluded, in rollout order: its histogram, and `shareAboveTarget`. */
+export function callsPerRollout(rollouts: GroupRecord["rollouts"], sub: AgentName): number[] {
+  return scoredRollouts(rollouts).map(([, score]) => (score.invocations[sub] ?? []).length);
+}
+
+function sealSub(
+  scored: readonly (readonly [number, Scored])[],
+  sub: AgentName,
+  algorithm: AlgorithmConfig,
+  name: StreamName,
+): SealedAgent | undefined {
+  const calls_K = scored.map(([, score]) => score.invocations[sub] ?? []);
+  const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
+  const alignment = align(
+    calls_K.map((calls) => calls.length),
+    algorithm.alignment,
+    (k) => stream(...name, "alignment", sub, rolloutOf(k)),
+  );
+  const members = calls_K.flatMap((calls, k) =>
+    calls.map((call, i) => ({
+      id: call.id,
+      reward: call.reward,
+      weight: alignment.weights[k]?.[i] ?? 0,
+      masked: call.masked === true,
+    })),
+  );
+  return sealAgent(
+    members.filter((member) => member.weight > 0),
+    algorithm,
+    alignment,
+  );
+}
+
+/** Undefined when nothing is left to train on. A masked trajectory shapes mean and std and then leaves its share to the others. */
+function sealAgent(
+  members: readonly Member[],
+  algorithm: AlgorithmConfig,
+  { duplicated, dropped }: Pick<SealedAgent, "duplicated" | "dropped">,
+): SealedAgent | undefined {
+  const trained = members.map((member, i) => ({ ...member, i })).filter((member) => !member.masked);
+  if (trained.length === 0) return undefined;
+  const { advantages_N, mean, std } = groupAdvantages(
+    members.map((member) => member.reward),
+    members.map((member) => member.weight),
+    algorithm,
+  );
+  const total = trained.reduce((sum, member) => sum + member.weight, 0);
+  return {
+    trajectories: trained.map((member) => member.id),
+    weights: trained.map((member) => member.weight / total),
+    advantages: trained.map((member) => advantages_N[member.i] ?? 0),
+    mean,
+    std,
+    duplicated,
+    dropped,
+  };
+}
+
+/** In rollout order, whatever order they were recorded in: integer keys of an object come out ascending. */
+function scoredRollouts(rollouts: GroupRecord["rollouts"]): (readonly [number, Scored])[] {
+  return Object.entries(rollouts).flatMap(([k, score]) => ("excluded" in score ? [] : [[Number(k), score] as const]));
+}

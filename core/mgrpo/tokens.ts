@@ -1,0 +1,42 @@
+/**
+ * @file Between the T tokens of a trajectory and the A of them that its policy emitted. Only those carry loss: prompts, tool responses
+ * and the other agents' words are never trained on (eq 14-19), and token ids are used exactly as sampled.
+ */
+import type { Trajectory } from "../contracts/rollout.ts";
+import { MgrpoError } from "../errors.ts";
+
+/** Positions of the action tokens, ascending. Refuses a trajectory whose spans and behaviour log-probs do not fit its tokens. */
+export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajectory): number[] {
+  const positions_A: number[] = [];
+  let last = 1;
+  for (const [start, end] of actions) {
+    // Token 0 has no prefix to be predicted from, so no policy can have emitted it.
+    if (start < last || end <= start || end > tokens.length) {
+      throw damaged(agent, `action span [${start}, ${end}) in ${tokens.length} tokens overlaps or lies outside`);
+    }
+    for (let t = start; t < end; t++) positions_A.push(t);
+    last = end;
+  }
+  if (positions_A.length !== logProbs.length) {
+    throw damaged(agent, `${positions_A.length} action tokens but ${logProbs.length} behaviour log-probs`);
+  }
+  return positions_A;
+}
+
+/** values_T at the positions. */
+export function gather(values_T: ArrayLike<number>, positions_A: readonly number[]): number[] {
+  return positions_A.map((t) => values_T[t] ?? Number.NaN);
+}
+
+/** An array of T zeros with values_A at the positions. */
+export function scatter(values_A: ArrayLike<number>, positions_A: readonly number[], T: number): Float32Array {
+  const values_T = new Float32Array(T);
+  positions_A.forEach((t, a) => {
+    values_T[t] = values_A[a] ?? 0;
+  });
+  return values_T;
+}
+
+function damaged(agent: string, what: string): MgrpoError {
+  return new MgrpoError("record-damaged", `trajectory of '${agent}': ${what}: delete it and sample its rollout again`);
+}

@@ -1,0 +1,50 @@
+/** @file Keys: parsing is the inverse of naming, and nothing else parses. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { objectKeys, parseObjectKey, parseOutcomeKey } from "../../../core/contracts/keys.ts";
+import { canonicalJson } from "../../../core/contracts/parse.ts";
+
+const run = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/);
+const index = fc.nat(9999);
+
+test("an outcome's key gives its address back", () => {
+  fc.assert(
+    fc.property(run, index, index, index, (run, step, group, rollout) => {
+      const address = { run, phase: "train", step, group, rollout };
+      expect(parseOutcomeKey(objectKeys.outcome(address))).toEqual(address);
+      expect(parseObjectKey(objectKeys.outcome(address))).toMatchObject({ run, kind: "outcome" });
+    }),
+  );
+});
+
+test("each kind of fact is recognised by its key, and only those", () => {
+  expect(parseObjectKey(objectKeys.manifest("r", "main", 3))?.kind).toBe("manifest");
+  expect(parseObjectKey(objectKeys.team("r", 3))?.kind).toBe("team");
+  expect(parseObjectKey(objectKeys.evaluation("r", "j1"))?.kind).toBe("evaluation");
+  const evaluation = { run: "r", phase: "eval:j1", step: 0, group: 4, rollout: 0 };
+  for (const key of [
+    objectKeys.outcome(evaluation),
+    objectKeys.part("r", "0".repeat(64)),
+    objectKeys.config("r"),
+    "elsewhere/outcomes/000000/0/0.json",
+    "runs/r/outcomes/000000/0/0.json.tmp",
+  ]) {
+    expect(parseObjectKey(key), key).toBeUndefined();
+  }
+});
+
+test("an evaluation's outcomes never land where training looks", () => {
+  expect(
+    parseOutcomeKey(objectKeys.outcome({ run: "r", phase: "eval:j", step: 1, group: 0, rollout: 0 })),
+  ).toBeUndefined();
+});
+
+test("canonical JSON is the same for the same record, whatever the order of its keys", () => {
+  expect(canonicalJson({ b: [{ d: 1, c: 2 }], a: null })).toBe('{"a":null,"b":[{"c":2,"d":1}]}');
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (record) => {
+      const reversed = Object.fromEntries(Object.entries(record).reverse());
+      expect(canonicalJson(reversed)).toBe(canonicalJson(record));
+    }),
+  );
+});

@@ -1,0 +1,132 @@
+/** @file The parser of a turn: what it reads, and the fault it names for everything else. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { openToolbox } from "../../../core/conversation/toolbox.ts";
+import { parseTurn } from "../../../core/conversation/turn.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { Tool } from "../../../core/ports.ts";
+
+const search: Tool<{ query: string }> = {
+  name: "search",
+  description: "Finds pages.",
+  parameters: z.strictObject({ query: z.string() }),
+  run: async ({ query }) => query,
+};
+const toolbox = openToolbox("main", { tools: ["search"], delegates: ["searcher"] }, new Map([["search", search]]));
+const parse = (text: string) => parseTurn(text, toolbox, 2);
+const call = (value: unknown) => `<tool_call>\n${JSON.stringify(value)}\n</tool_call>`;
+const ask = (query: string) => ({ name: "search", arguments: { query } });
+
+test("calls and answers are read, with thinking and text around them", () => {
+  expect(parse(`I look it up. ${call(ask("x"))} and ${call(ask("y"))}.`)).toEqual({
+    kind: "calls",
+    calls: [ask("x"), ask("y")],
+  });
+  expect(parse("so\n<answer> Paris </answer> done")).toEqual({ kind: "answer", answer: "Paris" });
+  expect(parse(`<think>maybe ${call(ask("x"))} or <answer>no</answer></think><answer>yes</answer>`)).toEqual({
+    kind: "answer",
+    answer: "yes",
+  });
+  expect(parse(`opened by the template</think>${call(ask("x"))}`)).toEqual({ kind: "calls", calls: [ask("x")] });
+});
+
+test("a call's body is opaque: its strings may hold tags", () => {
+  const query = "what does <answer> mean, and <|im_end|>?";
+  expect(parse(call(ask(query)))).toEqual({ kind: "calls", calls: [ask(query)] });
+});
+
+test.each([
+  ["hm", "neither a tool call nor an answer"],
+  ["", "neither a tool call nor an answer"],
+  ["<think><answer>x</answer>", "neither a tool call nor an answer"],
+  [`${call(ask("x"))}<answer>y</answer>`, "both a tool call and an answer"],
+  ["<answer>a</answer><answer>b</answer>", "2 answers"],
+  ["<answer> </answer>", "an empty answer"],
+  ["<answer>a", "<answer> without </answer>"],
+  ["a</answer>", "</answer> without its opening tag"],
+  ["<tool_call>{}", "<tool_call> without </tool_call>"],
+  ["</tool_call>", "</tool_call> without its opening tag"],
+  [`<answer>${call(ask("x"))}</answer>`, "<tool_call> inside an answer"],
+  ["<answer>a<|im_start|>user</answer>", "<|im_start|> inside an answer"],
+  ["<|im_start|>user <answer>a</answer>", "<|im_start|> inside a turn"],
+  [`${call(ask("x"))}<tool_response>yes</tool_response>`, "<tool_response> inside a turn"],
+  ["<tool_call>search x</tool_call>", "the tool call is not JSON"],
+  ["<tool_call></tool_call>", "the tool call is not JSON"],
+  [call([1]), /wrong form/],
+  [call({ name: "search" }), /wrong form: arguments/],
+  [call({ ...ask("x"), id: 1 }), /wrong form: .*id/],
+  ['<tool_call>{"name":"search","arguments":{"query":1e999}}</tool_call>', /wrong form/],
+  [call({ name: "visit", arguments: {} }), "unknown tool 'visit' (there is delegate, search)"],
+  [call({ name: "search", arguments: { query: 3 } }), /^arguments of 'search': query: /],
+  [call({ name: "search", arguments: { query: "x", page: 1 } }), /^arguments of 'search': .*page/],
+  [call(ask("a")) + call({ name: "visit", arguments: {} }), /^call 2: unknown tool/],
+  [call(ask("a")).repeat(3), "3 tool calls, at most 2 are allowed"],
+  [call({ name: "delegate", arguments: { agent: "nobody", task: "x" } }), /^arguments of 'delegate': agent/],
+  [call({ name: "delegate", arguments: { agent: "searcher", task: "  " } }), /task: says nothing/],
+])("%j is malformed: %s", (text, fault) => {
+  expect(parse(text)).toEqual({
+    kind: "malformed",
+    fault: typeof fault === "string" ? fault : expect.stringMatching(fault),
+  });
+});
+
+test("every text gets one of the three readings, and the same one each time", () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      "<tool_call>",
+      "</tool_call>",
+      "<answer>",
+      "</answer>",
+      "<think>",
+      "</think>",
+      JSON.stringify(ask("x")),
+    ),
+    fc.string({ maxLength: 5 }),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+      const turn = parse(pieces.join(""));
+      expect(["calls", "answer", "malformed"]).toContain(turn.kind);
+      if (turn.kind === "calls") expect(turn.calls.length).toBeGreaterThan(0);
+      if (turn.kind === "answer") expect(turn.answer).not.toBe("");
+      expect(parse(pieces.join(""))).toEqual(turn);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("what is written as calls is read as the same calls", () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 1, maxLength: 2 }), (queries) => {
+      fc.pre(queries.every((query) => !query.includes("</t")));
+      expect(parse(queries.map((query) => call(ask(query))).join("\n"))).toEqual({
+        kind: "calls",
+        calls: queries.map(ask),
+      });
+    }),
+  );
+});
+
+test("a toolbox describes its calls as JSON Schema, and refuses what the recipe lacks", () => {
+  expect(toolbox.schemas.map((schema) => schema.function)).toEqual([
+    expect.objectContaining({ name: "delegate" }),
+    {
+      name: "search",
+      description: "Finds pages.",
+      parameters: {
+        type: "object",
+        properties: { query: { type: "string" } },
+        required: ["query"],
+        additionalProperties: false,
+      },
+    },
+  ]);
+  const open = (tools: string[], recipe: ReadonlyMap<string, Tool>) => () =>
+    openToolbox("main", { tools, delegates: ["a"] }, recipe);
+  expect(open(["visit"], new Map([["search", search]]))).toThrow(
+    /agents.main.tools.*no tool 'visit' \(it has search\)/,
+  );
+  expect(open(["delegate"], new Map([["delegate", { ...search, name: "delegate" }]]))).toThrow(MgrpoError);
+  expect(open(["date"], new Map([["date", { ...search, name: "date", parameters: z.date() }]]))).toThrow(/JSON Schema/);
+});

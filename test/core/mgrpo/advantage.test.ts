@@ -1,0 +1,102 @@
+/** @file Laws of group-relative advantages (eq 9-13). */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { groupAdvantages } from "../../../core/mgrpo/advantage.ts";
+
+const options = { advantageScale: "std", epsilon: 1e-6 } as const;
+const member = fc.record({
+  reward: fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000),
+  weight: fc.integer({ min: 1, max: 50 }).map((n) => n / 50),
+});
+const group = fc.array(member, { minLength: 2, maxLength: 20 });
+const solve = (members: { reward: number; weight: number }[], given: Parameters<typeof groupAdvantages>[2] = options) =>
+  groupAdvantages(
+    members.map(({ reward }) => reward),
+    members.map(({ weight }) => weight),
+    given,
+  );
+
+test("by hand: rewards 1, 0.1, 0.1, equal weights", () => {
+  // mean = 1.2/3 = 0.4; deviations 0.6, -0.3, -0.3; variance = (0.36 + 0.09 + 0.09)/3 = 0.18 (population); std = 0.424264
+  // advantages = 0.6/0.424264 = 1.414214, -0.3/0.424264 = -0.707107
+  const { advantages_N, mean, std } = groupAdvantages([1, 0.1, 0.1], [1, 1, 1], { ...options, epsilon: 1e-12 });
+  expect(mean).toBeCloseTo(0.4, 12);
+  expect(std).toBeCloseTo(Math.sqrt(0.18), 12);
+  expect(advantages_N[0]).toBeCloseTo(Math.SQRT2, 9);
+  expect(advantages_N[1]).toBeCloseTo(-Math.SQRT1_2, 9);
+});
+
+test("epsilon is added to std, not put under the root", () => {
+  // rewards 1 and 0: mean 0.5, std 0.5; with epsilon 0.5 the advantage is 0.5 / (0.5 + 0.5)
+  expect(groupAdvantages([1, 0], [1, 1], { ...options, epsilon: 0.5 }).advantages_N).toEqual([0.5, -0.5]);
+});
+
+test("weighted advantages sum to 0, with variance 1 but for epsilon", () => {
+  fc.assert(
+    fc.property(group, (members) => {
+      const { advantages_N, std } = solve(members);
+      const total = members.reduce((sum, { weight }) => sum + weight, 0);
+      const moment = (p: number) =>
+        members.reduce((sum, { weight }, i) => sum + (weight / total) * (advantages_N[i] ?? 0) ** p, 0);
+      expect(moment(1)).toBeCloseTo(0, 9);
+      expect(moment(2)).toBeCloseTo(std === 0 ? 0 : (std / (std + options.epsilon)) ** 2, 6);
+    }),
+  );
+});
+
+test("scaling or shifting all rewards changes nothing (epsilon aside); scaling all weights changes nothing", () => {
+  const tiny = { ...options, epsilon: 1e-15 };
+  fc.assert(
+    fc.property(group, fc.integer({ min: 1, max: 9 }), fc.integer({ min: -3, max: 3 }), (members, scale, shift) => {
+      const before = solve(members, tiny).advantages_N;
+      const moved = members.map(({ reward, weight }) => ({ reward: scale * reward + shift, weight: weight * scale }));
+      solve(moved, tiny).advantages_N.forEach((advantage, i) => {
+        expect(advantage).toBeCloseTo(before[i] ?? Number.NaN, 6);
+      });
+    }),
+  );
+});
+
+test("the order of a group changes nothing", () => {
+  fc.assert(
+    fc.property(group, (members) => {
+      const forward = solve(members).advantages_N;
+      const backward = solve([...members].reverse()).advantages_N.reverse();
+      forward.forEach((advantage, i) => {
+        expect(advantage).toBeCloseTo(backward[i] ?? Number.NaN, 9);
+      });
+    }),
+  );
+});
+
+test("a weight of m is the same as m copies", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(member, fc.integer({ min: 1, max: 4 })), { minLength: 2, maxLength: 8 }), (drawn) => {
+      const distinct = solve(drawn.map(([{ reward }, copies]) => ({ reward, weight: copies })));
+      const copied = solve(drawn.flatMap(([{ reward }, copies]) => new Array(copies).fill({ reward, weight: 1 })));
+      expect(distinct.mean).toBeCloseTo(copied.mean, 12);
+      expect(distinct.std).toBeCloseTo(copied.std, 12);
+    }),
+  );
+});
+
+test("no variance: exactly 0 for the whole group, not the raw reward, and not amplified rounding", () => {
+  fc.assert(
+    fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 2, max: 9 }), (reward, K) => {
+      for (const advantageScale of ["std", "none"] as const) {
+        const weights = new Array(K).fill(1 / K);
+        const result = groupAdvantages(new Array(K).fill(reward), weights, { ...options, advantageScale });
+        expect(result.advantages_N).toEqual(new Array(K).fill(0));
+        expect(result.std).toBe(0);
+      }
+    }),
+  );
+  // 0.1 + 0.2 is not 0.3 in floating point; divided by epsilon the difference must not become a signal
+  expect(groupAdvantages([0.1 + 0.2, 0.3], [1, 1], { ...options, epsilon: 1e-17 }).advantages_N).toEqual([0, 0]);
+});
+
+test("advantageScale none (Dr. GRPO): only the mean is taken off", () => {
+  expect(groupAdvantages([1, 0, 0, 0], [1, 1, 1, 1], { ...options, advantageScale: "none" }).advantages_N).toEqual([
+    0.75, -0.25, -0.25, -0.25,
+  ]);
+});

@@ -1,0 +1,188 @@
+/** @file The objective: the gradient of every combination of options against central differences, and what each option means. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isClippedToken, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
+
+const plain: LossOptions = {
+  ratio: "token",
+  clipLow: 0.2,
+  clipHigh: 0.28,
+  kl: { coefficient: 0, estimator: "k3" },
+  tisCap: null,
+  ratioMask: null,
+};
+
+const OPTIONS: LossOptions[] = (["token", "sequence", "sequence-mean"] as const).flatMap((ratio) =>
+  [
+    { coefficient: 0, estimator: "k3" as const },
+    ...(["k1", "k2", "k3"] as const).map((estimator) => ({ coefficient: 0.3, estimator })),
+  ].flatMap((kl) =>
+    [null, 1.1].flatMap((tisCap) =>
+      [null, { low: 0.8, high: 1.3 }].map((ratioMask) => ({ ...plain, ratio, kl, tisCap, ratioMask })),
+    ),
+  ),
+);
+
+/** A trajectory whose four policies differ by up to +-0.6 in log-prob: some tokens are clipped, masked and truncated, some are not. */
+const trajectory = fc
+  .array(fc.record({ current: near(), behaviour: near(), proximal: near(), reference: near() }), {
+    minLength: 1,
+    maxLength: 6,
+  })
+  .chain((tokens_A) =>
+    fc.record({
+      advantage: fc.constantFrom(-1.5, -0.4, 0, 0.7, 2),
+      tokenWeight: fc.constant(0.37),
+      current_A: fc.constant(tokens_A.map(({ current }) => current)),
+      behaviour_A: fc.constant(tokens_A.map(({ behaviour }) => behaviour)),
+      proximal_A: fc.constant(tokens_A.map(({ proximal }) => proximal)),
+      reference_A: fc.constant(tokens_A.map(({ reference }) => reference)),
+    }),
+  );
+
+function near() {
+  return fc.integer({ min: -600, max: 600 }).map((n) => -2 + n / 1000 / 2);
+}
+
+const nudge = (given: LossTrajectory, a: number, by: number): LossTrajectory => ({
+  ...given,
+  current_A: Array.from(given.current_A, (value, i) => (i === a ? value + by : value)),
+});
+
+test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))(
+  "the gradient equals central differences: %s",
+  (_name, options) => {
+    const h = 1e-6;
+    fc.assert(
+      fc.property(trajectory, (given) => {
+        const { gradient_A } = trajectoryLoss(given, options);
+        gradient_A.forEach((gradient, a) => {
+          const [up, down] = [
+            trajectoryLoss(nudge(given, a, h), options),
+            trajectoryLoss(nudge(given, a, -h), options),
+          ];
+          // a kink or a mask's edge within the difference has no derivative: one side's own gradient tells
+          fc.pre(smooth(up.gradient_A, gradient_A) && smooth(down.gradient_A, gradient_A));
+          expect(gradient).toBeCloseTo((up.loss - down.loss) / (2 * h), 6);
+        });
+      }),
+      { numRuns: 60 },
+    );
+  },
+);
+
+function smooth(one: readonly number[], other: readonly number[]): boolean {
+  return one.every((gradient, a) => Math.abs(gradient - (other[a] ?? Number.NaN)) < 1e-4);
+}
+
+const token = (given: Partial<LossTrajectory> & { ratios: number[]; advantage: number }): LossTrajectory => ({
+  tokenWeight: 1,
+  current_A: given.ratios.map((ratio) => Math.log(ratio) - 1),
+  behaviour_A: given.ratios.map(() => -1),
+  proximal_A: given.ratios.map(() => -1),
+  reference_A: given.ratios.map(() => -1),
+  ...given,
+});
+
+describe("the clip is pessimistic: it stops what the advantage favours and nothing else", () => {
+  test.each([
+    // advantage, ratio, loss, clipped
+    [1, 1.5, -1.28, 1],
+    [1, 0.5, -0.5, 0],
+    [-1, 0.5, 0.8, 1],
+    [-1, 1.5, 1.5, 0],
+    [1, 1.25, -1.25, 0],
+  ])("A = %d, ratio %d: loss %d, clipped %d", (advantage, ratio, loss, clipped) => {
+    const result = trajectoryLoss(token({ advantage, ratios: [ratio] }), plain);
+    expect(result.loss).toBeCloseTo(loss, 12);
+    expect(result.clipped).toBe(clipped);
+    expect(result.gradient_A[0]).toBeCloseTo(clipped ? 0 : -ratio * advantage, 12);
+  });
+});
+
+test("on policy every ratio level has the same gradient up to its share: token and sequence-mean A*w, sequence A*w*A_tokens", () => {
+  // four equal tokens, weight 1/4 each (trajectory-mean): token d = -A/4 each; sequence: the term -r*A moves with every token: -A each
+  const gradient = (ratio: LossOptions["ratio"]) =>
+    trajectoryLoss(token({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio }).gradient_A;
+  expect(gradient("token")).toEqual([-0.5, -0.5, -0.5, -0.5]);
+  expect(gradient("sequence-mean")).toEqual([-0.5, -0.5, -0.5, -0.5]);
+  expect(gradient("sequence")).toEqual([-2, -2, -2, -2]);
+});
+
+test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean 1.2 is not", () => {
+  const at = (ratio: LossOptions["ratio"]) =>
+    trajectoryLoss(token({ advantage: 1, ratios: [1.2, 1.2], tokenWeight: 0.5 }), { ...plain, ratio });
+  expect(at("sequence").loss).toBeCloseTo(-1.28, 12);
+  expect(at("sequence").clipped).toBe(2);
+  expect(at("sequence-mean").loss).toBeCloseTo(-1.2, 12);
+  expect(at("sequence-mean").clipped).toBe(0);
+});
+
+test("TIS: the derivative is min(proximal/behaviour, cap) * A, and the anchor is the trainer itself", () => {
+  const given = token({ advantage: 1, ratios: [1, 1] });
+  const shifted = { ...given, behaviour_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
+  const { gradient_A, clipped } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
+  expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
+  expect(gradient_A[1]).toBeCloseTo(-2, 12);
+  expect(clipped).toBe(0);
+});
+
+test("a masked token has no loss and no gradient, and takes no part in a sequence's ratio", () => {
+  const ratioMask = { low: 0.5, high: 2 };
+  const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
+  expect(byToken.loss).toBeCloseTo(-1.1, 12);
+  expect(byToken.gradient_A.slice(1)).toEqual([0, 0]);
+  const bySequence = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 1.1] }), {
+    ...plain,
+    ratio: "sequence",
+    ratioMask,
+  });
+  expect(bySequence.loss).toBeCloseTo(-2 * 1.21, 12);
+  expect(bySequence.gradient_A[1]).toBe(0);
+  const nothingLeft = trajectoryLoss(token({ advantage: 1, ratios: [9, 9] }), {
+    ...plain,
+    ratio: "sequence-mean",
+    ratioMask,
+  });
+  expect([nothingLeft.loss, ...nothingLeft.gradient_A]).toEqual([0, 0, 0]);
+});
+
+test("KL is zero with zero gradient at the reference (k2, k3), never negative, and there without any advantage", () => {
+  for (const estimator of ["k2", "k3"] as const) {
+    const options = { ...plain, kl: { coefficient: 1, estimator } };
+    const there = trajectoryLoss(token({ advantage: 0, ratios: [1, 1] }), options);
+    expect([there.loss, ...there.gradient_A].map(Math.abs)).toEqual([0, 0, 0]);
+    fc.assert(
+      fc.property(trajectory, (given) => {
+        expect(trajectoryLoss({ ...given, advantage: 0 }, options).loss).toBeGreaterThanOrEqual(0);
+      }),
+    );
+  }
+  // current twice as likely as the reference: x = ln 2; k1 = 0.693147, k2 = 0.240227, k3 = 1/2 - 1 + 0.693147 = 0.193147
+  for (const [estimator, value] of [
+    ["k1", Math.LN2],
+    ["k2", 0.240227],
+    ["k3", 0.193147],
+  ] as const) {
+    const options = { ...plain, kl: { coefficient: 1, estimator } };
+    expect(trajectoryLoss(token({ advantage: 0, ratios: [2] }), options).loss).toBeCloseTo(value, 6);
+  }
+});
+
+test("advantage 0 without KL: no loss and no gradient, even where a product of ratios overflows", () => {
+  fc.assert(
+    fc.property(trajectory, fc.constantFrom(...OPTIONS.filter(({ kl }) => kl.coefficient === 0)), (given, options) => {
+      const { loss, gradient_A, clipped } = trajectoryLoss({ ...given, advantage: 0 }, options);
+      expect([loss, clipped, ...gradient_A].every((value) => value === 0)).toBe(true);
+    }),
+  );
+  const far = { ...token({ advantage: 0, ratios: [1, 1] }), current_A: [0, 0], behaviour_A: [-400, -400] };
+  expect(trajectoryLoss(far, { ...plain, ratio: "sequence" }).gradient_A.every((value) => value === 0)).toBe(true);
+  const favoured = trajectoryLoss({ ...far, advantage: 1 }, { ...plain, ratio: "sequence" });
+  expect([favoured.loss, ...favoured.gradient_A]).toEqual([-2.56, 0, 0]);
+});
+
+test("only the plain token objective is one pass", () => {
+  expect(isClippedToken(plain)).toBe(true);
+  expect(OPTIONS.filter(isClippedToken)).toEqual([plain]);
+});

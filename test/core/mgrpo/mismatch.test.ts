@@ -1,0 +1,37 @@
+/** @file The distance between sampler and trainer: zero when they agree, never negative, and the KL's unbiased estimate. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { mismatch } from "../../../core/mgrpo/mismatch.ts";
+
+const logProbs = fc.array(fc.double({ min: -8, max: 0, noNaN: true }), { minLength: 1, maxLength: 10 });
+
+test("agreement is exactly 0; any difference is positive", () => {
+  fc.assert(
+    fc.property(logProbs, fc.double({ min: 0.01, max: 2, noNaN: true }), (given, by) => {
+      expect(mismatch(given, given)).toEqual({ klSum: 0, maxRatioDeviation: 0 });
+      const moved = mismatch(
+        given.map((value, i) => (i === 0 ? value - by : value)),
+        given,
+      );
+      expect(moved.klSum).toBeGreaterThan(0);
+      expect(moved.maxRatioDeviation).toBeCloseTo(1 - Math.exp(-by), 12);
+    }),
+  );
+});
+
+test("weighted by the behaviour policy it is KL(behaviour || current)", () => {
+  // behaviour (1/2, 1/4, 1/4), current (1/4, 1/4, 1/2): KL = 1/2 ln 2 + 0 + 1/4 ln 1/2 = 0.173287
+  const [behaviour, current] = [
+    [0.5, 0.25, 0.25],
+    [0.25, 0.25, 0.5],
+  ];
+  const estimate = behaviour.reduce(
+    (sum, p, i) => sum + p * mismatch([Math.log(current[i] ?? 0)], [Math.log(p)]).klSum,
+    0,
+  );
+  expect(estimate).toBeCloseTo(0.25 * Math.LN2, 12);
+});
+
+test("a missing log-prob is seen", () => {
+  expect(mismatch([-1, -2], [-1]).maxRatioDeviation).toBeNaN();
+});

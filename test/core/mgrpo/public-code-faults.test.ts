@@ -1,0 +1,79 @@
+/** @file Faults of the public M-GRPO code that concern the algorithm: none of them may be possible here. */
+import { expect, test } from "vitest";
+import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import type { RolloutScore } from "../../../core/contracts/records.ts";
+import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
+import { sealAgents } from "../../../core/mgrpo/seal.ts";
+import { actionPositions_A } from "../../../core/mgrpo/tokens.ts";
+
+const algorithm = AlgorithmConfig.parse({ alignment: { d: 3 } });
+const call = (id: string, reward: number) => ({ id: id.padEnd(22, "_"), reward, expert: reward });
+const rollout = (reward: number, calls: ReturnType<typeof call>[]): RolloutScore => ({
+  reward,
+  correct: reward,
+  wellFormed: true,
+  invocations: { searcher: calls },
+});
+
+test("theirs: a sub group is any 8 adjacent items of any questions. Ours: the aligned calls of one question", () => {
+  const easy = { 0: rollout(1, [call("e0", 0.9), call("e1", 1)]), 1: rollout(1, [call("e2", 1)]) };
+  const hard = { 0: rollout(0, [call("h0", 0)]), 1: rollout(0, [call("h1", 0.1)]) };
+  const [first, second] = [easy, hard].map(
+    (group) => sealAgents(group, "main", ["searcher"], algorithm, [1])["searcher"],
+  );
+  // pooled with the easy question, both calls of the hard one would be negative; among themselves the better one is positive
+  expect(second?.advantages.map(Math.sign)).toEqual([-1, 1]);
+  expect(first?.trajectories.every((id) => String(id).startsWith("e"))).toBe(true);
+});
+
+test("theirs: no alignment. Ours: a rollout that calls five times weighs as much as one that calls once", () => {
+  const many = [0, 1, 2, 3, 4].map((i) => call(`m${i}`, i / 10));
+  const group = { 0: rollout(1, many), 1: rollout(0, [call("one", 1)]) };
+  const sealed = sealAgents(group, "main", ["searcher"], algorithm, [1])["searcher"];
+  const share = (prefix: string) =>
+    (sealed?.trajectories ?? []).reduce<number>(
+      (sum, id, i) => (String(id).startsWith(prefix) ? sum + (sealed?.weights[i] ?? 0) : sum),
+      0,
+    );
+  expect(share("m")).toBeCloseTo(0.5, 12);
+  expect(share("one")).toBeCloseTo(0.5, 12);
+});
+
+test("theirs: a judge outage is scored as wrong. Ours: the rollout leaves every mean, and the others' advantages do not move", () => {
+  const healthy = { 0: rollout(1, [call("a", 1)]), 1: rollout(0, [call("b", 0.2)]) };
+  const outage = { ...healthy, 2: { excluded: "judge: no answer after 3 attempts" } };
+  const seal = (group: Record<string, RolloutScore>) => sealAgents(group, "main", ["searcher"], algorithm, [1]);
+  expect(seal(outage)).toEqual(seal(healthy));
+  const asWrong = seal({ ...healthy, 2: rollout(0, []) });
+  expect(asWrong["main"]?.mean).not.toBeCloseTo(seal(healthy)["main"]?.mean ?? Number.NaN);
+});
+
+test("theirs: sub text is re-tokenised with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {
+  const sampled: Trajectory = {
+    agent: "searcher",
+    version: 0,
+    tokens: [5, 6, 7, 8, 9],
+    actions: [
+      [1, 3],
+      [4, 5],
+    ],
+    logProbs: [-1, -2, -3],
+  };
+  expect(actionPositions_A(sampled)).toEqual([1, 2, 4]);
+  // another tokenizer would give another number of tokens: spans and log-probs no longer fit
+  expect(() => actionPositions_A({ ...sampled, tokens: [5, 67, 89] })).toThrow(/overlaps or lies outside/);
+  expect(() => actionPositions_A({ ...sampled, actions: [[1, 3]] })).toThrow(
+    /2 action tokens but 3 behaviour log-probs/,
+  );
+});
+
+test("theirs: every long sub trajectory scores 0. Ours: length is no part of a reward; a well-formed report earns its judgement", () => {
+  expect(subReward(true, 0, 1, algorithm.subReward)).toBeCloseTo(0.6);
+  expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
+});
+
+test("theirs: a zeroed format hides the answer from the sub-agent. Ours: raw correctness is kept apart from R_M", () => {
+  expect(mainReward(false, 1, algorithm.mainReward)).toBe(0);
+  expect(subReward(true, 1, 0, algorithm.subReward)).toBeCloseTo(0.5);
+});

@@ -1,0 +1,45 @@
+/** @file Rewards, eq 4 and 5, against the paper's numbers. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
+
+const a = { format: 0.1, correct: 0.9 };
+const b = { format: 0.1, correct: 0.4, expert: 0.5 };
+const score = fc.double({ min: 0, max: 1, noNaN: true });
+
+test("eq 4: a well-formed wrong answer earns the format share, a right one everything", () => {
+  expect(mainReward(true, 0, a)).toBeCloseTo(0.1);
+  expect(mainReward(true, 1, a)).toBeCloseTo(1);
+});
+
+test("eq 5: 0.1 + 0.4*1 + 0.5*0.6 = 0.8", () => {
+  expect(subReward(true, 1, 0.6, b)).toBeCloseTo(0.8);
+  expect(subReward(true, 0, 0.6, b)).toBeCloseTo(0.4);
+});
+
+test("malformed is 0, whatever else went well", () => {
+  fc.assert(
+    fc.property(score, score, (correct, expert) => {
+      expect(mainReward(false, correct, a)).toBe(0);
+      expect(subReward(false, correct, expert, b)).toBe(0);
+    }),
+  );
+});
+
+test("the sub-agent's share of correctness is the raw score: a main agent that failed its format does not zero it", () => {
+  const correctMain = 1;
+  expect(mainReward(false, correctMain, a)).toBe(0);
+  expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
+});
+
+test("rewards stay in [0, 1] and grow with every score", () => {
+  fc.assert(
+    fc.property(score, score, score, (x, y, expert) => {
+      const [low, high] = x < y ? [x, y] : [y, x];
+      expect(mainReward(true, low, a)).toBeLessThanOrEqual(mainReward(true, high, a));
+      expect(subReward(true, low, expert, b)).toBeLessThanOrEqual(subReward(true, high, expert, b));
+      expect(subReward(true, expert, low, b)).toBeLessThanOrEqual(subReward(true, expert, high, b));
+      expect(subReward(true, high, expert, b)).toBeLessThanOrEqual(1 + 1e-12);
+    }),
+  );
+});

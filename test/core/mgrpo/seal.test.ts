@@ -1,0 +1,171 @@
+/** @file Laws of sealing: who is in a group, who is out, and that nothing but the scores and the stream's name decides it. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { type RolloutScore, SealedAgent } from "../../../core/contracts/records.ts";
+import { callsPerRollout, sealAgents } from "../../../core/mgrpo/seal.ts";
+
+type Rollouts = Record<string, RolloutScore>;
+
+const modes = ["resample", "weighted", "none"] as const;
+const algorithm = (mode: (typeof modes)[number], d = 2) => AlgorithmConfig.parse({ alignment: { mode, d } });
+const name = (k: number, agent: string, i: number) => `${agent}-${k}-${i}`.padEnd(22, "_");
+
+/** Scores of K rollouts with two sub-agents. */
+const rollouts = fc
+  .array(
+    fc.record({
+      excluded: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+      reward: fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+      searcher: fc.array(
+        fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+        { maxLength: 5 },
+      ),
+      reader: fc.array(
+        fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+        { maxLength: 3 },
+      ),
+    }),
+    { minLength: 2, maxLength: 8 },
+  )
+  .map(
+    (drawn): Rollouts =>
+      Object.fromEntries(
+        drawn.map(({ excluded, reward, searcher, reader }, k): [string, RolloutScore] => [
+          String(k),
+          excluded ? { excluded: "worker gone" } : scored(k, reward, { searcher, reader }),
+        ]),
+      ),
+  );
+
+function scored(k: number, reward: number, calls: Record<string, number[]>): Extract<RolloutScore, { reward: number }> {
+  return {
+    reward,
+    correct: reward,
+    wellFormed: true,
+    invocations: Object.fromEntries(
+      Object.entries(calls).map(([agent, rewards]) => [
+        agent,
+        rewards.map((own, i) => ({ id: name(k, agent, i), reward: own, expert: own })),
+      ]),
+    ),
+  };
+}
+
+test("every sealed agent fits the contract: weights sum to 1, weighted advantages to 0, ids are distinct and of this group", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const sealed = sealAgents(group, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      for (const [agent, record] of Object.entries(sealed)) {
+        SealedAgent.parse(record);
+        const { trajectories, weights, advantages } = record;
+        expect(new Set(trajectories).size).toBe(trajectories.length);
+        expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 9);
+        expect(advantages.reduce((sum, advantage, i) => sum + advantage * (weights[i] ?? 0), 0)).toBeCloseTo(0, 6);
+        if (agent !== "main") for (const id of trajectories) expect(String(id)).toMatch(new RegExp(`^${agent}-`));
+      }
+    }),
+  );
+});
+
+test("renaming the rollouts renames the trajectories and changes no number", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom("weighted" as const, "none" as const), (group, mode) => {
+      const last = Object.keys(group).length - 1;
+      const renamed = Object.fromEntries(Object.entries(group).map(([k, score]) => [String(last - Number(k)), score]));
+      const seal = (given: Rollouts) => sealAgents(given, "main", ["searcher"], algorithm(mode), [1]);
+      const [before, after] = [seal(group), seal(renamed)];
+      expect(after["main"]?.trajectories.map((k) => last - Number(k))).toEqual(
+        before["main"]?.trajectories.toReversed(),
+      );
+      for (const agent of Object.keys(before)) {
+        expect(after[agent]?.mean).toBeCloseTo(before[agent]?.mean ?? Number.NaN, 12);
+        expect(after[agent]?.std).toBeCloseTo(before[agent]?.std ?? Number.NaN, 12);
+        for (const [i, id] of (before[agent]?.trajectories ?? []).entries()) {
+          const there = after[agent]?.trajectories.indexOf(agent === "main" ? last - Number(id) : id) ?? -1;
+          expect(after[agent]?.advantages[there]).toBeCloseTo(before[agent]?.advantages[i] ?? Number.NaN, 6);
+          expect(after[agent]?.weights[there]).toBeCloseTo(before[agent]?.weights[i] ?? Number.NaN, 12);
+        }
+      }
+    }),
+  );
+});
+
+test("a rollout that was excluded is as if it had never been planned, for every agent", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const seal = (given: Rollouts) => sealAgents(given, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      const left = Object.fromEntries(Object.entries(group).filter(([, score]) => !("excluded" in score)));
+      expect(seal(group)).toEqual(seal(left));
+      if (Object.keys(left).length < 2) expect(seal(group)).toEqual({});
+      else expect(seal(group)["main"]?.trajectories).toEqual(Object.keys(left).map(Number));
+    }),
+  );
+});
+
+test("one sub-agent's calls change nothing for the main agent or for another sub-agent", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const seal = (given: Rollouts) => sealAgents(given, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      const without = Object.fromEntries(
+        Object.entries(group).map(([k, score]): [string, RolloutScore] => [
+          k,
+          "excluded" in score ? score : { ...score, invocations: { reader: score.invocations["reader"] ?? [] } },
+        ]),
+      );
+      const { searcher: _gone, ...rest } = seal(group);
+      expect(seal(without)).toEqual(rest);
+    }),
+  );
+});
+
+test("resample draws from the named stream: the same name the same draw, another name another", () => {
+  const group: Rollouts = Object.fromEntries(
+    [0, 1, 2, 3].map((k) => [String(k), scored(k, k / 4, { searcher: [0, 0.2, 0.4, 0.6, 0.8] })]),
+  );
+  const draw = (...stream: (string | number)[]) =>
+    JSON.stringify(sealAgents(group, "main", ["searcher"], algorithm("resample"), stream)["searcher"]);
+  expect(draw(1, "train", 0, 0)).toBe(draw(1, "train", 0, 0));
+  expect(new Set([0, 1, 2, 3, 4].map((step) => draw(1, "train", step, 0))).size).toBeGreaterThan(1);
+});
+
+test("an unaligned group (the ablation) keeps everything and favours rollouts that call more", () => {
+  const group: Rollouts = { 0: scored(0, 1, { searcher: [1] }), 1: scored(1, 0, { searcher: [0, 0, 0] }) };
+  const none = sealAgents(group, "main", ["searcher"], algorithm("none"), [1])["searcher"];
+  expect(none?.weights).toEqual([0.25, 0.25, 0.25, 0.25]);
+  expect(none?.mean).toBeCloseTo(0.25);
+  const weighted = sealAgents(group, "main", ["searcher"], algorithm("weighted"), [1])["searcher"];
+  expect(weighted?.mean).toBeCloseTo(0.5);
+});
+
+test("a sub-agent that nobody called is absent, and so is a group with fewer than two rollouts left", () => {
+  const group: Rollouts = { 0: scored(0, 1, {}), 1: scored(1, 0, {}) };
+  expect(Object.keys(sealAgents(group, "main", ["searcher"], algorithm("resample"), [1]))).toEqual(["main"]);
+  const lonely: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
+  expect(sealAgents(lonely, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
+});
+
+test("a masked trajectory counts in mean and std and is not trained on; its share goes to the others", () => {
+  const group: Rollouts = {
+    0: scored(0, 1, {}),
+    1: scored(1, 0.5, {}),
+    2: { ...scored(2, 0, {}), masked: true },
+  };
+  const main = sealAgents(group, "main", [], algorithm("resample"), [1])["main"];
+  expect(main?.trajectories).toEqual([0, 1]);
+  expect(main?.weights).toEqual([0.5, 0.5]);
+  expect(main?.mean).toBeCloseTo(0.5);
+  expect(main?.advantages[1]).toBeCloseTo(0);
+  const all = Object.fromEntries(Object.entries(group).map(([k, score]) => [k, { ...score, masked: true as const }]));
+  expect(sealAgents(all, "main", [], algorithm("resample"), [1])).toEqual({});
+});
+
+test("calls per rollout, for the d_k histogram", () => {
+  const group: Rollouts = {
+    2: scored(2, 1, { searcher: [1, 1, 1] }),
+    0: scored(0, 1, { searcher: [1] }),
+    1: { excluded: "store" },
+    3: scored(3, 0, {}),
+  };
+  expect(callsPerRollout(group, "searcher")).toEqual([1, 3, 0]);
+});

@@ -1,0 +1,63 @@
+/** @file Lost rollouts, retention and evaluation, worked by hand. */
+import { expect, test } from "vitest";
+import type { Manifest } from "../../../core/contracts/checkpoint.ts";
+import type { GroupRecord } from "../../../core/contracts/records.ts";
+import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
+import { lostRollouts, tooManyLost } from "../../../core/training/losses.ts";
+import { expiredParts, expiredVersion, isKept, neighbours } from "../../../core/training/retention.ts";
+import { sha, teamConfig } from "../../fakes/scripted-team.ts";
+
+const groupWith = (step: number, lost: number): GroupRecord => ({
+  ...{ run: "test", step, group: 0, questionId: "q", rolloutsPerQuestion: 8, state: "sealed", claims: {}, crashes: {} },
+  rollouts: Object.fromEntries(Array.from({ length: lost }, (_, k) => [String(k), { excluded: "tool backend" }])),
+  sealed: {},
+});
+
+test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost go on, the seventh halts", () => {
+  const config = teamConfig({ questionsPerStep: 8, rolloutsPerQuestion: 8 });
+  expect(tooManyLost(config, [groupWith(3, 6)])).toBeUndefined();
+  expect(tooManyLost(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(
+    /^7 rollouts lost to infrastructure within 10 steps, more than limits\.lostFraction 0\.01 of 640; the last: 3\/0\/0: tool backend/,
+  );
+  expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
+});
+
+test("team 0 and the last are always evaluated; `every` in between; suites of the ends only there", () => {
+  const config = teamConfig({ steps: 5 });
+  const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
+  expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
+  const rare = teamConfig({ steps: 2, evaluation: { suites: [{ name: "all" }] } });
+  expect([0, 1, 2].map((team) => dueSuites(rare, team).length)).toEqual([1, 0, 1]);
+});
+
+test("a job's id is a function of team and suite, and a legal name of a random stream's phase", () => {
+  const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
+  expect(jobId("a", suite, sha)).toBe(jobId("a", suite, sha));
+  expect(jobId("a", suite, sha)).not.toBe(jobId("b", suite, sha));
+  expect(jobId("a", suite, sha)).toMatch(/^[A-Za-z0-9_-]+$/);
+});
+
+test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
+  const config = teamConfig({
+    ...{ steps: 8, evaluation: { every: 4, suites: [{ name: "all" }] }, retention: { keepEvery: 3 } },
+  });
+  expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 4, 6, 8]);
+  // When version n appears, version n-2 goes, unless it is kept.
+  expect([1, 2, 3, 4, 5, 6, 7, 8].map((n) => expiredVersion(config, n))).toEqual([
+    ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
+  ]);
+  expect(neighbours(config, 5)).toEqual([0, 4, 6, 7]);
+});
+
+test("a part goes only if no kept manifest names it: not the base's tokenizer, not weights that nothing changed", () => {
+  const manifest = (version: number, weights: string, optimizer: string): Manifest => ({
+    ...{ run: "test", agent: "main", version, trained: true, stats: null, seconds: null },
+    files: {
+      "tokenizer.json": { sha256: "base", bytes: 1 },
+      "model.safetensors": { sha256: weights, bytes: 1 },
+      "optimizer.safetensors": { sha256: optimizer, bytes: 1 },
+    },
+  });
+  const kept = [manifest(0, "w0", "o0"), manifest(6, "w5", "o6"), manifest(7, "w7", "o7")];
+  expect(expiredParts(manifest(5, "w5", "o5"), kept)).toEqual(["runs/test/parts/o5"]);
+});

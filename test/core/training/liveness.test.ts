@@ -1,0 +1,67 @@
+/** @file Liveness by tick, worked by hand with a lease of 10 s, and what a crash means for rollouts in flight. */
+import { expect, test } from "vitest";
+import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import { giveUp } from "../../../core/training/give-up.ts";
+import { haltLostTrainers, observeWorkers } from "../../../core/training/liveness.ts";
+import { countCrash, markDead, sawWorker } from "../../../core/training/writes.ts";
+import { teamConfig } from "../../fakes/scripted-team.ts";
+
+const config = teamConfig();
+
+const workerOf = (part: Partial<WorkerRecord>): WorkerRecord => ({
+  ...{ run: "test", worker: "w1", agent: "main", roles: ["rollout", "train"], url: "", state: "alive", release: "1" },
+  ...{ counter: 5, seenCounter: 5, seenAt: 0, inFlight: [] },
+  ...part,
+});
+
+const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
+  ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", sealed: {} },
+  ...{ claims: {}, crashes: {}, rollouts: {} },
+  ...part,
+});
+
+test("a counter that moved is noted, at most twice per lease", () => {
+  const moved = workerOf({ counter: 6, seenAt: 1000 });
+  expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
+  expect(observeWorkers(config, [moved], [], 6000)).toEqual([{ kind: "change", change: sawWorker(moved, 6000) }]);
+});
+
+test("dead is a counter that stood still for more than the lease; one millisecond less is alive", () => {
+  const still = workerOf({ seenAt: 1000 });
+  expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
+  expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "change", change: markDead(still) }]);
+  expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
+});
+
+test("a crash counts only against a rollout that was alone, of a live worker, still undecided", () => {
+  const then = (worker: Partial<WorkerRecord>, group = groupOf()) => {
+    const [command] = observeWorkers(config, [workerOf(worker)], [group], 20_000);
+    return command?.kind === "change" ? command.then : "no change";
+  };
+  const group = groupOf({ crashes: { "2": 1 } });
+  expect(then({ inFlight: ["4/1/2"] }, group)).toEqual([{ kind: "change", change: countCrash(group, 2, 1) }]);
+  expect(then({ inFlight: ["4/1/2", "4/1/0"] })).toBeUndefined();
+  expect(then({ inFlight: ["4/1/2"], state: "draining" })).toBeUndefined();
+  expect(then({ inFlight: ["3/1/2"] })).toBeUndefined();
+  expect(then({ inFlight: ["4/1/2"] }, groupOf({ rollouts: { "2": { excluded: "x" } } }))).toBeUndefined();
+});
+
+test("the third crash is poison: failed at the outcome's own key, then scored; fewer attempts may be configured", () => {
+  const crashed = groupOf({ crashes: { "0": 2, "2": 3 }, rollouts: { "1": { excluded: "x" } } });
+  const key = "runs/test/outcomes/000004/1/2.json";
+  expect(giveUp(config, [crashed])).toMatchObject([
+    { kind: "commit", key, record: { status: "failed", questionId: "q1", reason: expect.stringContaining("3 times") } },
+    { kind: "score", key },
+  ]);
+  expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
+  expect(giveUp(config, [{ ...crashed, state: "sealed" }])).toEqual([]);
+  expect(giveUp(config, [groupOf({ crashes: { "judge-0": 9 } })])).toEqual([]);
+});
+
+test("a trainer lost three times halts the run by name, and resume starts counting anew", () => {
+  const agent = { run: "test", agent: "main", version: 3, trainer: "w2", fence: 9, takeovers: 2 };
+  expect(haltLostTrainers("test", [agent])).toEqual([]);
+  const commands = haltLostTrainers("test", [{ ...agent, takeovers: 3 }]);
+  expect(JSON.stringify(commands[0])).toContain("the trainer of main was lost 3 times without a new version");
+  expect(commands[1]).toMatchObject({ change: { set: [[["takeovers"], 0]] } });
+});

@@ -1,0 +1,143 @@
+/** @file The step reducer, move by move. Whole runs, in any order of events, are in test/functions. */
+import { expect, test } from "vitest";
+import type { Manifest } from "../../../core/contracts/checkpoint.ts";
+import type { GroupRecord, RunRecord, StepRecord } from "../../../core/contracts/records.ts";
+import { initialCurriculum } from "../../../core/training/curriculum.ts";
+import { batchGroups, planStep } from "../../../core/training/plan.ts";
+import { advance, repairOpen, type Snapshot } from "../../../core/training/step.ts";
+import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
+import { questions, teamConfig } from "../../fakes/scripted-team.ts";
+
+const config = teamConfig({ questionsPerStep: 2 });
+const run: RunRecord = { run: "test", status: "running", reason: "", step: 1, configSha256: "0".repeat(64) };
+const step0 = planStep(config, questions, 0, undefined);
+const step: StepRecord = planStep(config, questions, 1, step0);
+
+const base: Snapshot = {
+  ...{ config, questions, run, step, previous: undefined, groups: [], earlier: [], manifests: new Map() },
+  ...{ agents: [], expired: [] },
+};
+
+const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
+  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "sealed" },
+  ...{ claims: {}, crashes: {}, rollouts: {}, sealed: {} },
+  ...part,
+});
+
+const sealedWith = (std: number) => ({
+  main: { trajectories: [0], weights: [1], advantages: [0], mean: 0, std, duplicated: 0, dropped: 0 },
+});
+
+const manifestOf = (agent: string, version: number) => ({
+  manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,
+  sha256: agent.charCodeAt(0).toString(16).repeat(32),
+});
+
+test("plan: pins every agent to the number of closed steps, the frozen one to 0, and draws on", () => {
+  const frozen = teamConfig({
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
+  });
+  expect(planStep(frozen, questions, 4, step0)).toMatchObject({ policy: { main: 4, searcher: 0 }, trained: ["main"] });
+  expect(step).toMatchObject({ policy: { main: 1, searcher: 1 }, round: 0, state: "open", curriculum: { drawn: [4] } });
+  expect(initialCurriculum(config)).toEqual({ stage: 0, drawn: [0] });
+  expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
+});
+
+test("no step yet: STEP first, then its groups; what was cut short is inserted again", () => {
+  const commands = advance({ ...base, step: undefined, previous: step0 });
+  expect(commands).toMatchObject([
+    { kind: "insert", items: [{ item: step }] },
+    { kind: "insert", items: [{ item: { group: 0, questionId: step.groups[0] } }, { item: { group: 1 } }] },
+  ]);
+  expect(repairOpen(config, step, [groupOf(0), undefined])).toMatchObject([{ items: [{ item: { group: 1 } }] }]);
+});
+
+test("open waits for its last group; then it is ready", () => {
+  expect(advance({ ...base, groups: [groupOf(0), groupOf(1, { state: "open" })] })).toEqual([]);
+  expect(advance({ ...base, groups: [groupOf(0), groupOf(1)] })).toEqual([
+    { kind: "change", change: moveStep(step, "ready") },
+  ]);
+});
+
+test("dynamic sampling: as many fresh questions as groups without variance, in rounds that end", () => {
+  const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
+  const flat = [groupOf(0, { sealed: sealedWith(0) }), groupOf(1, { sealed: sealedWith(0.5) })];
+  const [replace] = advance({ ...base, config: dynamic, groups: flat });
+  expect(replace).toMatchObject({
+    change: {
+      set: [
+        [["groups"], expect.any(Array)],
+        [["round"], 1],
+        [["curriculum"], { drawn: [5] }],
+      ],
+    },
+  });
+  const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups: flat });
+  expect(next).toEqual({ kind: "change", change: moveStep({ ...step, round: 1 }, "ready") });
+  expect(batchGroups(dynamic, flat)).toEqual([flat[1]]);
+  expect(batchGroups(config, flat)).toEqual(flat);
+  expect(batchGroups(dynamic, flat.slice(0, 1))).toEqual(flat.slice(0, 1));
+});
+
+test("too many lost: halted before it is ready, so that no crash in between forgets it", () => {
+  const lost = groupOf(0, { rollouts: { "0": { excluded: "disk" } } });
+  const [halt, ready] = advance({ ...base, groups: [lost, groupOf(1)] });
+  expect(halt).toMatchObject({
+    change: {
+      key: endRun("test", "halted", "").key,
+      set: [
+        [["status"], "halted"],
+        [["reason"], expect.stringMatching(/disk/)],
+      ],
+    },
+  });
+  expect(ready).toEqual({ kind: "change", change: moveStep(step, "ready") });
+});
+
+test("ready: caches follow manifests, and only the last manifest closes the step", () => {
+  const ready: StepRecord = { ...step, state: "ready" };
+  const agents = ["main", "searcher"].map((agent) => ({
+    run: "test",
+    agent,
+    version: 1,
+    trainer: "",
+    fence: 0,
+    takeovers: 0,
+  }));
+  const one = new Map([["main", manifestOf("main", 2)]]);
+  expect(advance({ ...base, step: ready, agents, manifests: one })).toEqual(
+    agents.slice(0, 1).map((agent) => ({ kind: "change", change: advanceAgent(agent) })),
+  );
+  const both = new Map([...one, ["searcher", manifestOf("searcher", 2)] as const]);
+  expect(advance({ ...base, step: ready, agents, manifests: both }).at(-1)).toEqual({
+    ...{ kind: "change", change: moveStep(ready, "closed") },
+  });
+});
+
+test("closed: team manifest, its evaluations, garbage, and RUN's pointer last", () => {
+  const closed: StepRecord = { ...step, state: "closed" };
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
+  const old = manifestOf("main", 1).manifest;
+  const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];
+  const commands = advance({ ...base, step: closed, manifests, expired });
+  expect(commands.map(({ kind }) => kind)).toEqual(["commit", "enqueue", "delete", "change"]);
+  expect(commands[0]).toMatchObject({
+    key: "runs/test/teams/000002.json",
+    record: {
+      team: 2,
+      agents: { main: { version: 2, manifest: "runs/test/manifests/main/000002.json", sha256: "6d".repeat(32) } },
+    },
+  });
+  expect(commands.at(-1)).toEqual({ kind: "change", change: advanceRun(run) });
+  expect(() => advance({ ...base, step: closed })).toThrow(
+    "there is no runs/test/manifests/main/000002.json, which team 2 needs",
+  );
+});
+
+test("after the last step the run is finished; a halted one does nothing", () => {
+  const last = { ...run, step: 3 };
+  expect(advance({ ...base, run: last, step: undefined })).toEqual([
+    { kind: "change", change: endRun("test", "finished", "") },
+  ]);
+  expect(advance({ ...base, run: { ...run, status: "halted" }, groups: [groupOf(0), groupOf(1)] })).toEqual([]);
+});

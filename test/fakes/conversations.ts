@@ -1,0 +1,112 @@
+/** @file What every conversation test needs: an agent with tools, a question, and a delegate that answers from a function. */
+import { z } from "zod";
+import { AgentConfig } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { Tokenizer, Tool } from "../../core/ports.ts";
+import { type Converse, type ConverseOptions, converse, type Delegate } from "../../gpu-workers/rollouts/converse.ts";
+import { type Reply, type ScriptedSampler, scriptedSampler } from "./scripted-sampler.ts";
+
+export const question: Question = {
+  id: "q1",
+  kind: "hop1",
+  level: 1,
+  prompt: "What is it?",
+  answer: "Paris",
+  facts: {},
+};
+
+/** The text of a call as a model writes it. */
+export function callText(name: string, args: Record<string, unknown>): string {
+  return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
+}
+
+/** A tool `search` that answers by a function of the query. */
+export function searchTool(
+  run: (query: string, signal: AbortSignal) => string | Promise<string>,
+): ReadonlyMap<string, Tool> {
+  const search: Tool<{ query: string }> = {
+    name: "search",
+    description: "Finds pages.",
+    parameters: z.strictObject({ query: z.string() }),
+    run: async ({ query }, { signal }) => run(query, signal),
+  };
+  return new Map([[search.name, search]]);
+}
+
+/** A sub-agent that reports what the function says; null: it ended without an answer. */
+export function reporting(
+  report: (agent: string, task: string, call: number) => Promise<string | null> | string | null,
+): Delegate {
+  return async (agent, task, call) => {
+    const answer = await report(agent, task, call);
+    const id = String(call).padStart(22, "0");
+    const conversation: Conversation = {
+      prompt: task,
+      turns: [],
+      stop: answer === null ? "malformed" : "answered",
+      answer,
+      fault: answer === null ? "said nothing" : null,
+    };
+    const address = { run: "r", phase: "train", step: 0, group: 0, rollout: 0 };
+    const sampling = { temperature: 1, topP: 1, topK: 0 };
+    const request = { address, questionId: "q1", agent, version: 0, call, task, sampling, closedBook: false };
+    const trajectory = { agent, version: 0, tokens: [], actions: [], logProbs: [] };
+    return {
+      invocation: { id, request, conversation, trajectory },
+      ref: { id, agent, key: `k${call}`, sha256: "0".repeat(64) },
+    };
+  };
+}
+
+type Varied = Partial<Omit<ConverseOptions, "config" | "sampler">> & {
+  readonly limits?: Partial<AgentConfig["limits"]>;
+  readonly settings?: Partial<AgentConfig>;
+};
+
+export interface Played extends Converse {
+  readonly sampler: ScriptedSampler;
+}
+
+/** One conversation of an agent `main` that may search and delegate to `a` and `b`. */
+export async function play(tokenizer: Tokenizer, reply: Reply, varied: Varied = {}): Promise<Played> {
+  const sampler = scriptedSampler(tokenizer, reply);
+  return { ...(await playOn(tokenizer, sampler, varied)), sampler };
+}
+
+export function playOn(
+  tokenizer: Tokenizer,
+  sampler: ConverseOptions["sampler"],
+  varied: Varied = {},
+): Promise<Converse> {
+  const { limits, settings, ...rest } = varied;
+  const config = AgentConfig.parse({
+    model: "m",
+    tools: ["search"],
+    delegates: ["a", "b"],
+    limits: { contextTokens: 4000, turnTokens: 500, ...limits },
+    ...settings,
+  });
+  return converse({
+    agent: "main",
+    version: 3,
+    config,
+    question,
+    prompt: question.prompt,
+    tokenizer,
+    sampler,
+    tools: searchTool((query) => `found ${query}`),
+    delegate: reporting((agent, task) => `${agent} did ${task}`),
+    sampling: { temperature: 1, topP: 1, topK: 0 },
+    stream: ["sample", 0],
+    sequence: "s1",
+    closedBook: false,
+    signal: new AbortController().signal,
+    ...rest,
+  });
+}
+
+/** Replies in turn order. */
+export function script(...turns: string[]): Reply {
+  return (_, { stream }) => turns[Number(stream.at(-1))] ?? "no more turns in the script";
+}

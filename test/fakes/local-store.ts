@@ -1,0 +1,26 @@
+/** @file A local cloud in a directory of its own, and the SDK store on it, for tests. */
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+
+export const freshDirectory = () => mkdtemp(join(tmpdir(), "mgrpo-cloud-"));
+
+/** Sets this process's AWS variables: one cloud at a time. */
+export async function openLocalStore(options: Partial<LocalCloudOptions> = {}) {
+  const directory = options.directory ?? (await freshDirectory());
+  const handlers = { objectCreated: async () => {}, clock: async () => {} };
+  const cloud = await startLocalCloud({ directory, handlers, clockSeconds: 0, ...options });
+  Object.assign(process.env, cloud.environment);
+  const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  return {
+    ...store,
+    cloud,
+    directory,
+    async close() {
+      store.close();
+      await cloud.close();
+    },
+  };
+}

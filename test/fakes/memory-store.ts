@@ -1,0 +1,160 @@
+/** @file The store in memory, for tests of everything above it. It passes the same contract suites as the adapters. */
+import { MgrpoError } from "../../core/errors.ts";
+import type {
+  Clock,
+  ObjectStore,
+  Table,
+  TableChange,
+  TableCondition,
+  TableItem,
+  TablePath,
+  TableValue,
+} from "../../core/ports.ts";
+
+type Tree = { [key: string]: TableValue | undefined };
+
+export function memoryStore() {
+  return {
+    objects: memoryObjects(),
+    table: memoryTable(),
+    clock: memoryClock(),
+    meter: { read: () => ({ requests: 0, bytes: 0, units: 0 }) },
+    close() {},
+  };
+}
+
+export function memoryObjects(): ObjectStore & { keys(): string[] } {
+  const objects = new Map<string, Uint8Array>();
+  return {
+    async commit(key, body) {
+      const there = objects.get(key);
+      if (!there) objects.set(key, Uint8Array.from(body));
+      return !there || Buffer.compare(there, body) === 0;
+    },
+    async get(key) {
+      const body = objects.get(key);
+      return body && Uint8Array.from(body);
+    },
+    async head(key) {
+      return objects.get(key)?.length;
+    },
+    async delete(keys) {
+      for (const key of keys) objects.delete(key);
+    },
+    keys: () => [...objects.keys()].sort(),
+  };
+}
+
+export function memoryTable(): Table {
+  const items = new Map<string, { pk: string; sk: string; item: Tree }>();
+  const address = (key: { pk: string; sk: string }) => JSON.stringify([key.pk, key.sk]);
+  return {
+    async get(key) {
+      const row = items.get(address(key));
+      return row && plain(row.item);
+    },
+    async insert(key, item) {
+      if (items.has(address(key))) return false;
+      items.set(address(key), { pk: key.pk, sk: key.sk, item: plain(item) });
+      return true;
+    },
+    async update(change) {
+      const row = items.get(address(change.key));
+      if (!row) return { applied: false, item: undefined };
+      if (!change.when.every((condition) => holds(condition, row.item)))
+        return { applied: false, item: plain(row.item) };
+      row.item = changed(row.item, change);
+      return { applied: true, item: plain(row.item) };
+    },
+    async query(pk, prefix) {
+      return [...items.values()]
+        .filter((row) => row.pk === pk && row.sk.startsWith(prefix))
+        .sort((a, b) => Buffer.compare(Buffer.from(a.sk), Buffer.from(b.sk)))
+        .map((row) => plain(row.item));
+    },
+  };
+}
+
+function memoryClock(): Clock {
+  return {
+    monotonic: () => performance.now() / 1000,
+    storeTime: async () => Date.now(),
+    sleep: (seconds, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve();
+        const timer = setTimeout(done, seconds * 1000);
+        function done() {
+          clearTimeout(timer);
+          signal?.removeEventListener("abort", done);
+          resolve();
+        }
+        signal?.addEventListener("abort", done, { once: true });
+      }),
+  };
+}
+
+/** A copy without undefined entries, as the wire makes it. What the wire refuses is refused. */
+function plain(value: TableItem | Tree): Tree & TableItem {
+  return JSON.parse(
+    JSON.stringify(value, (key, inner: unknown) => {
+      if (typeof inner === "number" && !Number.isFinite(inner)) throw refused(`${key} is ${inner}`);
+      return inner;
+    }),
+  );
+}
+
+function at(item: Tree, path: TablePath): TableValue | undefined {
+  let value: TableValue | undefined = item;
+  for (const name of path) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    value = (value as Tree)[name];
+  }
+  return value;
+}
+
+function holds(condition: TableCondition, item: Tree): boolean {
+  if ("exists" in condition) return at(item, condition.exists) !== undefined;
+  if ("absent" in condition) return at(item, condition.absent) === undefined;
+  if ("equals" in condition) return same(at(item, condition.equals[0]), condition.equals[1]);
+  const there = at(item, condition.absentOrEquals[0]);
+  return there === undefined || same(there, condition.absentOrEquals[1]);
+}
+
+function same(a: TableValue | undefined, b: TableValue): boolean {
+  const sorted = (value: unknown) =>
+    JSON.stringify(value, (_key, inner) =>
+      inner !== null && typeof inner === "object" && !Array.isArray(inner)
+        ? Object.fromEntries(Object.entries(inner).sort(([x], [y]) => (x < y ? -1 : 1)))
+        : inner,
+    );
+  return a !== undefined && sorted(a) === sorted(b);
+}
+
+function changed(item: Tree, change: TableChange): Tree {
+  const after = plain(item) as Tree;
+  for (const [path, value] of change.set ?? []) {
+    parent(after, path)[last(path)] = plain({ value })["value"];
+  }
+  for (const [path, n] of change.add ?? []) {
+    if (path.length !== 1) throw refused(`add ${path.join(".")}: only attributes can be added to`);
+    after[last(path)] = Number(after[last(path)] ?? 0) + n;
+  }
+  for (const path of change.remove ?? []) delete parent(after, path)[last(path)];
+  return after;
+}
+
+/** DynamoDB makes no missing maps on the way. */
+function parent(item: Tree, path: TablePath): Tree {
+  const value = at(item, path.slice(0, -1));
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw refused(`${path.join(".")}: no such map in the item`);
+  return value as Tree;
+}
+
+function last(path: TablePath): string {
+  const name = path.at(-1);
+  if (name === undefined) throw refused("empty path");
+  return name;
+}
+
+const refused = (what: string) => new MgrpoError("record-damaged", `the table refused a write: ${what}`);

@@ -1,0 +1,60 @@
+/**
+ * @file A Sampler that says what a function tells it to. The function gets the text of everything so far, special tokens
+ * included, and returns the turn without its end. Every log-prob is -0.5. Numbers depend on nothing else: no slots, no timing.
+ */
+import { MgrpoError } from "../../core/errors.ts";
+import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../core/ports.ts";
+
+export type Reply = (prefix: string, request: SampleRequest) => string | Promise<string>;
+
+export interface ScriptedSampler extends Sampler {
+  readonly requests: SampleRequest[];
+  readonly released: string[];
+  readonly closed: () => boolean;
+}
+
+export const SCRIPTED_LOG_PROB = -0.5;
+
+export function scriptedSampler(tokenizer: Tokenizer, reply: Reply): ScriptedSampler {
+  const requests: SampleRequest[] = [];
+  const released: string[] = [];
+  let closed = false;
+  return {
+    requests,
+    released,
+    closed: () => closed,
+    async sample(request, signal) {
+      refuse(signal, request);
+      requests.push(request);
+      const text = await reply(tokenizer.decode(request.tokens), request);
+      refuse(signal, request);
+      return sampleOf([...tokenizer.encodeTemplate(text), tokenizer.endOfTurn], request);
+    },
+    release(sequence) {
+      released.push(sequence);
+    },
+    async close() {
+      closed = true;
+    },
+  };
+}
+
+/** A policy that writes the stop token has stopped; one that would write more than is asked for is cut. */
+function sampleOf(said: readonly number[], { stop, maxTokens }: SampleRequest): Sample {
+  const ends = stop.flatMap((sequence) => {
+    const at = said.findIndex((_, i) => sequence.every((token, j) => said[i + j] === token));
+    return at < 0 ? [] : [at + sequence.length];
+  });
+  const end = Math.min(...ends, said.length);
+  const tokens = said.slice(0, Math.min(end, maxTokens));
+  return {
+    tokens,
+    logProbs: tokens.map(() => SCRIPTED_LOG_PROB),
+    stop: ends.length > 0 && end <= maxTokens ? "stop" : "length",
+  };
+}
+
+function refuse(signal: AbortSignal | undefined, { sequence }: SampleRequest): void {
+  if (signal?.aborted)
+    throw new MgrpoError("cancelled", `sampling of ${sequence} was cancelled`, { cause: signal.reason });
+}

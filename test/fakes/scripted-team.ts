@@ -1,0 +1,112 @@
+/** @file A team whose every word is written here, on any store: commits outcomes and manifests as workers would, with no engine. */
+import { createHash } from "node:crypto";
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
+import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { StartRun } from "../../core/contracts/messages.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { StepRecord } from "../../core/contracts/records.ts";
+import type { Invocation, Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
+import type { ObjectStore, Rewards } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+
+export const sha = (value: Uint8Array | string) => createHash("sha256").update(value).digest("hex");
+export const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+export const questions: Question[] = Array.from({ length: 10 }, (_, i) => ({
+  id: `q${i}`,
+  kind: "plain",
+  level: 1 + (i % 2),
+  prompt: `What is ${i}?`,
+  answer: String(i),
+  facts: null,
+}));
+
+export function teamConfig(input: Partial<RunConfigInput> = {}): RunConfig {
+  return RunConfig.parse({
+    run: "test",
+    recipe: "scripted",
+    steps: 3,
+    questionsPerStep: 3,
+    rolloutsPerQuestion: 3,
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } },
+    evaluation: { every: 2, suites: [{ name: "all" }, { name: "ends", when: "ends" }] },
+    ...input,
+  });
+}
+
+/** The right answer is the question's; an expert likes tasks that end in "!". */
+export const rewards: Rewards = {
+  correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
+  expert: (_question, _agent, { prompt }) => (prompt.endsWith("!") ? 1 : 0.5),
+};
+
+/** Puts base files and questions, as the command line does, and asks for the run. */
+export async function prepare(objects: ObjectStore, config: RunConfig): Promise<StartRun> {
+  const set = bytes({ train: questions, heldOut: [] });
+  await objects.commit(objectKeys.questions(config.run), set);
+  const bases: StartRun["bases"] = {};
+  for (const agent of Object.keys(config.agents)) {
+    const weights = new TextEncoder().encode(`weights of ${agent}`);
+    await objects.commit(objectKeys.part(config.run, sha(weights)), weights);
+    bases[agent] = { "model.safetensors": { sha256: sha(weights), bytes: weights.length } };
+  }
+  return { config, questionsSha256: sha(set), bases };
+}
+
+export function said(prompt: string, answer: string | null, stop: Conversation["stop"] = "answered"): Conversation {
+  return { prompt, turns: [], stop, answer, fault: stop === "malformed" ? "no call" : null };
+}
+
+const trajectory = (agent: string, version: number) => ({ agent, version, tokens: [1, 2], actions: [], logProbs: [] });
+
+/** Commits what a worker would for this rollout: a function of its address and the question alone. The outcome's key. */
+export async function playRollout(
+  objects: ObjectStore,
+  config: RunConfig,
+  step: StepRecord,
+  group: number,
+  rollout: number,
+) {
+  const address: RolloutAddress = { run: config.run, phase: "train", step: step.step, group, rollout };
+  const questionId = step.groups[group] ?? "";
+  const random = stream("play", questionId, step.step, rollout);
+  const invocations: Extract<Outcome, { status: "finished" }>["invocations"] = [];
+  for (let call = random.integer(3); call > 0; call--) {
+    const id = sha(`${step.step} ${group} ${rollout} ${call}`).slice(0, 22);
+    const request = {
+      ...{ address, questionId, agent: "searcher", version: step.policy["searcher"] ?? -1, call, closedBook: false },
+      task: random.uniform() < 0.5 ? "look!" : "look",
+      sampling: { temperature: 1, topP: 1, topK: 0 },
+    };
+    const invocation: Invocation = {
+      ...{ id, request, conversation: said(request.task, "found") },
+      trajectory: trajectory("searcher", request.version),
+    };
+    const key = objectKeys.invocation(config.run, step.step, id);
+    await objects.commit(key, bytes(invocation));
+    invocations.push({ id, agent: "searcher", key, sha256: sha(bytes(invocation)) });
+  }
+  const answer = random.uniform() < 0.5 ? questionId.slice(1) : "wrong";
+  const outcome: Outcome = {
+    ...{ status: "finished", address, questionId, invocations },
+    conversation: said("What?", answer),
+    trajectory: trajectory(config.main, step.policy[config.main] ?? -1),
+  };
+  await objects.commit(objectKeys.outcome(address), bytes(outcome));
+  return objectKeys.outcome(address);
+}
+
+/** Publishes a version as a trainer would: parts first, then the manifest. Its key. */
+export async function publish(objects: ObjectStore, config: RunConfig, agent: string, version: number, trained = true) {
+  const weights = new TextEncoder().encode(`weights of ${agent} ${trained ? version : version - 1}`);
+  await objects.commit(objectKeys.part(config.run, sha(weights)), weights);
+  const manifest: Manifest = {
+    ...{ run: config.run, agent, version, trained, stats: null, seconds: null },
+    files: { "model.safetensors": { sha256: sha(weights), bytes: weights.length } },
+  };
+  const key = objectKeys.manifest(config.run, agent, version);
+  await objects.commit(key, bytes(manifest));
+  return key;
+}

@@ -1,0 +1,104 @@
+/**
+ * @file A Trainer small enough to check by hand: a bigram softmax, logits[previous][next] / temperature, in float64, trained by plain
+ * gradient descent (learning rate only, after clipping by global norm). Its losses are written from the port's prose, not from core.
+ */
+import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { CheckpointFiles, ForwardBackward, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
+
+export class ToyTrainer implements Trainer {
+  readonly vocabulary: number;
+  logits: Float64Array;
+  gradient: Float64Array;
+  /** What was asked of it, in order. */
+  readonly calls: string[] = [];
+  readonly sequencesSeen: number[][] = [];
+  readonly temperatures = new Set<number>();
+
+  constructor(vocabulary: number, logits?: ArrayLike<number>) {
+    this.vocabulary = vocabulary;
+    this.logits = Float64Array.from(logits ?? new Float64Array(vocabulary ** 2));
+    this.gradient = new Float64Array(vocabulary ** 2);
+  }
+
+  async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
+    this.calls.push("logProbs");
+    this.temperatures.add(temperature);
+    return sequences.map((tokens) => Float32Array.from(this.logProbsOf(tokens, temperature)));
+  }
+
+  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
+    this.calls.push(`forwardBackward:${loss.kind}`);
+    this.temperatures.add(temperature);
+    let total = 0;
+    const logProbs = batch.map((sequence) => {
+      this.sequencesSeen.push([...sequence.tokens]);
+      const logProbs_T = this.logProbsOf(sequence.tokens, temperature);
+      for (let t = 1; t < sequence.tokens.length; t++) {
+        const [value, derivative] = tokenLoss(sequence, t, logProbs_T[t] ?? 0, loss);
+        total += value;
+        this.accumulate(sequence.tokens[t - 1] ?? 0, sequence.tokens[t] ?? 0, derivative, temperature);
+      }
+      return Float32Array.from(logProbs_T);
+    });
+    return { loss: total, logProbs };
+  }
+
+  async optimizerStep({ learningRate, maxGradientNorm }: OptimizerConfig): Promise<{ gradientNorm: number }> {
+    this.calls.push("optimizerStep");
+    const gradientNorm = Math.hypot(...this.gradient);
+    const scale = learningRate * Math.min(1, maxGradientNorm / Math.max(gradientNorm, 1e-300));
+    this.logits = this.logits.map((logit, i) => logit - scale * (this.gradient[i] ?? 0));
+    this.gradient = new Float64Array(this.gradient.length);
+    return { gradientNorm };
+  }
+
+  async save(): Promise<Map<string, Uint8Array>> {
+    return new Map([["model.safetensors", new Uint8Array(Float64Array.from(this.logits).buffer)]]);
+  }
+
+  async load(files: CheckpointFiles): Promise<void> {
+    const bytes = files.get("model.safetensors") ?? new Uint8Array();
+    this.logits = new Float64Array(bytes.slice().buffer);
+    this.gradient = new Float64Array(this.logits.length);
+  }
+
+  async close(): Promise<void> {}
+
+  /** Entry 0 is 0. */
+  logProbsOf(tokens: readonly number[], temperature: number): number[] {
+    return tokens.map((token, t) => {
+      if (t === 0) return 0;
+      const row = this.row(tokens[t - 1] ?? 0, temperature);
+      return (row[token] ?? 0) - Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0));
+    });
+  }
+
+  private row(previous: number, temperature: number): number[] {
+    return Array.from(this.logits.subarray(previous * this.vocabulary, (previous + 1) * this.vocabulary), (logit) => {
+      return logit / temperature;
+    });
+  }
+
+  /** d logProb / d logit_j = (1[j = token] - p_j) / temperature. */
+  private accumulate(previous: number, token: number, derivative: number, temperature: number): void {
+    const row = this.row(previous, temperature);
+    const total = row.reduce((sum, logit) => sum + Math.exp(logit), 0);
+    row.forEach((logit, j) => {
+      const index = previous * this.vocabulary + j;
+      const byLogit = ((j === token ? 1 : 0) - Math.exp(logit) / total) / temperature;
+      this.gradient[index] = (this.gradient[index] ?? 0) + derivative * byLogit;
+    });
+  }
+}
+
+/** Value and derivative by the log-prob of one token's term. */
+function tokenLoss(sequence: TrainingSequence, t: number, logProb: number, loss: Loss): [number, number] {
+  const weight = sequence.weights_T[t] ?? 0;
+  if (loss.kind === "linear") return [weight * logProb, weight];
+  if (weight === 0) return [0, 0];
+  const advantage = sequence.advantages_T?.[t] ?? 0;
+  const ratio = Math.exp(logProb - (sequence.behaviourLogProbs_T?.[t] ?? 0));
+  const clipped = (advantage > 0 && ratio > 1 + loss.clipHigh) || (advantage < 0 && ratio < 1 - loss.clipLow);
+  const used = clipped ? (advantage > 0 ? 1 + loss.clipHigh : 1 - loss.clipLow) : ratio;
+  return [-weight * used * advantage, clipped ? 0 : -weight * ratio * advantage];
+}

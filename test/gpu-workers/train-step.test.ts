@@ -1,0 +1,316 @@
+/** @file The training step on a toy policy: both routes give the same update, and it is the objective's, whatever the options. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { TrainingStats } from "../../core/contracts/checkpoint.ts";
+import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
+import type { Trajectory } from "../../core/contracts/rollout.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import { tokenWeights } from "../../core/mgrpo/batch.ts";
+import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
+import { stream } from "../../core/random.ts";
+import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
+import { ToyTrainer } from "../fakes/toy-trainer.ts";
+
+const V = 5;
+const temperature = 0.8;
+const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
+const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
+const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
+  algorithm: algorithmOf(options),
+  optimizer,
+  temperature,
+});
+const toy = (seed: number) => {
+  const random = stream("toy", seed);
+  return new ToyTrainer(
+    V,
+    Array.from({ length: V * V }, () => random.uniform() * 2 - 1),
+  );
+};
+
+/** Trajectories of two questions, sampled off policy by up to `noise` in log-prob; some tokens are the world's. */
+function batchOf(seed: number, policy: ToyTrainer, noise: number): TrainingEntry[] {
+  const random = stream("batch", seed);
+  return [0, 0, 0, 1, 1].map((group, i) => {
+    const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(V));
+    const actions: [number, number][] = [
+      [2, 4],
+      [5, tokens.length],
+    ];
+    const logProbs_T = policy.logProbsOf(tokens, temperature);
+    const behaviour = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
+    const trajectory: Trajectory = {
+      agent: "main",
+      version: 3,
+      tokens,
+      actions,
+      logProbs: behaviour.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
+    };
+    return { trajectory, group, weight: group === 0 ? 1 / 6 : 1 / 4, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
+  });
+}
+
+/** Forces the linear route and changes nothing else: the mask lets everything through. */
+const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };
+
+describe("one pass of clipped-token is the linear route", () => {
+  const linearCalls = ["logProbs", "forwardBackward:linear", "optimizerStep"];
+  const cases = (["trajectory-mean", "token-mean", "constant"] as const).flatMap((aggregation) =>
+    [0, 1.5].flatMap((noise) => [1, 2].map((minibatches) => ({ aggregation, noise, minibatches }))),
+  );
+  test.each(cases)("%o", async ({ aggregation, noise, minibatches }) => {
+    const [direct, linear] = [toy(1), toy(1)];
+    const batch = batchOf(2, direct, noise);
+    const options = { aggregation, minibatches, constantTokens: 10 };
+    const one = await trainStep(direct, batch, configOf(options));
+    const two = await trainStep(linear, batch, configOf({ ...options, ...everythingPasses }));
+    const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
+    expect(direct.calls).toEqual(Array.from({ length: minibatches }, () => directCalls).flat());
+    expect(linear.calls).toEqual(Array.from({ length: minibatches }, () => linearCalls).flat());
+    close([...linear.logits], [...direct.logits]);
+    close(Object.values(two.stats), Object.values(one.stats));
+  });
+});
+
+const OPTIONS: Partial<AlgorithmConfig>[] = [
+  {},
+  { ratio: "sequence" },
+  { ratio: "sequence-mean", aggregation: "token-mean" },
+  { kl: { coefficient: 0.2, estimator: "k1" } },
+  { kl: { coefficient: 0.2, estimator: "k2" }, ratio: "sequence-mean" },
+  { kl: { coefficient: 0.2, estimator: "k3" }, aggregation: "constant", constantTokens: 10 },
+  { tisCap: 1.1 },
+  { ratioMask: { low: 0.7, high: 1.4 } },
+  { tisCap: 1.2, ratioMask: { low: 0.7, high: 1.4 }, ratio: "sequence" },
+];
+
+test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))(
+  "the update of the weights is the descent of the objective, by central differences through the policy: %s",
+  async (_name, options) => {
+    const [trainer, reference] = [toy(4), toy(5)];
+    const start = [...trainer.logits];
+    const batch = batchOf(6, trainer, 1);
+    const { stats } = await trainStep(trainer, batch, configOf(options), reference);
+    const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
+    expect(stats.loss).toBeCloseTo(objective(start), 5);
+    start.forEach((value, i) => {
+      const at = (by: number) => objective(start.with(i, value + by));
+      const gradient = (at(1e-5) - at(-1e-5)) / 2e-5;
+      expect((value - (trainer.logits[i] ?? 0)) / optimizer.learningRate).toBeCloseTo(gradient, 4);
+    });
+  },
+);
+
+/** The objective as a function of a policy, in one sum over the whole batch. */
+function lossOf(
+  current: ToyTrainer,
+  proximal: ToyTrainer,
+  reference: ToyTrainer,
+  batch: TrainingEntry[],
+  options: Partial<AlgorithmConfig>,
+): number {
+  const algorithm = algorithmOf(options);
+  const weights = tokenWeights(
+    batch.map(({ group, weight, trajectory }) => ({ group, weight, actionTokens: trajectory.logProbs.length })),
+    algorithm,
+  );
+  return batch.reduce((sum, { trajectory, advantage }, i) => {
+    const of = (policy: ToyTrainer) => {
+      const logProbs_T = policy.logProbsOf(trajectory.tokens, temperature);
+      return trajectory.actions.flatMap(([from, to]) => logProbs_T.slice(from, to));
+    };
+    const { loss } = trajectoryLoss(
+      {
+        advantage,
+        tokenWeight: weights[i] ?? 0,
+        current_A: of(current),
+        behaviour_A: trajectory.logProbs,
+        proximal_A: of(proximal),
+        reference_A: of(reference),
+      },
+      algorithm,
+    );
+    return sum + loss;
+  }, 0);
+}
+
+test("micro-batching changes nothing: an engine that takes one sequence at a time arrives at the same weights", async () => {
+  class OneByOne extends ToyTrainer {
+    override async forwardBackward(...[batch, loss, at]: Parameters<ToyTrainer["forwardBackward"]>) {
+      const parts = [];
+      for (const sequence of batch) parts.push(await super.forwardBackward([sequence], loss, at));
+      return {
+        loss: parts.reduce((sum, part) => sum + part.loss, 0),
+        logProbs: parts.flatMap((part) => part.logProbs),
+      };
+    }
+  }
+  for (const options of OPTIONS) {
+    const whole = toy(7);
+    const cut = new OneByOne(V, whole.logits);
+    const batch = batchOf(8, whole, 1);
+    const one = await trainStep(whole, batch, configOf(options), toy(9));
+    const two = await trainStep(cut, batch, configOf(options), toy(9));
+    close([...cut.logits], [...whole.logits]);
+    close(Object.values(two.stats), Object.values(one.stats));
+  }
+});
+
+describe("nothing to learn", () => {
+  const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
+
+  test("only zero advantages: neither the policy nor Adam is called, and the counts are told", async () => {
+    const trainer = toy(1);
+    const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
+    const { trained, stats } = await trainStep(trainer, batch, configOf());
+    expect(trained).toBe(false);
+    expect(trainer.calls).toEqual([]);
+    const actionTokens = batch.reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
+    const tokens = batch.reduce((sum, { trajectory }) => sum + trajectory.tokens.length, 0);
+    expect(stats).toEqual({ ...still, trajectories: 5, actionTokens, tokens });
+  });
+
+  test("no trajectories", async () => {
+    const result = await trainStep(toy(1), [], configOf());
+    expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
+  });
+
+  test("with a KL term zero advantages still pull towards the reference", async () => {
+    const [trainer, reference] = [toy(1), toy(2)];
+    const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
+    const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });
+    const first = await trainStep(trainer, batch, config, reference);
+    const second = await trainStep(trainer, batch, config, reference);
+    expect(first.trained).toBe(true);
+    expect(second.stats.loss).toBeLessThan(first.stats.loss);
+  });
+
+  test("a trajectory of advantage 0 costs no computation, and the others learn the same", async () => {
+    const [trainer, other] = [toy(1), toy(1)];
+    const batch = batchOf(1, trainer, 0.5);
+    await trainStep(trainer, batch, configOf());
+    expect(trainer.sequencesSeen).toEqual(batch.slice(0, 4).map(({ trajectory }) => trajectory.tokens));
+    await trainStep(other, batch.slice(0, 4), configOf());
+    expect(other.logits).toEqual(trainer.logits);
+  });
+});
+
+test("sampled by the policy itself the ratio is 1 and nothing is clipped; tokens and temperature pass through as they are", async () => {
+  const trainer = toy(3);
+  const batch = batchOf(3, trainer, 0);
+  const { trained, stats } = await trainStep(trainer, batch, configOf());
+  expect(trained).toBe(true);
+  expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
+  expect(Math.abs(stats.kl)).toBeLessThan(1e-9);
+  expect(stats.clipFraction).toBe(0);
+  expect([...trainer.temperatures]).toEqual([temperature]);
+  expect(TrainingStats.parse(stats)).toEqual(stats);
+});
+
+test("a sampler that disagrees with the trainer is reported, not hidden and not acted on", async () => {
+  const trainer = toy(3);
+  const [first, ...rest] = batchOf(3, trainer, 0);
+  if (!first) throw new Error("empty batch");
+  // one token recorded 1 nat too low: its ratio is e
+  const logProbs = first.trajectory.logProbs.with(0, (first.trajectory.logProbs[0] ?? 0) - 1);
+  const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
+  const { stats } = await trainStep(trainer, batch, configOf());
+  expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
+  // advantage > 0 and ratio e > 1.28: that one token of those of the four trajectories with an advantage is clipped
+  const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
+  expect(stats.clipFraction).toBeCloseTo(1 / tokens, 9);
+  expect(stats.kl).toBeCloseTo((Math.E - 2) / tokens, 6);
+});
+
+describe("minibatches", () => {
+  test("each takes its own optimizer step, deterministically, and the ratio is that before the first", async () => {
+    for (const options of [{}, { tisCap: 2 }]) {
+      const [one, two] = [toy(3), toy(3)];
+      const batch = batchOf(3, one, 0);
+      const { stats } = await trainStep(one, batch, configOf({ ...options, minibatches: 2 }));
+      await trainStep(two, batch, configOf({ ...options, minibatches: 2 }));
+      expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);
+      expect(two.logits).toEqual(one.logits);
+      expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
+    }
+  });
+
+  test("their gradients average to that of the whole batch", async () => {
+    // with a learning rate near 0 both steps see the same weights
+    const slow = { ...configOf(), optimizer: { ...optimizer, learningRate: 1e-6 } };
+    const [whole, split] = [toy(3), toy(3)];
+    const start = [...whole.logits];
+    const batch = batchOf(3, whole, 0.5);
+    await trainStep(whole, batch, slow);
+    await trainStep(split, batch, { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
+    start.forEach((value, i) => {
+      const [once, twice] = [value - (whole.logits[i] ?? 0), value - (split.logits[i] ?? 0)];
+      expect(twice / 2 / 1e-6).toBeCloseTo(once / 1e-6, 4);
+    });
+  });
+
+  test("more minibatches than trajectories that learn: one each", async () => {
+    const trainer = toy(3);
+    await trainStep(trainer, batchOf(3, trainer, 0), configOf({ minibatches: 50 }));
+    expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
+  });
+});
+
+test("training on it makes what was favoured likelier, what was not less so", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(), async (seed) => {
+      const trainer = toy(seed);
+      const [entry] = batchOf(seed, trainer, 0);
+      if (!entry) throw new Error("empty batch");
+      const likelihood = () =>
+        entry.trajectory.actions
+          .flatMap(([from, to]) => trainer.logProbsOf(entry.trajectory.tokens, temperature).slice(from, to))
+          .reduce((sum, value) => sum + value, 0);
+      const before = likelihood();
+      const gentle = { ...configOf(), optimizer: { ...optimizer, learningRate: 0.01 } };
+      await trainStep(trainer, [{ ...entry, advantage: 1 }], gentle);
+      const between = likelihood();
+      expect(between).toBeGreaterThan(before);
+      const logProbs = entry.trajectory.actions.flatMap(([from, to]) =>
+        trainer.logProbsOf(entry.trajectory.tokens, temperature).slice(from, to),
+      );
+      await trainStep(trainer, [{ ...entry, trajectory: { ...entry.trajectory, logProbs }, advantage: -1 }], gentle);
+      expect(likelihood()).toBeLessThan(between);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+describe("refusals", () => {
+  test("a KL term without a reference", async () => {
+    const trainer = toy(1);
+    const step = trainStep(trainer, batchOf(1, trainer, 0), configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
+    await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
+  });
+
+  test("a trajectory whose spans do not fit", async () => {
+    const trainer = toy(1);
+    const [entry] = batchOf(1, trainer, 0);
+    if (!entry) throw new Error("empty batch");
+    const damaged = { ...entry, trajectory: { ...entry.trajectory, logProbs: [-1] } };
+    await expect(trainStep(trainer, [damaged], configOf())).rejects.toSatisfy((error) =>
+      isMgrpoError(error, "record-damaged"),
+    );
+    expect(trainer.calls).toEqual([]);
+  });
+
+  test("a loss that is not a number never reaches the optimizer", async () => {
+    const trainer = toy(1);
+    const batch = batchOf(1, trainer, 0);
+    trainer.logits.fill(Number.NaN);
+    await expect(trainStep(trainer, batch, configOf())).rejects.toSatisfy((error) => isMgrpoError(error, "run-halted"));
+    expect(trainer.calls).not.toContain("optimizerStep");
+  });
+});
+
+function close(actual: readonly number[], expected: readonly number[]): void {
+  expect(actual).toHaveLength(expected.length);
+  actual.forEach((value, i) => {
+    expect(value).toBeCloseTo(expected[i] ?? Number.NaN, 5);
+  });
+}
