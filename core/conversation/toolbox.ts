@@ -1,0 +1,77 @@
+/**
+ * @file What one agent may call: its tools, and `delegate` if it has sub-agents. Arguments are checked by the tools' own Zod schemas;
+ * the same schemas, as JSON Schema, are what its chat template describes to it.
+ */
+import { z } from "zod";
+import type { AgentConfig } from "../contracts/config.ts";
+import { MgrpoError } from "../errors.ts";
+import type { Tool, ToolSchema } from "../ports.ts";
+
+/** The name of the call that hands a subtask to a sub-agent. */
+export const DELEGATE = "delegate";
+
+/** Arguments of `delegate`, whichever sub-agents a team has. */
+export const DelegateArguments = z.strictObject({ agent: z.string(), task: z.string().regex(/\S/, "says nothing") });
+
+export interface Toolbox {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Sub-agents; empty: no `delegate`. */
+  readonly delegates: readonly string[];
+  /** Argument schema of every call, `delegate` included. */
+  readonly parameters: ReadonlyMap<string, z.ZodType>;
+  /** As chat templates take them: the config's order, `delegate` first. */
+  readonly schemas: readonly ToolSchema[];
+}
+
+/** The agent's share of the recipe's tools. `recipe-invalid` when the config names one that is not there. */
+export function openToolbox(
+  agent: string,
+  config: Pick<AgentConfig, "tools" | "delegates">,
+  tools: ReadonlyMap<string, Tool>,
+): Toolbox {
+  const mine = new Map(config.tools.map((name) => [name, toolNamed(name, agent, tools)]));
+  if (config.delegates.length > 0 && mine.has(DELEGATE)) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `agents.${agent}.tools: '${DELEGATE}' is how this agent calls its sub-agents: rename that tool`,
+    );
+  }
+  const parameters = new Map<string, z.ZodType>();
+  const schemas: ToolSchema[] = [];
+  const offer = (name: string, description: string, schema: z.ZodType) => {
+    parameters.set(name, schema);
+    schemas.push({ type: "function", function: { name, description, parameters: jsonSchema(name, schema) } });
+  };
+  if (config.delegates.length > 0) {
+    offer(
+      DELEGATE,
+      "Hands a subtask to a sub-agent and returns its report.",
+      DelegateArguments.extend({ agent: z.enum(config.delegates) }),
+    );
+  }
+  for (const tool of mine.values()) offer(tool.name, tool.description, tool.parameters);
+  return { tools: mine, delegates: config.delegates, parameters, schemas };
+}
+
+function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>): Tool {
+  const tool = tools.get(name);
+  if (tool?.name === name) return tool;
+  const known = [...tools.keys()].join(", ") || "none";
+  throw new MgrpoError(
+    "recipe-invalid",
+    `agents.${agent}.tools: the recipe's tools.ts has no tool '${name}' (it has ${known}): add it or remove the name`,
+  );
+}
+
+function jsonSchema(name: string, schema: z.ZodType): unknown {
+  try {
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
+    return rest;
+  } catch (cause) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `tool '${name}': its parameters cannot be written as JSON Schema: use plain Zod types`,
+      { cause },
+    );
+  }
+}

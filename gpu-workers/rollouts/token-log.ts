@@ -1,0 +1,65 @@
+/**
+ * @file The token stream of one conversation, append-only: data that the policy was shown, and exactly the tokens it sampled.
+ * What is recorded here is what is trained on, so a sample that does not fit its request is refused: `prefix-drift`.
+ */
+
+import type { Trajectory } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Sample, SampleRequest } from "../../core/ports.ts";
+
+export class TokenLog {
+  readonly #tokens: number[] = [];
+  readonly #actions: [number, number][] = [];
+  readonly #logProbs: number[] = [];
+
+  get length(): number {
+    return this.#tokens.length;
+  }
+
+  /** A copy: nobody outside can change what was said. */
+  tokens(): number[] {
+    return [...this.#tokens];
+  }
+
+  show(tokens: readonly number[]): void {
+    for (const token of tokens) this.#tokens.push(token);
+  }
+
+  /** Records a turn, its end-of-turn token included: choosing to stop is an action too. */
+  act(request: SampleRequest, sample: Sample, endOfTurn: number): void {
+    const fault = faultOf(this.#tokens, request, sample, endOfTurn);
+    if (fault) {
+      throw new MgrpoError("prefix-drift", `${request.sequence}, turn at token ${this.length}: ${fault}`, {
+        evidence: { request: request.tokens.length, sample },
+      });
+    }
+    const start = this.length;
+    this.show(sample.tokens);
+    this.#actions.push([start, this.length]);
+    // A log-prob is at most 0; rounding in the engine may leave it a hair above.
+    for (const logProb of sample.logProbs) this.#logProbs.push(Math.min(logProb, 0));
+  }
+
+  trajectory(agent: string, version: number): Trajectory {
+    return { agent, version, tokens: this.tokens(), actions: [...this.#actions], logProbs: [...this.#logProbs] };
+  }
+}
+
+function faultOf(
+  tokens: readonly number[],
+  request: SampleRequest,
+  sample: Sample,
+  endOfTurn: number,
+): string | undefined {
+  const count = sample.tokens.length;
+  const moved = request.tokens.length !== tokens.length || request.tokens.some((token, t) => token !== tokens[t]);
+  if (moved) return "the tokens that were sampled from are not the conversation so far";
+  if (count === 0 || count > request.maxTokens)
+    return `${count} tokens sampled, between 1 and ${request.maxTokens} asked`;
+  if (sample.logProbs.length !== count) return `${sample.logProbs.length} log-probs for ${count} tokens`;
+  if (!sample.logProbs.every(Number.isFinite)) return "a log-prob is not a finite number";
+  const end = sample.tokens.indexOf(endOfTurn);
+  if (end >= 0 && end < count - 1) return `sampling went on after the end of the turn (${count - 1 - end} tokens)`;
+  if (sample.stop === "stop" && end < 0) return "sampling stopped without the end-of-turn token";
+  return undefined;
+}
