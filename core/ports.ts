@@ -36,7 +36,7 @@ export type TableValue =
 /** Path into an item: attribute, then map keys. */
 export type TablePath = readonly string[];
 
-/** A condition of a write, as data. All conditions of a change must hold. */
+/** A condition of a write, as data. All conditions of a change must hold. Compare scalars: stores differ on equality of maps. */
 export type TableCondition =
   | { readonly exists: TablePath }
   | { readonly absent: TablePath }
@@ -169,6 +169,15 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
+  /** Told after each stretch of computing, for `step.overhead`. */
+  readonly onBusy?: (interval: EngineInterval) => void;
+}
+
+/** An engine computed from start to end: milliseconds of the monotonic clock, which all processes of a machine share. */
+export interface EngineInterval {
+  readonly kind: "sample" | "train";
+  readonly start: number;
+  readonly end: number;
 }
 
 /** An engine: opens samplers and trainers on checkpoints. Damaged or unsupported ones are refused with the file and the reason. */
@@ -209,12 +218,17 @@ export interface ToolContext {
   readonly signal: AbortSignal;
 }
 
-/** A tool. Failures of its backend are MgrpoError `tool-backend`, never text; the agent's own mistakes are text. */
-export interface Tool<A = never> {
+/**
+ * A tool. Failures of its backend are MgrpoError `tool-backend`, never text; the agent's own mistakes are text.
+ * A tool of any arguments is assignable to plain `Tool`, which is how they are kept together.
+ */
+export type Tool<A = never> = ToolOf<A, [A] extends [never] ? unknown : A>;
+
+interface ToolOf<A, Parsed> {
   readonly name: string;
   readonly description: string;
   /** Arguments; a call that does not parse is malformed. */
-  readonly parameters: z.ZodType<A>;
+  readonly parameters: z.ZodType<Parsed>;
   run(args: A, context: ToolContext): Promise<string>;
 }
 
@@ -225,6 +239,11 @@ export interface Delegation {
 
 /** A recipe's rewards: pure, bundled into functions. Scores are in [0, 1]. Throwing is a judge failure, never a wrong answer. */
 export interface Rewards {
+  /**
+   * Names a judge that costs money or draws: its verdicts are kept as objects under this name and asked for once per trajectory.
+   * Absent: scoring is a program, and nothing is kept.
+   */
+  readonly judge?: string;
   correct(question: Question, conversation: Conversation): number | Promise<number>;
   /** How well a subtask itself was done (eq 5), whatever became of the whole. */
   expert(question: Question, agent: string, conversation: Conversation): number | Promise<number>;

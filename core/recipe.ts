@@ -4,7 +4,7 @@
  */
 import type { Arm, RunConfigInput } from "./contracts/config.ts";
 import type { QuestionSet } from "./contracts/question.ts";
-import type { PolicyEngine, Rewards, Tool } from "./ports.ts";
+import type { CheckpointFiles, PolicyEngine, Rewards, Tool } from "./ports.ts";
 
 /** `recipe.ts` exports `recipe: Recipe`. */
 export interface Recipe {
@@ -13,8 +13,30 @@ export interface Recipe {
   config(arm: Arm): Omit<RunConfigInput, "run" | "recipe" | "arm">;
   /** The questions: a pure function of the seed. */
   questions(seed: number): QuestionSet;
-  /** Conversations to pretrain an agent's base model on, if the recipe makes its own. */
-  demonstrations?(agent: string, arm: Arm, seed: number): Iterable<Demonstration>;
+  /** The base models that `mgrpo pretrain` makes, if the recipe brings its own. */
+  readonly baseModels?: readonly BaseModel[];
+}
+
+/** How a base model is made: from random weights, by imitating demonstrations. */
+export interface BaseModel {
+  /** The agent it is to be, in which arm: its system message and tools shape the conversations. */
+  readonly agent: string;
+  readonly arm: Arm;
+  /** The checkpoint's folder. */
+  readonly folder: string;
+  readonly seed: number;
+  /** Everything of the checkpoint but its weights; `config.json` gives the model's shape. */
+  files(): CheckpointFiles;
+  /** Endless. */
+  demonstrations(): Iterable<Demonstration>;
+  readonly training: {
+    /** Tokens of demonstrations in all, and of one batch. */
+    readonly tokens: number;
+    readonly batchTokens: number;
+    /** AdamW's, after a linear warm-up over the first `warmUp` share; falls to a tenth along a cosine. */
+    readonly learningRate: number;
+    readonly warmUp: number;
+  };
 }
 
 /** A conversation of one agent as text, rendered by the agent's own template; only the assistant's text is learnt. */

@@ -78,6 +78,8 @@ export const AlgorithmConfig = z.strictObject({
   clipLow: z.number().positive().default(0.2),
   clipHigh: z.number().positive().default(0.28),
   aggregation: z.enum(["trajectory-mean", "token-mean", "constant"]).default("trajectory-mean"),
+  /** `constant` only: the tokens by which a trajectory's sum is divided. */
+  constantTokens: z.int().positive().default(256),
   advantageScale: z.enum(["std", "none"]).default("std"),
   /** Added to std. */
   epsilon: z.number().positive().default(1e-6),

@@ -50,6 +50,8 @@ export interface TableKey {
 
 /** DynamoDB keys. A group is a partition of its own: its updates are the run's hottest writes. */
 export const tableKeys = {
+  /** The list of all runs, which the clock goes through. */
+  listed: (run: string): TableKey => ({ pk: "RUNS", sk: `RUN#${run}` }),
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),
   step: (run: string, step: number): TableKey => ({ pk: `RUN#${run}`, sk: `STEP#${padded(step)}` }),
   agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),

@@ -96,7 +96,7 @@ export const GroupRecord = z.strictObject({
   state: z.enum(["open", "sealed"]),
   /** Rollout index -> worker incarnation that runs it. Only saves work; correctness never rests on it. */
   claims: z.record(z.string(), WorkerId),
-  /** Rollout index -> attempts that died with their worker. */
+  /** Rollout index -> attempts that died with their worker; `judge-<index>` -> failures of its judge. */
   crashes: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
   rollouts: z.record(z.string(), RolloutScore),

@@ -60,6 +60,19 @@ export function countCrash(address: GroupAddress, rollout: number, known: number
   };
 }
 
+/** Records that the judge of a finished rollout failed. `known` is the count as read. */
+export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
+  const path = ["crashes", judgeFailureKey(rollout)];
+  return {
+    key: groupKey(address),
+    set: [[path, known + 1]],
+    when: [known === 0 ? { absent: path } : { equals: [path, known] }],
+  };
+}
+
+/** Where GROUP.crashes counts the judge's failures on a rollout. */
+export const judgeFailureKey = (rollout: number) => `judge-${rollout}`;
+
 /** Records a rollout's score once; whoever repeats the scoring finds it there. The claim has done its work and goes. */
 export function recordScore(address: GroupAddress, rollout: number, score: RolloutScore): TableChange {
   return {
@@ -159,6 +172,15 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
       [["takeovers"], agent.trainer === "" ? 0 : 1],
     ],
     when: [is("trainer", agent.trainer), is("fence", agent.fence)],
+  };
+}
+
+/** Forgets the takeovers that halted the run, so that `resume` may try again. */
+export function forgiveTakeovers(agent: AgentRecord): TableChange {
+  return {
+    key: tableKeys.agent(agent.run, agent.agent),
+    set: [[["takeovers"], 0]],
+    when: [is("takeovers", agent.takeovers)],
   };
 }
 

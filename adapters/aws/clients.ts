@@ -1,0 +1,85 @@
+/**
+ * @file The SDK clients: kept-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an
+ * observer on the wire that sees every attempt.
+ */
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { S3Client } from "@aws-sdk/client-s3";
+
+/** The first try and three more, 50 ms to some hundreds apart: about a second until an outage is an error. */
+const ATTEMPTS = 4;
+const CONNECTIONS = 64;
+
+/** Sees what goes over the wire: each attempt, also those that fail. */
+export interface WireObserver {
+  /** A request leaves. */
+  sent(command: string, endpoint: string, bodyBytes: number): void;
+  /** An answer came; the Date header of the store. */
+  answered(date: string | undefined): void;
+}
+
+export interface AwsClients {
+  readonly dynamo: DynamoDBClient;
+  readonly s3: S3Client;
+  close(): void;
+}
+
+/** The SDK's advice to move to a newer Node.js would come once per process, into the run's live line; the versions are pinned. */
+export function quietAboutNode(): void {
+  process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
+}
+
+export function openClients(region: string, observer: { dynamo: WireObserver; s3: WireObserver }): AwsClients {
+  quietAboutNode();
+  const options = () => ({
+    region,
+    maxAttempts: ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: 3_000,
+      requestTimeout: 60_000,
+      httpAgent: { keepAlive: true, maxSockets: CONNECTIONS },
+      httpsAgent: { keepAlive: true, maxSockets: CONNECTIONS },
+    },
+  });
+  const dynamo = new DynamoDBClient(options());
+  // Signatures cover the SHA-256 of every body already: a CRC on top would only cost time.
+  const s3 = new S3Client({
+    ...options(),
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+  });
+  observe(dynamo, observer.dynamo);
+  observe(s3, observer.s3);
+  return {
+    dynamo,
+    s3,
+    close() {
+      dynamo.destroy();
+      s3.destroy();
+    },
+  };
+}
+
+interface Request {
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port?: number;
+  readonly body?: unknown;
+}
+
+function observe(client: DynamoDBClient | S3Client, observer: WireObserver) {
+  const stack: Pick<DynamoDBClient["middlewareStack"], "add"> =
+    client.middlewareStack as DynamoDBClient["middlewareStack"];
+  stack.add(
+    (next, context) => async (args) => {
+      const request = args.request as Request;
+      const port = request.port === undefined ? "" : `:${request.port}`;
+      const { body } = request;
+      const bytes = typeof body === "string" || body instanceof Uint8Array ? Buffer.byteLength(body) : 0;
+      observer.sent(String(context["commandName"]), `${request.protocol}//${request.hostname}${port}`, bytes);
+      const result = await next(args);
+      observer.answered((result.response as { headers?: Record<string, string> }).headers?.["date"]);
+      return result;
+    },
+    { step: "deserialize", priority: "low", name: "observeWire" },
+  );
+}

@@ -1,0 +1,41 @@
+/**
+ * @file Clock: this process's own monotonic seconds, and the store's wall clock, known from the Date header of every answer and
+ * carried on by the monotonic clock in between.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "../../core/ports.ts";
+
+/** Older knowledge than this is renewed. */
+const FRESH_SECONDS = 30;
+/** Date headers are cut to the second: the latest offset seen is the truest, unless the store's clock was set back. */
+const STEP_BACK_MS = 2000;
+
+export interface StoreClock extends Clock {
+  /** Takes the Date header of an answer. */
+  sawDate(date: string | undefined): void;
+}
+
+/** `ask` makes any request to the store, which brings a Date. */
+export function openClock(ask: () => Promise<unknown>): StoreClock {
+  const monotonic = () => performance.now() / 1000;
+  let seen: { offsetMs: number; at: number } | undefined;
+  return {
+    monotonic,
+    sawDate(date) {
+      const time = Date.parse(date ?? "");
+      if (Number.isNaN(time)) return;
+      const offsetMs = time - monotonic() * 1000;
+      const truest = seen === undefined || offsetMs > seen.offsetMs || offsetMs < seen.offsetMs - STEP_BACK_MS;
+      seen = { offsetMs: truest ? offsetMs : (seen?.offsetMs ?? offsetMs), at: monotonic() };
+    },
+    async storeTime() {
+      if (seen === undefined || monotonic() - seen.at > FRESH_SECONDS) await ask();
+      return Math.round((seen?.offsetMs ?? Date.now() - monotonic() * 1000) + monotonic() * 1000);
+    },
+    async sleep(seconds, signal) {
+      await pause(seconds * 1000, undefined, { signal }).catch((error: unknown) => {
+        if (!signal?.aborted) throw error;
+      });
+    },
+  };
+}

@@ -1,0 +1,67 @@
+/** @file From a change as data to DynamoDB's expressions. Names and values travel as placeholders, each name once. */
+import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
+import { MgrpoError } from "../../core/errors.ts";
+import type { TableChange, TableCondition, TablePath, TableValue } from "../../core/ports.ts";
+
+export interface Expressions {
+  readonly update: string;
+  readonly condition: string;
+  /** `#0` -> attribute name. */
+  readonly names: Record<string, string>;
+  /** `:0` -> value, not yet marshalled. */
+  readonly values: Record<string, NativeAttributeValue>;
+}
+
+/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` if `attribute_exists(pk) AND #0 = :2`: an update never makes an item. */
+export function expressionsOf(change: TableChange): Expressions {
+  const names = new Map<string, string>();
+  const values: NativeAttributeValue[] = [];
+  const path = (steps: TablePath) => steps.map((name) => placeholder(names, name)).join(".");
+  const value = (given: TableValue) => `:${values.push(given) - 1}`;
+  const fragment = (condition: TableCondition) => conditionFragment(condition, path, value);
+
+  const update = [
+    clause(
+      "SET",
+      (change.set ?? []).map(([steps, given]) => `${path(steps)} = ${value(given)}`),
+    ),
+    clause(
+      "ADD",
+      (change.add ?? []).map(([steps, n]) => `${path(attributeOnly(steps))} ${value(n)}`),
+    ),
+    clause("REMOVE", (change.remove ?? []).map(path)),
+  ];
+  const condition = ["attribute_exists(pk)", ...change.when.map(fragment)];
+  return {
+    update: update.filter(Boolean).join(" "),
+    condition: condition.join(" AND "),
+    names: Object.fromEntries([...names].map(([name, short]) => [short, name])),
+    values: Object.fromEntries(values.map((given, i) => [`:${i}`, given])),
+  };
+}
+
+function conditionFragment(
+  condition: TableCondition,
+  path: (steps: TablePath) => string,
+  value: (given: TableValue) => string,
+): string {
+  if ("exists" in condition) return `attribute_exists(${path(condition.exists)})`;
+  if ("absent" in condition) return `attribute_not_exists(${path(condition.absent)})`;
+  if ("equals" in condition) return `${path(condition.equals[0])} = ${value(condition.equals[1])}`;
+  const steps = path(condition.absentOrEquals[0]);
+  return `(attribute_not_exists(${steps}) OR ${steps} = ${value(condition.absentOrEquals[1])})`;
+}
+
+const clause = (verb: string, actions: readonly string[]) => actions.length > 0 && `${verb} ${actions.join(", ")}`;
+
+function placeholder(names: Map<string, string>, name: string): string {
+  const short = names.get(name) ?? `#${names.size}`;
+  names.set(name, short);
+  return short;
+}
+
+/** DynamoDB's ADD takes attributes, not paths into maps. */
+function attributeOnly(steps: TablePath): TablePath {
+  if (steps.length === 1) return steps;
+  throw new MgrpoError("record-damaged", `add ${steps.join(".")}: only attributes can be added to`);
+}

@@ -1,0 +1,51 @@
+/** @file Counts what DynamoDB writes cost: requests, bytes of their bodies, and write units as AWS bills them. */
+import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
+
+export interface StoreWrites {
+  /** Write requests sent, retries included. */
+  readonly requests: number;
+  /** Bytes of their bodies. */
+  readonly bytes: number;
+  /** Write units: 1 per started 1,024 bytes of the whole item; a failed condition is billed too. */
+  readonly units: number;
+}
+
+export interface WriteMeter {
+  read(): StoreWrites;
+}
+
+export interface CountingMeter extends WriteMeter {
+  request(command: string, bytes: number): void;
+  /** The item that a write met or left. */
+  item(item: Record<string, NativeAttributeValue> | undefined): void;
+}
+
+const WRITES = new Set(["PutItemCommand", "UpdateItemCommand", "DeleteItemCommand"]);
+
+export function openMeter(): CountingMeter {
+  let [requests, bytes, units] = [0, 0, 0];
+  return {
+    request(command, length) {
+      if (!WRITES.has(command)) return;
+      requests += 1;
+      bytes += length;
+    },
+    item(item) {
+      units += Math.max(1, Math.ceil(itemBytes(item ?? {}) / 1024));
+    },
+    read: () => ({ requests, bytes, units }),
+  };
+}
+
+/** DynamoDB's size of an item: names and strings in UTF-8, numbers about two digits a byte, 3 bytes and 1 per entry for maps and lists. */
+export function itemBytes(item: Record<string, NativeAttributeValue>): number {
+  return Object.entries(item).reduce((total, [name, value]) => total + Buffer.byteLength(name) + valueBytes(value), 0);
+}
+
+function valueBytes(value: NativeAttributeValue): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "number") return Math.ceil(String(value).replace(/[-.]/g, "").length / 2) + 1;
+  if (Array.isArray(value)) return value.reduce((total: number, entry) => total + 1 + valueBytes(entry), 3);
+  if (typeof value === "object" && value !== null) return 3 + Object.keys(value).length + itemBytes(value);
+  return 1;
+}

@@ -1,0 +1,47 @@
+/** @file The store on AWS or whatever speaks its APIs: objects, table, clock, and a meter of what writes cost. */
+import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
+import { openClients, type WireObserver } from "./clients.ts";
+import { openClock } from "./clock.ts";
+import { openMeter, type WriteMeter } from "./meter.ts";
+import { openObjectStore } from "./object-store.ts";
+import { openTable } from "./table.ts";
+
+export interface StoreNames {
+  readonly table: string;
+  readonly bucket: string;
+  /** Default: AWS_REGION. */
+  readonly region?: string;
+}
+
+export interface AwsStore {
+  readonly objects: ObjectStore;
+  readonly table: Table;
+  readonly clock: Clock;
+  readonly meter: WriteMeter;
+  close(): void;
+}
+
+export const regionOf = ({ region }: StoreNames) => region ?? process.env["AWS_REGION"] ?? "us-east-1";
+
+/** Endpoints and credentials come from the standard AWS variables. */
+export function openAwsStore(names: StoreNames): AwsStore {
+  const meter = openMeter();
+  const endpoints = { dynamo: "DynamoDB", s3: "S3" };
+  const observer = (api: keyof typeof endpoints): WireObserver => ({
+    sent(command, endpoint, bodyBytes) {
+      endpoints[api] = endpoint;
+      meter.request(command, bodyBytes);
+    },
+    answered: (date) => clock.sawDate(date),
+  });
+  const clients = openClients(regionOf(names), { dynamo: observer("dynamo"), s3: observer("s3") });
+  const table = openTable({ dynamo: clients.dynamo, name: names.table, meter, endpoint: () => endpoints.dynamo });
+  const clock = openClock(() => table.get({ pk: "CLOCK", sk: "CLOCK" }));
+  return {
+    objects: openObjectStore({ s3: clients.s3, bucket: names.bucket, endpoint: () => endpoints.s3 }),
+    table,
+    clock,
+    meter,
+    close: () => clients.close(),
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * @file A cloud of one directory, on 127.0.0.1: DynamoDB (dynalite), S3 (our own, of files), events and a clock that call the
+ * functions in this process. Everything that was answered is there after kill -9, and events not handled by then come again.
+ *
+ *     <directory>/table/    LevelDB        <directory>/buckets/     objects
+ *     <directory>/events    journal        <directory>/uploads/     multipart uploads in progress
+ *     <directory>/lock/     one process at a time                   credentials.json
+ */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import type { CloudHandlers } from "../../core/ports.ts";
+import { quietAboutNode } from "../aws/clients.ts";
+import { createTable } from "../aws/setup.ts";
+import { type Credentials, openCredentials } from "./credentials.ts";
+import { type Deliveries, openDispatcher } from "./dispatcher.ts";
+import { openJournal, type Pending } from "./journal.ts";
+import { listen, stop } from "./listen.ts";
+import { lockDirectory } from "./lock.ts";
+import { openMultipartUploads } from "./s3/multipart.ts";
+import { openObjectFiles } from "./s3/object-files.ts";
+import { createS3Server } from "./s3/server.ts";
+import { openSpace } from "./space.ts";
+import { createTableServer, type TableWrites } from "./table-server.ts";
+import { startTicks } from "./ticks.ts";
+
+const NAMES = { table: "mgrpo", bucket: "mgrpo" };
+const REGION = "us-east-1";
+
+export interface LocalCloudOptions {
+  readonly directory: string;
+  readonly handlers: CloudHandlers;
+  /** Seconds between ticks of the clock; 0: off. Default 2. */
+  readonly clockSeconds?: number;
+  /** Fixed ports; default 0, any free one. */
+  readonly ports?: { readonly dynamo: number; readonly s3: number };
+  /** A quota for the directory; default: what the disk has. */
+  readonly maxBytes?: number;
+  /** For tests: faults of event delivery. */
+  readonly events?: Deliveries;
+  /** Takes one line per failure of a handler. Default: stderr. */
+  readonly report?: (line: string) => void;
+}
+
+export interface LocalCloud {
+  /** What a process needs to reach it: the standard AWS variables, MGRPO_TABLE and MGRPO_BUCKET. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** DynamoDB writes of all callers since the start. */
+  writes(): TableWrites;
+  close(): Promise<void>;
+}
+
+export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
+  const { directory, handlers, clockSeconds = 2, ports = { dynamo: 0, s3: 0 }, maxBytes } = options;
+  const { events = () => [0], report = (line) => void process.stderr.write(`${line}\n`) } = options;
+  const opened: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  };
+  try {
+    await mkdir(directory, { recursive: true });
+    opened.push(await lockDirectory(directory));
+    const credentials = await openCredentials(directory);
+    const space = await openSpace(directory, maxBytes);
+
+    const journal = await openJournal(join(directory, "events"), (pending) => dispatcher.enqueue(pending));
+    opened.push(() => journal.close());
+    const objects = await openObjectFiles({ directory, space, journal });
+    const uploads = await openMultipartUploads(directory, objects, space);
+    if (!(await objects.buckets()).includes(NAMES.bucket)) await objects.createBucket(NAMES.bucket);
+
+    const s3 = createS3Server({ objects, uploads, space }, credentials);
+    const s3Endpoint = await listen(s3, ports.s3, "S3 of the local cloud");
+    opened.push(() => stop(s3));
+    const table = createTableServer(join(directory, "table"), credentials, space);
+    const dynamoEndpoint = await listen(table.server, ports.dynamo, "DynamoDB of the local cloud");
+    opened.push(() => stop(table.server));
+    await ensureTable(dynamoEndpoint, credentials);
+
+    const dispatcher = openDispatcher({
+      handle: (event) => handlers.objectCreated(event),
+      handled: (id) => journal.handled(id),
+      deliveries: events,
+      report,
+    });
+    opened.push(() => dispatcher.close());
+    for (const pending of journal.left) await redeliver(pending);
+    opened.push(startTicks(clockSeconds, () => handlers.clock(), report));
+
+    async function redeliver(pending: Pending): Promise<void> {
+      const found = await objects.open(pending.bucket, pending.key);
+      await found?.file.close();
+      if (found) dispatcher.enqueue(pending);
+      else await journal.handled(pending.id);
+    }
+
+    return {
+      environment: {
+        AWS_ENDPOINT_URL_DYNAMODB: dynamoEndpoint,
+        AWS_ENDPOINT_URL_S3: s3Endpoint,
+        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        AWS_REGION: REGION,
+        MGRPO_TABLE: NAMES.table,
+        MGRPO_BUCKET: NAMES.bucket,
+      },
+      writes: table.writes,
+      close: closeAll,
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function ensureTable(endpoint: string, credentials: Credentials): Promise<void> {
+  quietAboutNode();
+  const dynamo = new DynamoDBClient({ endpoint, credentials, region: REGION });
+  await createTable(dynamo, NAMES.table).finally(() => dynamo.destroy());
+}

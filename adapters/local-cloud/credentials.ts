@@ -1,0 +1,29 @@
+/**
+ * @file The keys of one cloud, made at random when its directory is made. Requests with another access key id are refused: a worker
+ * of another run never writes here by mistake. (Signatures are not verified; the cloud listens on 127.0.0.1 only.)
+ */
+import { randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import type { IncomingHttpHeaders } from "node:http";
+import { join } from "node:path";
+import { z } from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+
+const Credentials = z.strictObject({ accessKeyId: z.string().min(1), secretAccessKey: z.string().min(1) });
+export type Credentials = z.infer<typeof Credentials>;
+
+export async function openCredentials(directory: string): Promise<Credentials> {
+  const path = join(directory, "credentials.json");
+  const made: Credentials = {
+    accessKeyId: `MGRPO${randomBytes(10).toString("hex").toUpperCase()}`,
+    secretAccessKey: randomBytes(30).toString("base64url"),
+  };
+  await writeFile(path, JSON.stringify(made), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  return parseJson(Credentials, await readFile(path), path);
+}
+
+export function isCallerOf({ accessKeyId }: Credentials, headers: IncomingHttpHeaders): boolean {
+  return /\bCredential=([^/]+)\//.exec(headers.authorization ?? "")?.[1] === accessKeyId;
+}

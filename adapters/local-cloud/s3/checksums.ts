@@ -1,0 +1,86 @@
+/** @file Digests of a body as it streams by, and their comparison with what the client said. */
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { crc32 } from "node:zlib";
+import { S3Error } from "./errors.ts";
+
+interface Digest {
+  update(bytes: Uint8Array): void;
+  base64(): string;
+}
+
+const hash = (name: string): Digest => {
+  const state = createHash(name);
+  return { update: (bytes) => void state.update(bytes), base64: () => state.digest("base64") };
+};
+
+const ALGORITHMS: Record<string, () => Digest> = {
+  crc32() {
+    let sum = 0;
+    return {
+      update(bytes) {
+        sum = crc32(bytes, sum);
+      },
+      base64() {
+        const bytes = Buffer.alloc(4);
+        bytes.writeUInt32BE(sum);
+        return bytes.toString("base64");
+      },
+    };
+  },
+  sha1: () => hash("sha1"),
+  sha256: () => hash("sha256"),
+};
+
+const PREFIX = "x-amz-checksum-";
+/** Not names of checksums, but about them. */
+const ABOUT = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
+
+export interface Verifier {
+  update(bytes: Uint8Array): void;
+  /** Throws unless every digest that headers or trailers named agrees; returns the digests. */
+  verified(trailers: ReadonlyMap<string, string>): { md5: string; checksums: Record<string, string> };
+}
+
+/** The MD5 of the ETag, and whatever digest the headers promise, in themselves or in trailers to come. */
+export function openVerifier(headers: IncomingHttpHeaders): Verifier {
+  const trailing = String(headers["x-amz-trailer"] ?? "")
+    .split(",")
+    .map((name) => name.trim().toLowerCase());
+  const named = [...Object.keys(headers), ...trailing].filter((name) => name.startsWith(PREFIX) && !ABOUT.has(name));
+  const sums = named.map((name) => [name.slice(PREFIX.length), opened(name.slice(PREFIX.length))] as const);
+  const md5 = createHash("md5");
+  const promisedSha256 = /^[0-9a-f]{64}$/.exec(String(headers["x-amz-content-sha256"]))?.[0];
+  const sha256 = promisedSha256 === undefined ? undefined : createHash("sha256");
+  return {
+    update(bytes) {
+      md5.update(bytes);
+      sha256?.update(bytes);
+      for (const [, sum] of sums) sum.update(bytes);
+    },
+    verified(trailers) {
+      const etag = md5.digest();
+      if (sha256 && sha256.digest("hex") !== promisedSha256)
+        throw new S3Error("XAmzContentSHA256Mismatch", "the body is not what was signed");
+      agree("content-md5", headers["content-md5"], etag.toString("base64"));
+      const checksums: Record<string, string> = {};
+      for (const [algorithm, sum] of sums) {
+        const found = sum.base64();
+        agree(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", found);
+        checksums[algorithm] = found;
+      }
+      return { md5: etag.toString("hex"), checksums };
+    },
+  };
+}
+
+function opened(algorithm: string): Digest {
+  const open = ALGORITHMS[algorithm];
+  if (!open) throw new S3Error("NotImplemented", `checksum ${algorithm}; use ${Object.keys(ALGORITHMS).join(", ")}`);
+  return open();
+}
+
+function agree(what: string, promised: string | string[] | undefined, found: string) {
+  if (promised !== undefined && promised !== found)
+    throw new S3Error("BadDigest", `${what} of the body is ${found}, promised was ${promised}`);
+}

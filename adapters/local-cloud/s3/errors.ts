@@ -1,0 +1,45 @@
+/** @file S3's errors, by their own codes. */
+
+const STATUS = {
+  AccessDenied: 403,
+  InvalidAccessKeyId: 403,
+  BadDigest: 400,
+  BucketAlreadyOwnedByYou: 409,
+  BucketNotEmpty: 409,
+  IncompleteBody: 400,
+  InsufficientStorage: 507,
+  InternalError: 500,
+  InvalidArgument: 400,
+  InvalidBucketName: 400,
+  InvalidPart: 400,
+  InvalidPartOrder: 400,
+  InvalidRange: 416,
+  KeyTooLongError: 400,
+  MalformedXML: 400,
+  MethodNotAllowed: 405,
+  NoSuchBucket: 404,
+  NoSuchKey: 404,
+  NoSuchUpload: 404,
+  NotImplemented: 501,
+  PreconditionFailed: 412,
+  XAmzContentSHA256Mismatch: 400,
+} as const;
+
+export class S3Error extends Error {
+  readonly code: keyof typeof STATUS;
+  readonly status: number;
+
+  constructor(code: keyof typeof STATUS, message: string) {
+    super(message);
+    this.code = code;
+    this.status = STATUS[code];
+  }
+}
+
+/** What to answer when a handler threw: a full disk is told from other faults. */
+export function asS3Error(error: unknown): S3Error {
+  if (error instanceof S3Error) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT") return new S3Error("InsufficientStorage", message);
+  return new S3Error("InternalError", message);
+}

@@ -1,0 +1,52 @@
+/** @file ListObjectsV2: one page of a bucket's keys, in the order of their bytes. */
+import type { ObjectFacts } from "./object-files.ts";
+import { toXml } from "./xml.ts";
+
+const LARGEST_PAGE = 1000;
+const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+export function listPage(bucket: string, all: readonly ObjectFacts[], query: URLSearchParams): string {
+  const prefix = query.get("prefix") ?? "";
+  const delimiter = query.get("delimiter") ?? "";
+  const size = Math.min(LARGEST_PAGE, Number(query.get("max-keys") ?? LARGEST_PAGE));
+  const token = query.get("continuation-token");
+  const after = token === null ? (query.get("start-after") ?? "") : Buffer.from(token, "base64url").toString();
+
+  const contents: ObjectFacts[] = [];
+  const folders = new Set<string>();
+  let last = "";
+  let truncated = false;
+  for (const facts of all) {
+    if (!facts.key.startsWith(prefix)) continue;
+    const cut = delimiter === "" ? -1 : facts.key.indexOf(delimiter, prefix.length);
+    const entry = cut < 0 ? facts.key : facts.key.slice(0, cut + delimiter.length);
+    // A folder counts as passed once it was listed, whatever keys it holds.
+    if (folders.has(entry) || byBytes(entry, after) <= 0) continue;
+    if (contents.length + folders.size >= size) {
+      truncated = true;
+      break;
+    }
+    if (cut < 0) contents.push(facts);
+    else folders.add(entry);
+    last = entry;
+  }
+
+  const encode = query.get("encoding-type") === "url" ? encodeURIComponent : (text: string) => text;
+  return toXml("ListBucketResult", {
+    Name: bucket,
+    Prefix: encode(prefix),
+    ...(delimiter !== "" && { Delimiter: encode(delimiter) }),
+    MaxKeys: size,
+    KeyCount: contents.length + folders.size,
+    IsTruncated: truncated,
+    ...(truncated && { NextContinuationToken: Buffer.from(last).toString("base64url") }),
+    Contents: contents.map(({ key, modified, etag, size: bytes }) => ({
+      Key: encode(key),
+      LastModified: new Date(modified).toISOString(),
+      ETag: `"${etag}"`,
+      Size: bytes,
+      StorageClass: "STANDARD",
+    })),
+    CommonPrefixes: [...folders].map((folder) => ({ Prefix: encode(folder) })),
+  });
+}

@@ -1,0 +1,125 @@
+/** @file Uploads in parts: a folder per upload with one file per part, named `<number>-<md5>`, put together at the end. */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Space } from "../space.ts";
+import { S3Error } from "./errors.ts";
+import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
+import type { Received } from "./receive.ts";
+
+interface Upload {
+  readonly bucket: string;
+  readonly key: string;
+  readonly headers: Record<string, string>;
+}
+
+export interface PartFacts {
+  readonly number: number;
+  readonly etag: string;
+  readonly size: number;
+}
+
+export interface MultipartUploads {
+  begin(upload: Upload): Promise<string>;
+  put(id: string, number: number, received: Received): Promise<void>;
+  parts(id: string): Promise<PartFacts[]>;
+  complete(
+    id: string,
+    wanted: readonly { number: number; etag: string }[],
+    onlyIfAbsent: boolean,
+  ): Promise<ObjectFacts>;
+  abort(id: string): Promise<void>;
+}
+
+export async function openMultipartUploads(
+  directory: string,
+  objects: ObjectFiles,
+  space: Space,
+): Promise<MultipartUploads> {
+  const root = join(directory, "uploads");
+  await mkdir(root, { recursive: true });
+
+  const folder = async (id: string) => {
+    const path = join(root, /^[0-9a-f-]{36}$/.test(id) ? id : "none");
+    if (!(await stat(path).catch(() => undefined))) throw new S3Error("NoSuchUpload", id);
+    return path;
+  };
+
+  const uploads: MultipartUploads = {
+    async begin(upload) {
+      const id = randomUUID();
+      await mkdir(join(root, id));
+      await writeFile(join(root, id, "upload.json"), JSON.stringify(upload));
+      return id;
+    },
+    async put(id, number, received) {
+      if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
+      const path = await folder(id);
+      const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.md5);
+      await rename(received.path, join(path, `${number}-${received.md5}`));
+      for (const part of former) await rm(join(path, `${number}-${part.etag}`), { force: true });
+    },
+    async parts(id) {
+      const path = await folder(id);
+      const names = (await readdir(path))
+        .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
+        .filter((match) => match !== null);
+      const parts = names.map(async ([name, number, etag]) => ({
+        number: Number(number),
+        etag: String(etag),
+        size: (await stat(join(path, name))).size,
+      }));
+      return (await Promise.all(parts)).sort((a, b) => a.number - b.number);
+    },
+    async complete(id, wanted, onlyIfAbsent) {
+      const path = await folder(id);
+      const upload = JSON.parse(await readFile(join(path, "upload.json"), "utf8")) as Upload;
+      const parts = chosen(await uploads.parts(id), wanted);
+      const size = parts.reduce((total, part) => total + part.size, 0);
+      await space.take(size);
+      const whole = join(objects.temporary, randomUUID());
+      const file = await open(whole, "wx");
+      try {
+        let at = 0;
+        for (const part of parts)
+          for await (const bytes of createReadStream(join(path, `${part.number}-${part.etag}`), {
+            highWaterMark: 2 ** 20,
+          }))
+            at += (await file.write(bytes as Buffer, 0, bytes.length, at)).bytesWritten;
+      } finally {
+        await file.close();
+      }
+      const md5 = createHash("md5")
+        .update(Buffer.from(parts.map((part) => part.etag).join(""), "hex"))
+        .digest("hex");
+      const received = { path: whole, size, md5, checksums: {} };
+      const etag = `${md5}-${parts.length}`;
+      const facts = await objects.commit(upload.bucket, {
+        key: upload.key,
+        received,
+        etag,
+        headers: upload.headers,
+        onlyIfAbsent,
+      });
+      await uploads.abort(id);
+      return facts;
+    },
+    async abort(id) {
+      const path = await folder(id);
+      for (const part of await uploads.parts(id)) space.give(part.size);
+      await rm(path, { recursive: true });
+    },
+  };
+  return uploads;
+}
+
+/** The parts asked for, which must be there, the same, and in order. */
+function chosen(there: readonly PartFacts[], wanted: readonly { number: number; etag: string }[]): PartFacts[] {
+  return wanted.map(({ number, etag }, i) => {
+    const part = there.find((one) => one.number === number);
+    if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} is not what was uploaded`);
+    if (number <= (wanted[i - 1]?.number ?? 0)) throw new S3Error("InvalidPartOrder", `part ${number} comes too late`);
+    return part;
+  });
+}

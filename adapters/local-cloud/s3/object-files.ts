@@ -1,0 +1,172 @@
+/**
+ * @file Objects as files. One object is one file, named by the hash of its key: its bytes, then what is known of it as JSON, then the
+ * JSON's length in 4 bytes. It is complete before it gets its name, so an object is there wholly or not at all, also after kill -9:
+ *
+ *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> answer
+ *
+ * `link` fails when the name is taken: the file system picks the one winner. (No fsync: this outlives the process, not the machine's
+ * power.)
+ */
+import { createHash } from "node:crypto";
+import { type FileHandle, link, mkdir, open, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Journal } from "../journal.ts";
+import type { Space } from "../space.ts";
+import { S3Error } from "./errors.ts";
+import type { Received } from "./receive.ts";
+
+export interface ObjectFacts {
+  readonly key: string;
+  readonly size: number;
+  readonly etag: string;
+  readonly modified: number;
+  readonly checksums: Record<string, string>;
+  /** Content type and encoding and x-amz-meta-*, as they are sent back. */
+  readonly headers: Record<string, string>;
+}
+
+export interface ObjectFiles {
+  readonly temporary: string;
+  createBucket(bucket: string): Promise<void>;
+  deleteBucket(bucket: string): Promise<void>;
+  buckets(): Promise<string[]>;
+  requireBucket(bucket: string): Promise<void>;
+  /** Makes a received file the object. The file is used up, whatever happens. */
+  commit(bucket: string, object: Committed): Promise<ObjectFacts>;
+  /** Facts and an open file of the bytes, which the caller closes. */
+  open(bucket: string, key: string): Promise<{ facts: ObjectFacts; file: FileHandle } | undefined>;
+  delete(bucket: string, key: string): Promise<void>;
+  /** Facts of all objects of a bucket, by key. */
+  all(bucket: string): Promise<ObjectFacts[]>;
+}
+
+export interface Committed {
+  readonly key: string;
+  readonly received: Received;
+  readonly etag: string;
+  readonly headers: Record<string, string>;
+  /** If-None-Match: * */
+  readonly onlyIfAbsent: boolean;
+}
+
+export interface ObjectFilesOptions {
+  readonly directory: string;
+  readonly space: Space;
+  readonly journal: Journal;
+}
+
+export async function openObjectFiles({ directory, space, journal }: ObjectFilesOptions): Promise<ObjectFiles> {
+  const [root, temporary] = [join(directory, "buckets"), join(directory, "temporary")];
+  // What a killed process was still receiving.
+  await rm(temporary, { recursive: true, force: true });
+  await mkdir(root, { recursive: true });
+  await mkdir(temporary, { recursive: true });
+  const folder = (bucket: string) => join(root, valid(bucket));
+  const fileOf = (bucket: string, key: string) => {
+    const name = createHash("sha256").update(key).digest("hex");
+    return join(folder(bucket), name.slice(0, 2), name);
+  };
+  const known = new Set<string>();
+
+  const files: ObjectFiles = {
+    temporary,
+    async createBucket(bucket) {
+      await mkdir(folder(bucket)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "EEXIST") throw new S3Error("BucketAlreadyOwnedByYou", bucket);
+        throw error;
+      });
+    },
+    async deleteBucket(bucket) {
+      if ((await files.all(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
+      known.delete(bucket);
+      for (const shard of await readdir(folder(bucket))) await rmdir(join(folder(bucket), shard));
+      await rmdir(folder(bucket));
+    },
+    buckets: async () => (await readdir(root)).sort(),
+    async requireBucket(bucket) {
+      if (known.has(bucket)) return;
+      await unlessMissing(readdir(folder(bucket)), () => {
+        throw new S3Error("NoSuchBucket", `there is no bucket ${bucket}`);
+      });
+      known.add(bucket);
+    },
+    async commit(bucket, object) {
+      const { key, received, etag, headers, onlyIfAbsent } = object;
+      const facts = { key, size: received.size, etag, modified: Date.now(), checksums: received.checksums, headers };
+      const [from, to] = [received.path, fileOf(bucket, key)];
+      let settled: (created: boolean) => void = () => {};
+      try {
+        await appendFacts(from, facts);
+        settled = await journal.announce({ bucket, key });
+        await mkdir(dirname(to), { recursive: true });
+        if (!onlyIfAbsent) await rename(from, to);
+        else await link(from, to);
+        settled(true);
+        return facts;
+      } catch (error) {
+        settled(false);
+        space.give(received.size);
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+        throw new S3Error("PreconditionFailed", `${key} is there already`);
+      } finally {
+        await rm(from, { force: true });
+      }
+    },
+    async open(bucket, key) {
+      const file = await unlessMissing(open(fileOf(bucket, key), "r"), () => undefined);
+      if (!file) return undefined;
+      return { file, facts: await readFacts(file) };
+    },
+    async delete(bucket, key) {
+      const found = await files.open(bucket, key);
+      if (!found) return;
+      await found.file.close();
+      await rm(fileOf(bucket, key), { force: true });
+      space.give(found.facts.size);
+    },
+    async all(bucket) {
+      const facts: ObjectFacts[] = [];
+      for (const name of await readdir(folder(bucket), { recursive: true, withFileTypes: true })) {
+        if (!name.isFile()) continue;
+        const file = await unlessMissing(open(join(name.parentPath, name.name), "r"), () => undefined);
+        if (!file) continue;
+        facts.push(await readFacts(file).finally(() => file.close()));
+      }
+      return facts.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+    },
+  };
+  return files;
+}
+
+async function appendFacts(path: string, facts: ObjectFacts): Promise<void> {
+  const json = Buffer.from(JSON.stringify(facts));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(json.length);
+  const file = await open(path, "r+");
+  const tail = Buffer.concat([json, length]);
+  await file.write(tail, 0, tail.length, facts.size).finally(() => file.close());
+}
+
+async function readFacts(file: FileHandle): Promise<ObjectFacts> {
+  const { size } = await file.stat();
+  const tail = Buffer.alloc(Math.min(size, 8192));
+  await file.read(tail, 0, tail.length, size - tail.length);
+  const end = tail.length - 4;
+  const length = tail.readUInt32BE(end);
+  if (length <= end) return JSON.parse(tail.toString("utf8", end - length, end));
+  const json = Buffer.alloc(length);
+  await file.read(json, 0, length, size - 4 - length);
+  return JSON.parse(json.toString("utf8"));
+}
+
+function valid(bucket: string): string {
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) throw new S3Error("InvalidBucketName", bucket);
+  return bucket;
+}
+
+async function unlessMissing<T, U>(result: Promise<T>, otherwise: () => U): Promise<T | U> {
+  return result.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return otherwise();
+    throw error;
+  });
+}

@@ -1,0 +1,80 @@
+/** @file Receives a request's body into a temporary file, with every promise about it checked. */
+import { randomUUID } from "node:crypto";
+import { open, rm } from "node:fs/promises";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { join } from "node:path";
+import type { Space } from "../space.ts";
+import { decodeAwsChunked } from "./aws-chunked.ts";
+import { openVerifier } from "./checksums.ts";
+import { S3Error } from "./errors.ts";
+
+export interface Received {
+  /** A file that holds the bytes, now the caller's to rename or remove. */
+  readonly path: string;
+  readonly size: number;
+  readonly md5: string;
+  readonly checksums: Record<string, string>;
+}
+
+/** Small bodies, such as XML, straight into memory. */
+const LARGEST_TEXT = 4 * 2 ** 20;
+
+export async function receive(request: IncomingMessage, temporary: string, space: Space): Promise<Received> {
+  const expected = expectedLength(request.headers);
+  await space.take(expected ?? 0);
+  const path = join(temporary, randomUUID());
+  const file = await open(path, "wx");
+  try {
+    const verifier = openVerifier(request.headers);
+    const trailers = new Map<string, string>();
+    let size = 0;
+    for await (const bytes of payload(request, trailers)) {
+      verifier.update(bytes);
+      await file.write(bytes, 0, bytes.length, size);
+      size += bytes.length;
+    }
+    whole(expected, size);
+    return { path, size, ...verifier.verified(trailers) };
+  } catch (error) {
+    await rm(path, { force: true });
+    space.give(expected ?? 0);
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+export async function receiveText(request: IncomingMessage): Promise<string> {
+  const verifier = openVerifier(request.headers);
+  const trailers = new Map<string, string>();
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const bytes of payload(request, trailers)) {
+    size += bytes.length;
+    if (size > LARGEST_TEXT) throw new S3Error("MalformedXML", `a request of more than ${LARGEST_TEXT} bytes`);
+    verifier.update(bytes);
+    pieces.push(bytes);
+  }
+  whole(expectedLength(request.headers), size);
+  verifier.verified(trailers);
+  return Buffer.concat(pieces).toString();
+}
+
+function payload(request: IncomingMessage, trailers: Map<string, string>): AsyncIterable<Buffer> {
+  // A body that is refused half-way must not take the connection with it: the answer still has to go out.
+  const bytes: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
+  return isChunked(request.headers) ? decodeAwsChunked(bytes, trailers) : bytes;
+}
+
+const isChunked = (headers: IncomingHttpHeaders) =>
+  /aws-chunked/.test(headers["content-encoding"] ?? "") || /^STREAMING-/.test(String(headers["x-amz-content-sha256"]));
+
+function expectedLength(headers: IncomingHttpHeaders): number | undefined {
+  const length = isChunked(headers) ? headers["x-amz-decoded-content-length"] : headers["content-length"];
+  return length === undefined ? undefined : Number(length);
+}
+
+function whole(expected: number | undefined, size: number) {
+  if (expected !== undefined && expected !== size)
+    throw new S3Error("IncompleteBody", `${size} bytes came of ${expected}`);
+}

@@ -1,0 +1,162 @@
+/** @file What each request of the S3 API does: buckets, objects, multipart uploads. What is not here is answered 501, never ignored. */
+import { rm } from "node:fs/promises";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Space } from "../space.ts";
+import { S3Error } from "./errors.ts";
+import { listPage } from "./list.ts";
+import type { MultipartUploads } from "./multipart.ts";
+import type { ObjectFiles } from "./object-files.ts";
+import { sendObject } from "./read.ts";
+import { receive, receiveText } from "./receive.ts";
+import { parseDelete, parseParts, toXml } from "./xml.ts";
+
+export interface Routes {
+  readonly objects: ObjectFiles;
+  readonly uploads: MultipartUploads;
+  readonly space: Space;
+}
+
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly bucket: string;
+  readonly key: string;
+  readonly query: URLSearchParams;
+}
+
+/** Request features that would change what a write means, and are not built. */
+const NOT_BUILT = [
+  "x-amz-copy-source",
+  "if-match",
+  "x-amz-write-offset-bytes",
+  "x-amz-server-side-encryption-customer-algorithm",
+];
+const LONGEST_KEY_BYTES = 1024;
+
+export async function route(routes: Routes, call: Call): Promise<void> {
+  if (call.bucket === "") return listBuckets(routes, call);
+  if (call.key === "") return bucketRoute(routes, call);
+  if (Buffer.byteLength(call.key) > LONGEST_KEY_BYTES) throw new S3Error("KeyTooLongError", call.key);
+  await routes.objects.requireBucket(call.bucket);
+  return call.query.has("uploads") || call.query.has("uploadId")
+    ? uploadRoute(routes, call)
+    : objectRoute(routes, call);
+}
+
+async function listBuckets({ objects }: Routes, { request, response }: Call): Promise<void> {
+  if (request.method !== "GET") throw notBuilt(request);
+  const Bucket = (await objects.buckets()).map((Name) => ({ Name, CreationDate: new Date(0).toISOString() }));
+  send(response, 200, toXml("ListAllMyBucketsResult", { Owner: { ID: "local" }, Buckets: { Bucket } }));
+}
+
+async function bucketRoute({ objects }: Routes, { request, response, bucket, query }: Call): Promise<void> {
+  const subject = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
+  if (subject !== undefined && !(subject === "delete" && request.method === "POST") && subject !== "location")
+    throw notBuilt(request);
+  if (request.method === "PUT") {
+    await receiveText(request);
+    await objects.createBucket(bucket);
+    return send(response, 200, "", { location: `/${bucket}` });
+  }
+  await objects.requireBucket(bucket);
+  if (request.method === "HEAD") return send(response, 200);
+  if (request.method === "GET" && subject === "location") return send(response, 200, toXml("LocationConstraint", {}));
+  if (request.method === "GET") return send(response, 200, listPage(bucket, await objects.all(bucket), query));
+  if (request.method === "DELETE") {
+    await objects.deleteBucket(bucket);
+    return send(response, 204);
+  }
+  if (request.method !== "POST" || subject !== "delete") throw notBuilt(request);
+  const { keys, quiet } = parseDelete(await receiveText(request));
+  for (const key of keys) await objects.delete(bucket, key);
+  send(response, 200, toXml("DeleteResult", quiet ? {} : { Deleted: keys.map((Key) => ({ Key })) }));
+}
+
+const LIST_PARAMETERS = new Set([
+  "x-id",
+  "list-type",
+  "prefix",
+  "delimiter",
+  "max-keys",
+  "continuation-token",
+  "start-after",
+  "encoding-type",
+  "fetch-owner",
+]);
+
+async function objectRoute({ objects, space }: Routes, { request, response, bucket, key }: Call): Promise<void> {
+  if (request.method === "GET" || request.method === "HEAD") return sendObject(objects, bucket, key, request, response);
+  if (request.method === "DELETE") {
+    await objects.delete(bucket, key);
+    return send(response, 204);
+  }
+  if (request.method !== "PUT") throw notBuilt(request);
+  const onlyIfAbsent = writeCondition(request);
+  const received = await receive(request, objects.temporary, space);
+  const headers = keptHeaders(request.headers);
+  const facts = await objects.commit(bucket, { key, received, etag: received.md5, headers, onlyIfAbsent });
+  send(response, 200, "", { etag: `"${facts.etag}"`, ...checksumHeaders(received.checksums) });
+}
+
+async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Promise<void> {
+  const { request, response, bucket, key, query } = call;
+  const id = query.get("uploadId") ?? "";
+  if (request.method === "POST" && query.has("uploads")) {
+    const UploadId = await uploads.begin({ bucket, key, headers: keptHeaders(request.headers) });
+    return send(response, 200, toXml("InitiateMultipartUploadResult", { Bucket: bucket, Key: key, UploadId }));
+  }
+  if (request.method === "PUT") {
+    writeCondition(request);
+    const received = await receive(request, objects.temporary, space);
+    await uploads.put(id, Number(query.get("partNumber")), received).finally(() => rm(received.path, { force: true }));
+    return send(response, 200, "", { etag: `"${received.md5}"`, ...checksumHeaders(received.checksums) });
+  }
+  if (request.method === "GET") {
+    const Part = (await uploads.parts(id)).map((part) => ({
+      PartNumber: part.number,
+      ETag: `"${part.etag}"`,
+      Size: part.size,
+    }));
+    return send(
+      response,
+      200,
+      toXml("ListPartsResult", { Bucket: bucket, Key: key, UploadId: id, IsTruncated: false, Part }),
+    );
+  }
+  if (request.method === "DELETE") {
+    await uploads.abort(id);
+    return send(response, 204);
+  }
+  if (request.method !== "POST") throw notBuilt(request);
+  const onlyIfAbsent = writeCondition(request);
+  const facts = await uploads.complete(id, parseParts(await receiveText(request)), onlyIfAbsent);
+  send(response, 200, toXml("CompleteMultipartUploadResult", { Bucket: bucket, Key: key, ETag: `"${facts.etag}"` }));
+}
+
+/** True for If-None-Match: *. */
+function writeCondition({ headers }: IncomingMessage): boolean {
+  const name = NOT_BUILT.find((one) => headers[one] !== undefined);
+  if (name !== undefined) throw new S3Error("NotImplemented", `${name} of a write`);
+  const condition = headers["if-none-match"];
+  if (condition !== undefined && condition !== "*") throw new S3Error("NotImplemented", `if-none-match: ${condition}`);
+  return condition === "*";
+}
+
+function keptHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const encoding = (headers["content-encoding"] ?? "").split(",").map((name) => name.trim());
+  const kept = Object.entries(headers).filter(([name]) => name === "content-type" || name.startsWith("x-amz-meta-"));
+  const left = encoding.filter((name) => name !== "" && name !== "aws-chunked").join(",");
+  return { ...(Object.fromEntries(kept) as Record<string, string>), ...(left !== "" && { "content-encoding": left }) };
+}
+
+const checksumHeaders = (checksums: Record<string, string>) =>
+  Object.fromEntries(Object.entries(checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
+
+const notBuilt = (request: IncomingMessage) =>
+  new S3Error("NotImplemented", `${request.method} ${request.url} is not part of the local cloud`);
+
+export function send(response: ServerResponse, status: number, xml = "", headers: Record<string, string> = {}): void {
+  const body = xml === "" ? {} : { "content-type": "application/xml", "content-length": Buffer.byteLength(xml) };
+  response.writeHead(status, { ...body, ...headers });
+  response.end(xml === "" ? undefined : xml);
+}

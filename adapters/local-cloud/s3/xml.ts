@@ -1,0 +1,40 @@
+/** @file The few XML documents of S3. */
+import { XMLBuilder, XMLParser } from "fast-xml-parser";
+import { S3Error } from "./errors.ts";
+
+const builder = new XMLBuilder({ suppressEmptyNode: false });
+const parser = new XMLParser({
+  parseTagValue: false,
+  trimValues: false,
+  htmlEntities: true,
+  isArray: (name) => name === "Object" || name === "Part",
+});
+
+export type XmlTree = { readonly [name: string]: XmlTree | readonly XmlTree[] | string | number | boolean | undefined };
+
+/** Control characters of keys as references: a parser would drop or change them. */
+export function toXml(root: string, tree: XmlTree): string {
+  const body = String(builder.build({ [root]: tree }));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what has to be escaped
+  const escaped = body.replace(/[\u0001-\u001f\u007f]/g, (character) => `&#${character.charCodeAt(0)};`);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${escaped}`;
+}
+
+/** The keys of a Delete request, and whether it wants no answer for each. */
+export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
+  const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
+  if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");
+  return { keys: Delete.Object.map(({ Key }) => String(Key)), quiet: Delete.Quiet === "true" };
+}
+
+/** The parts of a CompleteMultipartUpload request, in their order. */
+export function parseParts(text: string): { number: number; etag: string }[] {
+  const { CompleteMultipartUpload } = parser.parse(text) as {
+    CompleteMultipartUpload?: { Part?: { PartNumber?: unknown; ETag?: unknown }[] };
+  };
+  if (!CompleteMultipartUpload?.Part) throw new S3Error("MalformedXML", "no parts to put together");
+  return CompleteMultipartUpload.Part.map(({ PartNumber, ETag }) => ({
+    number: Number(PartNumber),
+    etag: String(ETag).replaceAll('"', ""),
+  }));
+}

@@ -1,0 +1,47 @@
+/**
+ * @file Room on the disk. Writes are refused while there is still a reserve, so that a full disk meets them here, with a clear
+ * answer, and never inside the database.
+ */
+import { readdir, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { S3Error } from "./s3/errors.ts";
+
+const RESERVE_BYTES = 64 * 2 ** 20;
+/** What the file system says is asked for again after this. */
+const FRESH_MS = 250;
+
+export interface Space {
+  /** Throws InsufficientStorage unless so many bytes fit. */
+  take(bytes: number): Promise<void>;
+  /** So many bytes were not used after all, or are free again. */
+  give(bytes: number): void;
+}
+
+/** `maxBytes`: a quota for the directory, below what the disk has. */
+export async function openSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Space> {
+  let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
+  let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
+  return {
+    async take(bytes) {
+      if (performance.now() - free.at > FRESH_MS) {
+        const { bavail, bsize } = await statfs(directory);
+        free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
+      }
+      if (bytes > free.bytes) throw full(`${directory}: ${bytes} bytes do not fit on the disk`);
+      if (used + bytes > maxBytes) throw full(`${directory}: ${bytes} bytes more would pass its quota of ${maxBytes}`);
+      free = { ...free, bytes: free.bytes - bytes };
+      used += bytes;
+    },
+    give(bytes) {
+      used -= bytes;
+    },
+  };
+}
+
+const full = (message: string) => new S3Error("InsufficientStorage", message);
+
+async function bytesUnder(directory: string): Promise<number> {
+  const names = await readdir(directory, { recursive: true });
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size));
+  return sizes.reduce((total, size) => total + size, 0);
+}

@@ -1,0 +1,103 @@
+/**
+ * @file The DynamoDB API: dynalite on a LevelDB directory, behind a front that reads each request whole before dynalite sees it (a
+ * client that dies in the middle of one would otherwise end this process), knows its callers, keeps a reserve on the disk, and counts
+ * what writes cost.
+ */
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import dynalite from "dynalite";
+import { type Credentials, isCallerOf } from "./credentials.ts";
+import { asS3Error } from "./s3/errors.ts";
+import type { Space } from "./space.ts";
+
+const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
+const LARGEST_BODY = 16 * 2 ** 20;
+
+/** Of all callers since the cloud started. Units of writes whose condition failed are counted as 1 each. */
+export interface TableWrites {
+  readonly requests: number;
+  readonly bytes: number;
+  readonly units: number;
+}
+
+export interface TableServer {
+  readonly server: Server;
+  writes(): TableWrites;
+}
+
+type Handler = (request: Readable, response: unknown) => void;
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string | number>;
+  readonly body: string;
+}
+
+export function createTableServer(directory: string, credentials: Credentials, space: Space): TableServer {
+  // Closing this server closes the database too, so it is the one that listens.
+  const server = dynalite({ path: directory, createTableMs: 0 });
+  const handler = server.listeners("request")[0] as Handler;
+  server.removeAllListeners("request");
+  server.keepAliveTimeout = 60_000;
+  let writes: TableWrites = { requests: 0, bytes: 0, units: 0 };
+
+  async function answer(request: IncomingMessage): Promise<Answer> {
+    const text = await bodyOf(request);
+    if (!isCallerOf(credentials, request.headers))
+      return refusal(403, "UnrecognizedClientException", "this is another cloud's key");
+    if (!WRITE.test(String(request.headers["x-amz-target"]))) return ask(handler, request, text);
+    const bytes = Buffer.byteLength(text);
+    await space.take(bytes);
+    const answered = await ask(handler, request, askedForCapacity(text));
+    const units = Number(/"CapacityUnits":([\d.]+)/.exec(answered.body)?.[1] ?? 1);
+    writes = { requests: writes.requests + 1, bytes: writes.bytes + bytes, units: writes.units + units };
+    return answered;
+  }
+
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    answer(request)
+      .catch((thrown: unknown) => {
+        const error = asS3Error(thrown);
+        return refusal(error.status, error.code, error.message);
+      })
+      .then(({ status, headers, body }) => response.writeHead(status, headers).end(body));
+  });
+  return { server, writes: () => writes };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size <= LARGEST_BODY) pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+/** dynalite tells the units of a write when it is asked to; the caller need not pay the bytes for asking. */
+function askedForCapacity(body: string): string {
+  return body.includes('"ReturnConsumedCapacity"')
+    ? body
+    : body.replace(/\}\s*$/, ',"ReturnConsumedCapacity":"TOTAL"}');
+}
+
+function ask(handler: Handler, { headers, method, url }: IncomingMessage, text: string): Promise<Answer> {
+  return new Promise((resolve) => {
+    const answered: Record<string, string | number> = {};
+    const request = Object.assign(Readable.from(text === "" ? [] : [Buffer.from(text)]), { headers, method, url });
+    const response = {
+      statusCode: 200,
+      setHeader: (name: string, value: string | number) => {
+        answered[name] = value;
+      },
+      end: (body = "") => resolve({ status: response.statusCode, headers: answered, body }),
+    };
+    handler(request, response);
+  });
+}
+
+function refusal(status: number, name: string, message: string): Answer {
+  const body = JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${name}`, message });
+  return { status, headers: { "content-type": "application/x-amz-json-1.0" }, body };
+}

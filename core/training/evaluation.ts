@@ -1,0 +1,37 @@
+/** @file Which teams are evaluated, on which suites, and as which jobs. Team 0 and the last one always are. */
+import type { EvaluationSuite, RunConfig } from "../contracts/config.ts";
+import { tableKeys } from "../contracts/keys.ts";
+import type { JobRecord } from "../contracts/records.ts";
+import type { Hash } from "../ports.ts";
+import { type Command, insert } from "./commands.ts";
+
+/** The suites that team `team` (after so many closed steps) is evaluated on. */
+export function dueSuites(config: RunConfig, team: number): EvaluationSuite[] {
+  const { every, suites } = config.evaluation;
+  const end = team === 0 || team === config.steps;
+  const due = end || (every > 0 && team % every === 0);
+  return due ? suites.filter(({ when }) => end || when === "every") : [];
+}
+
+/** A job's id: the same team and suite are the same job, however often its event comes. */
+export function jobId(teamSha256: string, suite: EvaluationSuite, hash: Hash): string {
+  return `${suite.name}-${hash(`${teamSha256} ${suite.name}`).slice(0, 16)}`;
+}
+
+/** Queues the jobs of a team. */
+export function enqueueJobs(config: RunConfig, team: number, teamSha256: string, hash: Hash): Command[] {
+  return dueSuites(config, team).map((suite) => {
+    const job: JobRecord = {
+      run: config.run,
+      job: jobId(teamSha256, suite, hash),
+      team,
+      suite: suite.name,
+      state: "queued",
+      owner: "",
+      fence: 0,
+      n: 0,
+      correct: 0,
+    };
+    return insert(tableKeys.job(config.run, job.job), job);
+  });
+}

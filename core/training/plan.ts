@@ -1,0 +1,103 @@
+/**
+ * @file The plan of a step: its questions, the one version of each agent that its rollouts are sampled from, and the agents
+ * that publish a new version at its end. Synchronous: a trained agent's version is the number of closed steps (design rule 1).
+ */
+import type { RunConfig } from "../contracts/config.ts";
+import { tableKeys } from "../contracts/keys.ts";
+import type { Question } from "../contracts/question.ts";
+import type { GroupRecord, StepRecord } from "../contracts/records.ts";
+import type { Command } from "./commands.ts";
+import { drawQuestions, initialCurriculum } from "./curriculum.ts";
+import { replaceGroups } from "./writes.ts";
+
+/** Step `step` as it opens. `previous` is STEP s-1; undefined before step 0. */
+export function planStep(
+  config: RunConfig,
+  questions: readonly Question[],
+  step: number,
+  previous: StepRecord | undefined,
+): StepRecord {
+  const before = previous?.curriculum ?? initialCurriculum(config);
+  const draw = drawQuestions(config, questions, step, before, config.questionsPerStep);
+  return {
+    run: config.run,
+    step,
+    state: "open",
+    groups: draw.questions,
+    round: 0,
+    policy: policyAt(config, step),
+    trained: trainedAgents(config),
+    curriculum: draw.curriculum,
+  };
+}
+
+/** The version of every agent after `closedSteps` steps. */
+export function policyAt(config: RunConfig, closedSteps: number): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(config.agents).map(([name, { trained }]) => [name, trained ? closedSteps : 0]),
+  );
+}
+
+export function trainedAgents(config: RunConfig): string[] {
+  return Object.keys(config.agents).filter((name) => config.agents[name]?.trained);
+}
+
+/** GROUP items of the given group indices of a step. */
+export function openGroups(config: RunConfig, step: StepRecord, indices: readonly number[]): Command[] {
+  if (indices.length === 0) return [];
+  return [
+    {
+      kind: "insert",
+      items: indices.map((group) => {
+        const record: GroupRecord = {
+          run: step.run,
+          step: step.step,
+          group,
+          questionId: step.groups[group] ?? "",
+          rolloutsPerQuestion: config.rolloutsPerQuestion,
+          state: "open",
+          claims: {},
+          crashes: {},
+          rollouts: {},
+          sealed: {},
+        };
+        return { key: tableKeys.group(step.run, step.step, group), item: record };
+      }),
+    },
+  ];
+}
+
+/** No spread in the main agent's rewards (or fewer than 2 rollouts left): the group teaches it nothing. */
+export function isFlat(config: RunConfig, group: GroupRecord): boolean {
+  return (group.sealed[config.main]?.std ?? 0) === 0;
+}
+
+/**
+ * The groups of a ready step that count as its batch: all of them, or, under dynamic sampling, those with variance
+ * (a replaced group must not dilute its replacement). If none has any, all of them: then every advantage is 0.
+ */
+export function batchGroups(config: RunConfig, groups: readonly GroupRecord[]): readonly GroupRecord[] {
+  if (config.dynamicSampling.rounds === 0) return groups;
+  const varied = groups.filter((group) => !isFlat(config, group));
+  return varied.length > 0 ? varied : groups;
+}
+
+/** One round of dynamic sampling, if one is due: as many fresh questions as the step lacks groups with variance. */
+export function replaceFlatGroups(
+  config: RunConfig,
+  questions: readonly Question[],
+  step: StepRecord,
+  sealed: readonly GroupRecord[],
+): Command[] {
+  if (step.round >= config.dynamicSampling.rounds) return [];
+  const missing = config.questionsPerStep - sealed.filter((group) => !isFlat(config, group)).length;
+  if (missing <= 0) return [];
+  const draw = drawQuestions(config, questions, step.step, step.curriculum, missing);
+  const after: StepRecord = {
+    ...step,
+    groups: [...step.groups, ...draw.questions],
+    round: step.round + 1,
+    curriculum: draw.curriculum,
+  };
+  return [{ kind: "change", change: replaceGroups(step, after) }];
+}

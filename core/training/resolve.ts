@@ -1,0 +1,84 @@
+/**
+ * @file From a recipe's recommendation to the one config of a run: the arm's config, then `--set path=value` in the order given.
+ * Nothing is guessed: an unknown key is refused, and a value that is not JSON is text.
+ */
+import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
+import { parse } from "../contracts/parse.ts";
+import { MgrpoError } from "../errors.ts";
+
+/** What a recipe recommends. */
+interface Advice {
+  readonly name: string;
+  config(arm: Arm): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+}
+
+export interface RunChoice {
+  readonly run: string;
+  readonly seed: number;
+  readonly arm: Arm;
+  /** `a.b=c`: path in the config, and its value. */
+  readonly set?: readonly string[];
+  /** What functions and workers find the recipe by; its name unless it is a folder of the user's. */
+  readonly recipe?: string;
+}
+
+/** The resolved config: every default filled in. Refusals are `config-invalid`. */
+export function resolveConfig(
+  recipe: Advice,
+  { run, seed, arm, set = [], recipe: found = recipe.name }: RunChoice,
+): RunConfig {
+  const advised: RunConfigInput = { ...recipe.config(arm), run, seed, arm, recipe: found };
+  const chosen: Json = structuredClone(asArm(advised, arm)) as unknown as Json;
+  for (const assignment of set) assign(chosen, assignment);
+  return parse(RunConfig, chosen, `config of run '${run}'`, "config-invalid");
+}
+
+/** `main-only` freezes the sub-agents; `single-agent` has none. */
+function asArm(config: RunConfigInput, arm: Arm): RunConfigInput {
+  const { main = "main", agents } = config;
+  const names = Object.keys(agents);
+  if (arm === "single-agent" && names.length > 1) {
+    throw new MgrpoError(
+      "config-invalid",
+      `arm single-agent: the recipe gives ${names.length} agents (${names.join(", ")}), not one`,
+    );
+  }
+  if (arm !== "main-only") return config;
+  const frozen = Object.entries(agents).map(([name, agent]) => [
+    name,
+    name === main ? agent : { ...agent, trained: false },
+  ]);
+  return { ...config, agents: Object.fromEntries(frozen) as RunConfigInput["agents"] };
+}
+
+type Json = { [key: string]: unknown } | unknown[];
+
+function assign(config: Json, assignment: string): void {
+  const [, path, text] = /^([^=]+)=(.*)$/s.exec(assignment) ?? [];
+  if (path === undefined || text === undefined) {
+    throw new MgrpoError(
+      "config-invalid",
+      `--set ${assignment}: write path=value, such as --set algorithm.alignment.mode=none`,
+    );
+  }
+  const keys = path.split(".");
+  const last = keys.pop() ?? "";
+  let place = config as { [key: string]: unknown };
+  for (const key of keys) {
+    place[key] ??= {};
+    const inner = place[key];
+    if (inner === null || typeof inner !== "object" || key === "__proto__") {
+      throw new MgrpoError("config-invalid", `--set ${assignment}: '${key}' is a value, it has no '${last}'`);
+    }
+    place = inner as { [key: string]: unknown };
+  }
+  place[last] = readValue(text);
+}
+
+function readValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

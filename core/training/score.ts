@@ -1,0 +1,81 @@
+/**
+ * @file A rollout's score, from what was committed and what the judges said (mgrpo.md, "Rewards"; eq 4 and 5). Also the checks
+ * that make "sealed implies loadable" true: a rollout whose objects do not fit together is lost, never scored.
+ */
+import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { Conversation } from "../contracts/conversation.ts";
+import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
+import type { FinishedOutcome, Invocation, RolloutAddress } from "../contracts/rollout.ts";
+import { mainReward, subReward } from "../mgrpo/reward.ts";
+
+/** What judges said, in [0, 1]. `experts` is parallel to the invocations. */
+export interface Verdicts {
+  readonly correct: number;
+  readonly experts: readonly number[];
+}
+
+export const isWellFormed = (conversation: Conversation) => conversation.stop === "answered";
+
+const isTruncated = ({ stop }: Conversation) => stop === "turn-limit" || stop === "token-limit";
+
+/** R_M (eq 4) and each R_S (eq 5), by sub-agent in call order. */
+export function scoreRollout(
+  algorithm: AlgorithmConfig,
+  outcome: FinishedOutcome,
+  invocations: readonly Invocation[],
+  verdicts: Verdicts,
+): RolloutScore {
+  const mask = (conversation: Conversation) =>
+    algorithm.overlong === "mask" && isTruncated(conversation) ? ({ masked: true } as const) : {};
+  const wellFormed = isWellFormed(outcome.conversation);
+  const byAgent: Extract<RolloutScore, { reward: number }>["invocations"] = {};
+  const scored = invocations.map((invocation, i) => ({ invocation, expert: verdicts.experts[i] ?? 0 }));
+  for (const { invocation, expert } of scored.toSorted(
+    (a, b) => a.invocation.request.call - b.invocation.request.call,
+  )) {
+    const { id, request, conversation } = invocation;
+    const reward = subReward(isWellFormed(conversation), verdicts.correct, expert, algorithm.subReward);
+    byAgent[request.agent] = [...(byAgent[request.agent] ?? []), { id, reward, expert, ...mask(conversation) }];
+  }
+  return {
+    reward: mainReward(wellFormed, verdicts.correct, algorithm.mainReward),
+    correct: verdicts.correct,
+    wellFormed,
+    invocations: byAgent,
+    ...mask(outcome.conversation),
+  };
+}
+
+/** What does not fit between an outcome, its invocations and the plan of its step; undefined when all does. */
+export function misfit(
+  address: RolloutAddress,
+  step: Pick<StepRecord, "groups" | "policy">,
+  main: string,
+  outcome: FinishedOutcome,
+  invocations: readonly Invocation[],
+): string | undefined {
+  const questionId = step.groups[address.group];
+  if (!isSameRollout(outcome.address, address)) return `its outcome is of ${JSON.stringify(outcome.address)}`;
+  if (outcome.questionId !== questionId) return `its question is ${outcome.questionId}, planned ${questionId}`;
+  const parts = [
+    { agent: main, trajectory: outcome.trajectory },
+    ...invocations.map(({ request, trajectory }) => ({ agent: request.agent, trajectory })),
+  ];
+  for (const { agent, trajectory } of parts) {
+    if (trajectory.agent !== agent) return `a trajectory of ${agent} says it is ${trajectory.agent}'s`;
+    if (trajectory.version !== step.policy[agent]) {
+      return `${agent} sampled from version ${trajectory.version}, planned ${step.policy[agent]}`;
+    }
+  }
+  const stray = invocations.find(({ request }) => !isSameRollout(request.address, address));
+  return stray && `invocation ${stray.id} belongs to ${JSON.stringify(stray.request.address)}`;
+}
+
+function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {
+  return a.run === b.run && a.phase === b.phase && a.step === b.step && a.group === b.group && a.rollout === b.rollout;
+}
+
+/** Every planned rollout has a score: the group can be sealed. */
+export function isComplete(group: GroupRecord): boolean {
+  return Object.keys(group.rollouts).length >= group.rolloutsPerQuestion;
+}

@@ -1,0 +1,126 @@
+/**
+ * @file The protocol of a step as a reducer: what is there -> what to do next. Tick reads a snapshot, executes the commands,
+ * and looks again until there are none.
+ *
+ *     (none) ──plan──> open ──all groups sealed, rounds over──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
+ *
+ *     open    waits for score-rollout to seal its groups    unblocked by outcomes, or by give-up
+ *     ready   waits for the trainers                        unblocked by manifests
+ *     closed  waits for nobody: team manifest, evaluation jobs, retention, then RUN.step moves on; that write is the last
+ */
+import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
+import type { RunConfig } from "../contracts/config.ts";
+import { objectKeys, tableKeys } from "../contracts/keys.ts";
+import type { Question } from "../contracts/question.ts";
+import type { AgentRecord, GroupRecord, RunRecord, StepRecord } from "../contracts/records.ts";
+import { MgrpoError } from "../errors.ts";
+import { type Command, change, insert } from "./commands.ts";
+import { giveUp } from "./give-up.ts";
+import { tooManyLost } from "./losses.ts";
+import { openGroups, planStep, policyAt, replaceFlatGroups } from "./plan.ts";
+import { expiredParts } from "./retention.ts";
+import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
+
+/** A manifest as it lies in the store. */
+export interface StoredManifest {
+  readonly manifest: Manifest;
+  readonly sha256: string;
+}
+
+/** What is there, of one running run. */
+export interface Snapshot {
+  readonly config: RunConfig;
+  readonly questions: readonly Question[];
+  readonly run: RunRecord;
+  /** STEP of RUN.step; undefined before it is planned, and after the last. */
+  readonly step: StepRecord | undefined;
+  /** STEP before it. Needed only while `step` is undefined. */
+  readonly previous: StepRecord | undefined;
+  /** Groups of the step by index, undefined where the item is missing. Needed while it is open, once none of them is open. */
+  readonly groups: readonly (GroupRecord | undefined)[];
+  /** Groups of the nine steps before. Needed only when this step lost rollouts. */
+  readonly earlier: readonly GroupRecord[];
+  /** The newest manifest of each agent after this step, where there is one. Needed once the step is ready. */
+  readonly manifests: ReadonlyMap<string, StoredManifest>;
+  /** AGENT records, read when some manifest is new. */
+  readonly agents: readonly AgentRecord[];
+  /** Per agent, a version that is no longer kept, and the manifests that may share its parts. Needed once closed. */
+  readonly expired: readonly { readonly manifest: Manifest; readonly kept: readonly Manifest[] }[];
+}
+
+export function advance(snapshot: Snapshot): Command[] {
+  const { config, run, step } = snapshot;
+  if (run.status !== "running") return [];
+  if (run.step >= config.steps) return [change(endRun(run.run, "finished", ""))];
+  if (!step) {
+    const planned = planStep(config, snapshot.questions, run.step, snapshot.previous);
+    return [
+      insert(tableKeys.step(run.run, run.step), planned),
+      ...openGroups(
+        config,
+        planned,
+        planned.groups.map((_, g) => g),
+      ),
+    ];
+  }
+  if (step.state === "open") return advanceOpen(snapshot, step);
+  if (step.state === "ready") return advanceReady(snapshot, step);
+  return closeStep(snapshot, step);
+}
+
+function advanceOpen({ config, questions, run, groups, earlier }: Snapshot, step: StepRecord): Command[] {
+  const missing = missingGroups(config, step, groups);
+  if (missing.length > 0) return missing;
+  const present = groups.flatMap((group) => group ?? []);
+  if (present.some(({ state }) => state !== "sealed")) return [];
+  const replacements = replaceFlatGroups(config, questions, step, present);
+  if (replacements.length > 0) return replacements;
+  const ready = change(moveStep(step, "ready"));
+  const reason = tooManyLost(config, [...earlier, ...present]);
+  // Halted first: were it the other way round, a crash between the two would lose the halt. A resumed run finds the step ready.
+  return reason === undefined ? [ready] : [change(endRun(run.run, "halted", reason)), ready];
+}
+
+/** What the clock finds wanting in an open step: groups whose insertion was cut short, rollouts that will not end. */
+export function repairOpen(config: RunConfig, step: StepRecord, groups: Snapshot["groups"]): Command[] {
+  const present = groups.flatMap((group) => group ?? []);
+  return [...missingGroups(config, step, groups), ...giveUp(config, present)];
+}
+
+function missingGroups(config: RunConfig, step: StepRecord, groups: Snapshot["groups"]): Command[] {
+  const missing = step.groups.flatMap((_, g) => (groups[g] ? [] : [g]));
+  return openGroups(config, step, missing);
+}
+
+function advanceReady({ manifests, agents }: Snapshot, step: StepRecord): Command[] {
+  const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
+  const caches = behind.map((agent) => change(advanceAgent(agent)));
+  return step.trained.every((agent) => manifests.has(agent)) ? [...caches, change(moveStep(step, "closed"))] : caches;
+}
+
+function closeStep({ config, run, manifests, expired }: Snapshot, step: StepRecord): Command[] {
+  const key = objectKeys.team(run.run, step.step + 1);
+  const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
+  return [
+    { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
+    { kind: "enqueue", key },
+    ...(garbage.length > 0 ? [{ kind: "delete", keys: garbage } as const] : []),
+    change(advanceRun(run)),
+  ];
+}
+
+/** The team after `team` closed steps. `manifests` holds each agent's manifest of that team. */
+export function teamManifest(
+  config: RunConfig,
+  team: number,
+  manifests: ReadonlyMap<string, Pick<StoredManifest, "sha256">>,
+): TeamManifest {
+  const agents = Object.entries(policyAt(config, team)).map(([agent, version]) => {
+    const manifest = objectKeys.manifest(config.run, agent, version);
+    const sha256 = manifests.get(agent)?.sha256;
+    if (sha256 === undefined)
+      throw new MgrpoError("record-damaged", `${config.run}: there is no ${manifest}, which team ${team} needs`);
+    return [agent, { version, manifest, sha256 }] as const;
+  });
+  return { run: config.run, team, agents: Object.fromEntries(agents) };
+}

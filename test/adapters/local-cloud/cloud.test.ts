@@ -1,0 +1,160 @@
+/** @file The cloud as a whole: events, faults, crashes, full disks, other people's keys. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { expect, test, vi } from "vitest";
+import { openAwsStore } from "../../../adapters/aws/store.ts";
+import type { LocalCloudOptions } from "../../../adapters/local-cloud/cloud.ts";
+import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** A cloud that notes the keys of its events. */
+async function listening(options: Partial<LocalCloudOptions> & { failures?: number } = {}) {
+  const keys: string[] = [];
+  let failures = options.failures ?? 0;
+  const store = await openLocalStore({
+    ...options,
+    handlers: {
+      async objectCreated(event) {
+        keys.push(event.detail.object.key);
+        if (failures-- > 0) throw new Error("not now");
+      },
+      async clock() {
+        keys.push("clock");
+      },
+    },
+  });
+  return { ...store, keys };
+}
+
+test("every object made is announced; a refused one is not; a failing handler is asked again", async () => {
+  const store = await listening({ failures: 2 });
+  await store.objects.commit("a", bytes("1"));
+  await store.objects.commit("a", bytes("2"));
+  await vi.waitFor(() => expect(store.keys).toEqual(["a", "a", "a"]), 5000);
+  await store.close();
+});
+
+test("an event whose handler never succeeded comes again after a restart, a handled one does not", async () => {
+  const store = await listening();
+  await store.objects.commit("done", bytes("1"));
+  await vi.waitFor(() => expect(store.keys).toEqual(["done"]));
+  await store.close();
+  const failing = await listening({ directory: store.directory, failures: 1000 });
+  await failing.objects.commit("again", bytes("1"));
+  await vi.waitFor(() => expect(failing.keys).toContain("again"));
+  await failing.close();
+  const after = await listening({ directory: store.directory });
+  await vi.waitFor(() => expect(after.keys).toEqual(["again"]));
+  await after.close();
+});
+
+test("faults: dropped, doubled, delayed; and the clock", async () => {
+  const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [0.2] };
+  const store = await listening({ events: (key) => deliveries[key] ?? [0], clockSeconds: 0.3 });
+  for (const key of ["drop", "double", "delay", "plain"]) await store.objects.commit(key, bytes("1"));
+  await vi.waitFor(() => expect(store.keys).toContain("delay"), 5000);
+  await vi.waitFor(() => expect(store.keys).toContain("clock"), 5000);
+  await store.close();
+  expect(store.keys.filter((key) => key !== "clock").sort()).toEqual(["delay", "double", "double", "plain"]);
+  expect(store.keys.indexOf("plain")).toBeLessThan(store.keys.indexOf("delay"));
+});
+
+test("what was answered is there after kill -9, and its events come again", async () => {
+  const directory = await freshDirectory();
+  const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", directory], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const answered: string[] = [];
+  for await (const line of createInterface(child.stdout)) {
+    answered.push(line);
+    if (answered.length === 60) child.kill("SIGKILL");
+  }
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  expect(child.signalCode).toBe("SIGKILL");
+
+  const store = await listening({ directory });
+  for (const name of answered) {
+    expect(await store.objects.get(`o/${name}`)).toEqual(bytes(`body ${name}`));
+    expect(await store.table.get({ pk: "P", sk: name })).toEqual({ name, n: 1 });
+  }
+  await vi.waitFor(() => expect(store.keys).toEqual(expect.arrayContaining(answered.map((name) => `o/${name}`))), 5000);
+  await store.close();
+}, 90_000);
+
+test("a second process, or a second cloud, on one directory gets one clear line", async () => {
+  const store = await openLocalStore();
+  await expect(openLocalStore({ directory: store.directory })).rejects.toMatchObject({
+    code: "store-unreachable",
+    message: expect.stringMatching(new RegExp(`is in use by a process \\(pid ${process.pid}\\): .*`)),
+  });
+  const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", store.directory]);
+  let errors = "";
+  child.stderr.on("data", (piece) => {
+    errors += piece;
+  });
+  const [code] = await once(child, "exit");
+  expect(code).not.toBe(0);
+  expect(errors).toMatch(/is in use by a process \(pid/);
+  await store.close();
+}, 90_000);
+
+test("a port in use gets one clear line", async () => {
+  const store = await openLocalStore();
+  const taken = Number(new URL(process.env["AWS_ENDPOINT_URL_S3"] ?? "").port);
+  await expect(openLocalStore({ ports: { dynamo: 0, s3: taken } })).rejects.toMatchObject({
+    code: "port-in-use",
+    message: expect.stringContaining(`port ${taken}`),
+  });
+  await store.close();
+});
+
+test("a full disk refuses writes as disk-full, and what was there can still be read", async () => {
+  const store = await openLocalStore({ maxBytes: 300_000 });
+  expect(await store.objects.commit("fits", new Uint8Array(200_000))).toBe(true);
+  const full = { code: "disk-full", retryable: false };
+  await expect(store.objects.commit("too much", new Uint8Array(200_000))).rejects.toMatchObject(full);
+  expect(await store.objects.head("too much")).toBeUndefined();
+  const text = "x".repeat(150_000);
+  await expect(store.table.insert({ pk: "P", sk: "big" }, { text })).rejects.toMatchObject(full);
+  expect(await store.objects.head("fits")).toBe(200_000);
+  await store.objects.delete(["fits"]);
+  expect(await store.objects.commit("too much", new Uint8Array(200_000))).toBe(true);
+  await store.close();
+});
+
+test("another key is refused; no server at all is an outage that names the endpoint", async () => {
+  const store = await openLocalStore();
+  process.env["AWS_ACCESS_KEY_ID"] = "SOMEBODYELSE";
+  const other = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  const refused = { code: "store-unreachable", retryable: false, message: expect.stringContaining("credentials") };
+  await expect(other.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(refused);
+  await expect(other.objects.get("a")).rejects.toMatchObject(refused);
+  other.close();
+  const endpoint = process.env["AWS_ENDPOINT_URL_S3"] ?? "";
+  await store.close();
+  const lonely = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  const outage = { code: "store-unreachable", retryable: true };
+  await expect(lonely.objects.get("a")).rejects.toMatchObject({
+    ...outage,
+    message: expect.stringContaining(endpoint),
+  });
+  await expect(lonely.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(outage);
+  await expect(lonely.clock.storeTime()).rejects.toMatchObject(outage);
+  lonely.close();
+});
+
+test("a client that dies in the middle of a DynamoDB request does not hurt the cloud; writes are counted", async () => {
+  const store = await openLocalStore();
+  const { connect } = await import("node:net");
+  const socket = connect(Number(new URL(process.env["AWS_ENDPOINT_URL_DYNAMODB"] ?? "").port), "127.0.0.1");
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{", () => socket.destroy());
+  await once(socket, "close");
+  await store.table.insert({ pk: "a", sk: "b" }, { text: "x".repeat(1500) });
+  await store.table.update({ key: { pk: "a", sk: "b" }, set: [[["n"], 1]], when: [] });
+  await store.table.get({ pk: "a", sk: "b" });
+  expect(store.meter.read()).toMatchObject({ requests: 2, units: 4 });
+  expect(store.cloud.writes()).toEqual(store.meter.read());
+  await store.close();
+});

@@ -1,0 +1,180 @@
+/** @file Laws of the S3 server, with the SDK as the client where it can be, and raw requests where it cannot. */
+import { createHash } from "node:crypto";
+import { request } from "node:http";
+import {
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { decodeAwsChunked } from "../../../adapters/local-cloud/s3/aws-chunked.ts";
+import { openLocalStore } from "../../fakes/local-store.ts";
+
+const store = await openLocalStore();
+/** With the SDK's default checksums: CRC32, trailing when the body is a stream. */
+const s3 = new S3Client({ maxAttempts: 1 });
+afterAll(async () => {
+  s3.destroy();
+  await store.close();
+});
+const Bucket = "mgrpo";
+const text = async (Key: string, Range?: string) =>
+  (await s3.send(new GetObjectCommand({ Bucket, Key, Range }))).Body?.transformToString();
+
+test("ranges: first, middle, open end, suffix, past the end", async () => {
+  await s3.send(new PutObjectCommand({ Bucket, Key: "range", Body: "0123456789" }));
+  expect(await text("range", "bytes=0-0")).toBe("0");
+  expect(await text("range", "bytes=3-5")).toBe("345");
+  expect(await text("range", "bytes=7-")).toBe("789");
+  expect(await text("range", "bytes=-4")).toBe("6789");
+  expect(await text("range", "bytes=8-99")).toBe("89");
+  await expect(text("range", "bytes=10-12")).rejects.toMatchObject({ name: "InvalidRange" });
+});
+
+test("multipart: parts are put together in order, committed once, and readable across their borders", async () => {
+  const Key = "multi";
+  const part = (byte: number, length: number) => Buffer.alloc(length, byte);
+  const upload = async () => {
+    const { UploadId } = await s3.send(new CreateMultipartUploadCommand({ Bucket, Key }));
+    const Parts = [];
+    for (const [PartNumber, Body] of [[2, part(2, 1000)] as const, [1, part(1, 5 << 20)] as const]) {
+      const { ETag } = await s3.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }));
+      Parts.unshift({ PartNumber, ETag });
+    }
+    return { Bucket, Key, UploadId, MultipartUpload: { Parts }, IfNoneMatch: "*" };
+  };
+  const [first, second] = [await upload(), await upload()];
+  const { ETag } = await s3.send(new CompleteMultipartUploadCommand(first));
+  const md5 = (bytes: Buffer) => createHash("md5").update(bytes).digest();
+  const of = Buffer.concat([md5(part(1, 5 << 20)), md5(part(2, 1000))]);
+  expect(ETag).toBe(`"${md5(of).toString("hex")}-2"`);
+  await expect(s3.send(new CompleteMultipartUploadCommand(second))).rejects.toMatchObject({
+    name: "PreconditionFailed",
+  });
+  expect(await text(Key, `bytes=${(5 << 20) - 2}-${(5 << 20) + 1}`)).toBe("\u0001\u0001\u0002\u0002");
+  await expect(s3.send(new CompleteMultipartUploadCommand(first))).rejects.toMatchObject({ name: "NoSuchUpload" });
+});
+
+test("a large commit goes in parts and is recognised as ours the second time", async () => {
+  const body = new Uint8Array(65 << 20).fill(7);
+  expect(await store.objects.commit("weights", body)).toBe(true);
+  expect(await store.objects.commit("weights", body)).toBe(true);
+  body[33 << 20] = 8;
+  expect(await store.objects.commit("weights", body)).toBe(false);
+  expect(await store.objects.head("weights")).toBe(65 << 20);
+});
+
+test("a wrong checksum is refused and leaves nothing", async () => {
+  const put = new PutObjectCommand({
+    Bucket,
+    Key: "bad",
+    Body: "abc",
+    ChecksumSHA256: Buffer.alloc(32).toString("base64"),
+  });
+  await expect(s3.send(put)).rejects.toMatchObject({ name: "BadDigest" });
+  expect(await store.objects.head("bad")).toBeUndefined();
+});
+
+test("aws-chunked with a trailing checksum, as streams are sent, comes back as the bytes", async () => {
+  const { Readable } = await import("node:stream");
+  const pieces = Array.from({ length: 50 }, (_, i) => Buffer.alloc(3000, i));
+  await s3.send(
+    new PutObjectCommand({
+      Bucket,
+      Key: "stream",
+      Body: Readable.from(pieces),
+      ContentLength: 150_000,
+      ChecksumAlgorithm: "CRC32",
+    }),
+  );
+  expect(Buffer.compare((await store.objects.get("stream")) ?? Buffer.alloc(0), Buffer.concat(pieces))).toBe(0);
+});
+
+test("aws-chunked decodes the same wherever the network cuts it", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.uint8Array({ minLength: 1 })), fc.array(fc.nat(60)), async (chunks, cuts) => {
+      const encoded = Buffer.concat([
+        ...chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")]),
+        Buffer.from("0\r\nX-Amz-Checksum-Crc32: abc=\r\n\r\n"),
+      ]);
+      const pieces: Buffer[] = [];
+      let rest = encoded;
+      for (const cut of cuts) {
+        pieces.push(rest.subarray(0, cut));
+        rest = rest.subarray(cut);
+      }
+      const source = (async function* () {
+        yield* [...pieces, rest].filter((piece) => piece.length > 0);
+      })();
+      const trailers = new Map<string, string>();
+      const decoded: Buffer[] = [];
+      for await (const bytes of decodeAwsChunked(source, trailers)) decoded.push(bytes);
+      expect(Buffer.concat(decoded)).toEqual(Buffer.concat(chunks));
+      expect(trailers.get("x-amz-checksum-crc32")).toBe("abc=");
+    }),
+  );
+});
+
+test("a body that breaks off is refused and leaves nothing", async () => {
+  const endpoint = new URL(process.env["AWS_ENDPOINT_URL_S3"] ?? "");
+  const authorization = `AWS4-HMAC-SHA256 Credential=${process.env["AWS_ACCESS_KEY_ID"]}/x, SignedHeaders=, Signature=`;
+  await new Promise<void>((resolve) => {
+    const broken = request(
+      {
+        port: endpoint.port,
+        host: "127.0.0.1",
+        method: "PUT",
+        path: "/mgrpo/short",
+        headers: { authorization, "content-length": 1000 },
+      },
+      () => resolve(),
+    );
+    broken.on("error", () => resolve());
+    broken.write("only this", () => setTimeout(() => broken.destroy(), 50));
+  });
+  await store.clock.sleep(0.1);
+  expect(await store.objects.head("short")).toBeUndefined();
+});
+
+test("listing goes page by page through keys and folders, each once, in order", async () => {
+  const keys = ["l/a", "l/b/1", "l/b/2", "l/c", "l/d/1", "l/é", "l/<&>", "l/line\nbreak"];
+  for (const Key of keys) await s3.send(new PutObjectCommand({ Bucket, Key, Body: "x" }));
+  const listed: string[] = [];
+  let ContinuationToken: string | undefined;
+  do {
+    const page: Awaited<ReturnType<typeof list>> = await list();
+    expect(page.KeyCount).toBeLessThanOrEqual(2);
+    listed.push(
+      ...(page.Contents ?? []).map((one) => one.Key ?? ""),
+      ...(page.CommonPrefixes ?? []).map((one) => one.Prefix ?? ""),
+    );
+    ContinuationToken = page.NextContinuationToken;
+  } while (ContinuationToken);
+  function list() {
+    return s3.send(new ListObjectsV2Command({ Bucket, Prefix: "l/", Delimiter: "/", MaxKeys: 2, ContinuationToken }));
+  }
+  expect([...listed].sort()).toEqual(["l/a", "l/b/", "l/c", "l/d/", "l/é", "l/<&>", "l/line\nbreak"].sort());
+});
+
+test("overwriting without a condition replaces; deleting twice is fine; metadata comes back", async () => {
+  await s3.send(new PutObjectCommand({ Bucket, Key: "over", Body: "one" }));
+  await s3.send(
+    new PutObjectCommand({ Bucket, Key: "over", Body: "two", ContentType: "text/plain", Metadata: { a: "b" } }),
+  );
+  const found = await s3.send(new GetObjectCommand({ Bucket, Key: "over" }));
+  expect(found).toMatchObject({ ContentType: "text/plain", Metadata: { a: "b" }, ContentLength: 3 });
+  expect(await found.Body?.transformToString()).toBe("two");
+  for (let i = 0; i < 2; i++) await s3.send(new DeleteObjectCommand({ Bucket, Key: "over" }));
+  await expect(text("over")).rejects.toMatchObject({ name: "NoSuchKey" });
+});
+
+test("what is not built is said to be so", async () => {
+  const put = new PutObjectCommand({ Bucket, Key: "range", Body: "x", IfMatch: '"etag"' });
+  await expect(s3.send(put)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
+});

@@ -1,0 +1,58 @@
+/** @file The library-backed tools: search finds what it should and hides what it must; calculate calculates and nothing else. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { calculate, calculated } from "../../../adapters/tools/calculate.ts";
+import { openSearchIndex } from "../../../adapters/tools/search.ts";
+
+describe("search", () => {
+  const index = openSearchIndex(
+    new Map([
+      ["Guinea", "Guinea\nBorders: [Mali], [Liberia]"],
+      ["Equatorial Guinea", "Equatorial Guinea\nBorders: [Gabon]"],
+      ["Mali", "Mali\nBorders: [Guinea], [Niger]"],
+      ["Liberia", "Liberia\nBorders: [Guinea], [Sierra Leone]"],
+      ["Senegal", "Senegal\nBorders: [Guinea], [Mali]"],
+    ]),
+  );
+  test("one term: the page it names comes first, not one that holds its words", () => {
+    expect(index.titles("Guinea", 3)[0]).toBe("Guinea");
+    expect(index.titles("equatorial guinea", 1)).toEqual(["Equatorial Guinea"]);
+  });
+  test("several terms: what connects them comes first, they themselves are left out", () => {
+    expect(index.titles("Guinea, Mali", 3)[0]).toBe("Senegal");
+    expect(index.titles("Guinea, Mali", 9)).not.toContain("Guinea");
+    expect(index.titles("Guinea, Mali", 9)).not.toContain("Mali");
+  });
+  test("at most as many as asked for; nothing for unknown words", () => {
+    expect(index.titles("Guinea", 2)).toHaveLength(2);
+    expect(index.titles("xyzzy", 3)).toEqual([]);
+    expect(index.titles("", 3)).toEqual([]);
+  });
+});
+
+describe("calculate", () => {
+  test.each([
+    ["438 - 185", "253"],
+    ["2 * (3 + 4)", "14"],
+    ["-5 + 2", "-3"],
+    ["10 / 4", "2.5"],
+    ["0.1 + 0.2", "0.3"],
+    ["1 / 0", "no finite value"],
+    ["2 +", "not an arithmetic expression"],
+    ["Jordan + 2", "not an arithmetic expression"],
+    ["import('fs')", "not an arithmetic expression"],
+    ["", "not an arithmetic expression"],
+    ["9".repeat(200), "not an arithmetic expression"],
+  ])("%s is %s", async (expression, value) => {
+    expect(await calculate.run({ expression }, {} as never)).toBe(value);
+  });
+  test("sums and differences of integers are exact", () => {
+    const integer = fc.integer({ min: 0, max: 1e6 });
+    fc.assert(
+      fc.property(integer, integer, (a, b) => {
+        expect(calculated(`${a} + ${b}`)).toBe(String(a + b));
+        expect(calculated(`${a} - ${b}`)).toBe(String(a - b));
+      }),
+    );
+  });
+});

@@ -1,0 +1,13 @@
+/** @file The SDK store, through the local cloud over HTTP, keeps the contracts. */
+import { afterAll, describe } from "vitest";
+import { openLocalStore } from "../fakes/local-store.ts";
+import { clockContract } from "./clock.ts";
+import { objectStoreContract } from "./object-store.ts";
+import { tableContract } from "./table.ts";
+
+const store = await openLocalStore();
+afterAll(() => store.close());
+
+describe("objects on S3", () => objectStoreContract(() => store.objects));
+describe("table on DynamoDB", () => tableContract(() => store.table));
+describe("clock of the store", () => clockContract(() => store.clock));

@@ -1,0 +1,25 @@
+/** @file What every Clock does. */
+import { expect, test } from "vitest";
+import type { Clock } from "../../core/ports.ts";
+
+export function clockContract(open: () => Clock) {
+  test("monotonic seconds and sleep agree", async () => {
+    const before = open().monotonic();
+    await open().sleep(0.05);
+    expect(open().monotonic() - before).toBeGreaterThanOrEqual(0.049);
+  });
+
+  test("an aborted signal ends a sleep early, without error", async () => {
+    const before = open().monotonic();
+    await open().sleep(20, AbortSignal.timeout(20));
+    await open().sleep(20, AbortSignal.abort());
+    expect(open().monotonic() - before).toBeLessThan(5);
+  });
+
+  test("store time is wall-clock milliseconds, to the second of a Date header", async () => {
+    expect(Math.abs((await open().storeTime()) - Date.now())).toBeLessThan(2000);
+    const before = await open().storeTime();
+    await open().sleep(0.1);
+    expect((await open().storeTime()) - before).toBeGreaterThan(0);
+  });
+}

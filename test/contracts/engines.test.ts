@@ -1,0 +1,27 @@
+/** @file Both engines keep the contracts of Sampler and Trainer. */
+import { describe } from "vitest";
+import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
+import { eagerEngine } from "../../gpu-workers/engines/eager/engine.ts";
+import { OPTIONS, tinyCheckpoint, UNTIED } from "../gpu-workers/engines/tiny.ts";
+import { samplerContract } from "./sampler.ts";
+import { trainerContract } from "./trainer.ts";
+
+const options = { ...OPTIONS, contextTokens: 90 };
+
+describe("compiled engine", () => {
+  const subject = { engine: compiledEngine, files: tinyCheckpoint(), options };
+  describe("trainer", () => trainerContract(subject));
+  describe("sampler", () => samplerContract(subject));
+});
+
+describe("compiled engine, untied head", () => {
+  const subject = { engine: compiledEngine, files: tinyCheckpoint(UNTIED), options };
+  describe("trainer", () => trainerContract(subject));
+  describe("sampler", () => samplerContract(subject));
+});
+
+describe("eager engine", () => {
+  const subject = { engine: eagerEngine, files: tinyCheckpoint(), options };
+  describe("trainer", () => trainerContract(subject));
+  describe("sampler", () => samplerContract(subject));
+});

@@ -1,0 +1,11 @@
+/** @file The store in memory keeps the contracts that the adapters keep. */
+import { describe } from "vitest";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { clockContract } from "./clock.ts";
+import { objectStoreContract } from "./object-store.ts";
+import { tableContract } from "./table.ts";
+
+const store = memoryStore();
+describe("objects in memory", () => objectStoreContract(() => store.objects));
+describe("table in memory", () => tableContract(() => store.table));
+describe("clock in memory", () => clockContract(() => store.clock));
