@@ -1,0 +1,48 @@
+/** @file What every function works with: the store, the recipe's rewards, and what this process remembers of immutable records. */
+import type { GroupRecord } from "../core/contracts/records.ts";
+import type { Clock, ObjectStore, Rewards, Table } from "../core/ports.ts";
+import { type Facts, openFacts } from "./protocol/facts.ts";
+import { openRecords, type Records } from "./protocol/records.ts";
+
+export interface Store {
+  readonly objects: ObjectStore;
+  readonly table: Table;
+  readonly clock: Clock;
+}
+
+export interface FunctionOptions {
+  /** Finds the rewards of a recipe by the name in the config. */
+  readonly rewardsOf: (recipe: string) => Promise<Rewards>;
+  /**
+   * True where one process hears all events for hours (the local dispatcher): the clock then looks for unheard outcomes only in
+   * groups that stood still since its last look. A function that may be cold looks at once.
+   */
+  readonly patient?: boolean;
+}
+
+export interface Context extends Store, Pick<FunctionOptions, "rewardsOf"> {
+  readonly facts: Facts;
+  readonly records: Records;
+  /** Whether the clock should look for unheard outcomes of this open group. */
+  readonly stoodStill: (group: GroupRecord) => boolean;
+}
+
+export function openContext(
+  { objects, table, clock }: Store,
+  { rewardsOf, patient = false }: FunctionOptions,
+): Context {
+  const facts = openFacts(objects);
+  const records = openRecords(table);
+  return { objects, table, clock, rewardsOf, facts, records, stoodStill: patient ? watchGroups() : () => true };
+}
+
+function watchGroups(): (group: GroupRecord) => boolean {
+  const scored = new Map<string, string>();
+  return ({ run, step, group, rollouts }) => {
+    const name = `${run}/${group}`;
+    const before = scored.get(name);
+    const now = `${step}/${Object.keys(rollouts).length}`;
+    scored.set(name, now);
+    return before === now;
+  };
+}

@@ -1,0 +1,49 @@
+/** @file Reads of DynamoDB records, parsed. What cannot change any more (a sealed group, the plan of a step) is read once per process. */
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import type { Table, TableItem } from "../../core/ports.ts";
+import { memo } from "./memo.ts";
+
+export type Records = ReturnType<typeof openRecords>;
+
+export function openRecords(table: Table) {
+  const sealed = new Map<string, GroupRecord>();
+  const readStep = async (run: string, step: number) => {
+    const item = await table.get(tableKeys.step(run, step));
+    return item && parse(StepRecord, item, `STEP ${step} of run '${run}'`);
+  };
+  const plans = memo(100, (key) => {
+    const [run = "", step] = key.split("/");
+    return readStep(run, Number(step));
+  });
+  /** A group as an update returned it, or as it was read. */
+  const group = (item: TableItem): GroupRecord => {
+    const record = parse(GroupRecord, item, `GROUP ${item["step"]}/${item["group"]} of run '${item["run"]}'`);
+    if (record.state === "sealed") sealed.set(`${record.run}/${record.step}/${record.group}`, record);
+    for (const oldest of sealed.keys()) {
+      if (sealed.size <= 500) break;
+      sealed.delete(oldest);
+    }
+    return record;
+  };
+  return {
+    run: async (run: string) => {
+      const item = await table.get(tableKeys.run(run));
+      return item && parse(RunRecord, item, `RUN '${run}'`);
+    },
+    step: readStep,
+    /** The plan of a step, known to hold this group: its questions and pins never change, but groups may be appended. */
+    plan: async (run: string, step: number, group: number) => {
+      const plan = await plans(`${run}/${step}`);
+      return plan && plan.groups.length > group ? plan : readStep(run, step);
+    },
+    group,
+    groupAt: async (run: string, step: number, index: number) => {
+      const known = sealed.get(`${run}/${step}/${index}`);
+      if (known) return known;
+      const item = await table.get(tableKeys.group(run, step, index));
+      return item && group(item);
+    },
+  };
+}

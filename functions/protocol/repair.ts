@@ -1,0 +1,48 @@
+/**
+ * @file What the clock does beyond a tick: sees who is alive, scores outcomes whose event was lost, seals groups whose last scorer died,
+ * records evaluations nobody heard of. With every event dropped, this alone ends the run with the same weights.
+ */
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { type GroupRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import { undecided } from "../../core/training/give-up.ts";
+import { haltLostTrainers, observeWorkers } from "../../core/training/liveness.ts";
+import { repairOpen } from "../../core/training/step.ts";
+import type { Context } from "../context.ts";
+import { findResults } from "./evaluating.ts";
+import { execute } from "./executing.ts";
+import { readGroups } from "./groups.ts";
+import { scoreAndSeal, sealIfComplete } from "./scoring.ts";
+import { readAgents } from "./versions.ts";
+
+export async function repair(context: Context, { run, status, step: index }: RunRecord): Promise<void> {
+  const { table, records, facts, clock } = context;
+  await findResults(context, run);
+  const config = await facts.config(run);
+  const step = status === "running" ? await records.step(run, index) : undefined;
+  const groups = step?.state === "open" ? await readGroups(context, step) : [];
+  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
+  const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
+  const open = groups.flatMap((group) => (group?.state === "open" ? [group] : []));
+  await execute(context, observeWorkers(config, workers, open, await clock.storeTime()));
+  if (status !== "running") return;
+  await execute(context, haltLostTrainers(run, await readAgents(context, run)));
+  for (const group of open) await findOutcomes(context, group);
+  if (step?.state === "open") await execute(context, repairOpen(config, step, groups));
+}
+
+/** Scores what the group's events did not. */
+async function findOutcomes(context: Context, group: GroupRecord): Promise<void> {
+  if (context.stoodStill(group)) {
+    for (const rollout of undecided(group)) {
+      const address = { run: group.run, phase: "train", step: group.step, group: group.group, rollout };
+      if ((await context.objects.head(objectKeys.outcome(address))) === undefined) continue;
+      await scoreAndSeal(context, address).catch((error: unknown) => {
+        // Counted; the next look asks the judge again. It must not keep the others waiting.
+        if (!isMgrpoError(error, "judge-failed")) throw error;
+      });
+    }
+  }
+  await sealIfComplete(context, group);
+}

@@ -1,0 +1,52 @@
+/**
+ * @file score-rollout, step 5 of the protocol: an outcome -> one conditional update of its GROUP; whoever completes the group seals it.
+ * Waits for: an outcome's event, or the clock finding it. A repeated or late call finds the score there and changes nothing.
+ */
+import type { GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
+import type { RolloutAddress } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
+import { sealAgents } from "../../core/mgrpo/seal.ts";
+import type { TableItem } from "../../core/ports.ts";
+import { isComplete } from "../../core/training/score.ts";
+import { countJudgeFailure, judgeFailureKey, recordScore, sealGroup } from "../../core/training/writes.ts";
+import type { Context } from "../context.ts";
+import { scoreOutcome } from "./outcome.ts";
+
+/** True when this call sealed the group. */
+export async function scoreAndSeal(context: Context, address: RolloutAddress): Promise<boolean> {
+  let score: RolloutScore;
+  try {
+    score = await scoreOutcome(context, address);
+  } catch (error) {
+    if (!isMgrpoError(error, "judge-failed")) throw error;
+    score = { excluded: await giveUpJudging(context, address, error) };
+  }
+  const { item } = await context.table.update(recordScore(address, address.rollout, score));
+  return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
+}
+
+/** Looked at before the record is parsed: most updates do not complete their group. */
+function hasAllScores({ rollouts, rolloutsPerQuestion }: TableItem): boolean {
+  return Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
+}
+
+/** Also repairs a crash between the last score and the seal. True when this call sealed it. */
+export async function sealIfComplete(context: Context, group: GroupRecord): Promise<boolean> {
+  if (group.state !== "open" || !isComplete(group)) return false;
+  const { main, agents, algorithm, seed } = await context.facts.config(group.run);
+  const subs = Object.keys(agents).filter((name) => name !== main);
+  const sealed = sealAgents(group.rollouts, main, subs, algorithm, [seed, "alignment", group.step, group.group]);
+  const result = await context.table.update(sealGroup(group, sealed));
+  if (result.item) context.records.group(result.item);
+  return result.applied;
+}
+
+/** Counts the failure; throws it, to be tried again, until the attempts are spent. Then: the reason of the exclusion. */
+async function giveUpJudging(context: Context, address: RolloutAddress, error: MgrpoError): Promise<string> {
+  const { limits } = await context.facts.config(address.run);
+  const group = await context.records.groupAt(address.run, address.step, address.group);
+  const failures = group?.crashes[judgeFailureKey(address.rollout)] ?? 0;
+  if (failures + 1 >= limits.attempts) return `judge: ${error.message} (${limits.attempts} attempts)`;
+  await context.table.update(countJudgeFailure(address, address.rollout, failures));
+  throw error;
+}

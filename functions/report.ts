@@ -1,0 +1,25 @@
+/** @file A function's failures: one structured line each. What another delivery may mend is thrown on; what it cannot is done with. */
+import { isMgrpoError } from "../core/errors.ts";
+
+/** Takes one line of JSON. */
+export type Log = (line: string) => void;
+
+/** Whether another delivery may help. Foreign errors are faults of ours: they are tried again until the queue's limit. */
+export const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
+
+/** One line that says what failed, where, and whether it will be tried again. */
+export function describe(what: string, error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault" };
+  return JSON.stringify({ level: "error", function: what, ...known, retryable: isRetryable(error), message });
+}
+
+/** Runs it; a failure is logged, and thrown on only if it is retryable. */
+export async function settle(what: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    log(describe(what, error));
+    if (isRetryable(error)) throw error;
+  }
+}

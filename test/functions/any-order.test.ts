@@ -1,0 +1,58 @@
+/** @file The law of the functions: whatever becomes of events and of the functions themselves, the run ends with the same records. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { teamConfig } from "../fakes/scripted-team.ts";
+import { reliable, simulate } from "./simulate.ts";
+
+const config = teamConfig();
+const expected = await simulate(config, reliable);
+
+test("a reliable post and no clock: every step closed, every group sealed once", () => {
+  expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
+  expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
+  expect(expected.groups.every(({ state }) => state === "sealed")).toBe(true);
+  expect(expected.groups).toHaveLength(9);
+  expect(expected.agents.map((agent) => agent["version"])).toEqual([3, 3]);
+  // 9 questions of 10 in three steps: nobody is asked twice.
+  expect(new Set(expected.steps.flatMap(({ groups }) => groups)).size).toBe(9);
+  // Teams 0 and 3 on both suites, team 2 on the one that is due every 2 steps.
+  expect(expected.jobs.map(({ team, suite }) => `${team} ${suite}`).sort()).toEqual([
+    "0 all",
+    "0 ends",
+    "2 all",
+    "3 all",
+    "3 ends",
+  ]);
+});
+
+test("late, doubled, reordered events end with the same records", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(), async (seed) => {
+      expect(await simulate(config, { seed, drop: 0, double: 0.4, die: 0 })).toEqual(expected);
+    }),
+    { numRuns: 10 },
+  );
+});
+
+test("dropped events and dying functions end with the same records, by the clock", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(),
+      fc.constantFrom(0.3, 1),
+      fc.constantFrom(0, 0.1),
+      fc.boolean(),
+      async (seed, drop, die, patient) => {
+        expect(await simulate(config, { seed, drop, double: 0.2, die, patient })).toEqual(expected);
+      },
+    ),
+    { numRuns: 12 },
+  );
+});
+
+test("dynamic sampling: replacements are bounded, and the same in any order", async () => {
+  const dynamic = teamConfig({ dynamicSampling: { rounds: 2 }, rolloutsPerQuestion: 2 });
+  const once = await simulate(dynamic, reliable);
+  expect(once.steps.some(({ round }) => round > 0)).toBe(true);
+  expect(once.steps.every(({ round }) => round <= 2)).toBe(true);
+  expect(await simulate(dynamic, { seed: 7, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+});

@@ -1,0 +1,95 @@
+/** @file The edge of the functions: events of every kind, malformed ones once, batches with partial failures. */
+import { expect, test } from "vitest";
+import { MgrpoError } from "../../core/errors.ts";
+import { cloudHandlers, composeFromEnvironment } from "../../functions/compose.ts";
+import { objectKeyOf, wrap } from "../../functions/handler.ts";
+import type { Functions } from "../../functions/protocol/functions.ts";
+
+const created = (key: string) => ({
+  ...{ "detail-type": "Object Created" as const, source: "aws.s3" as const },
+  detail: { bucket: { name: "b" }, object: { key } },
+});
+
+const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
+
+function recorder() {
+  const lines: string[] = [];
+  return { lines, log: (line: string) => void lines.push(line) };
+}
+
+test("the key comes from an event or from a direct call", () => {
+  expect(objectKeyOf(created("runs/a%20/x.json"))).toEqual({ key: "runs/a%20/x.json" });
+  expect(objectKeyOf({ key: "k" })).toEqual({ key: "k" });
+  expect(() => objectKeyOf({ detail: {} })).toThrow(/^event: /);
+});
+
+test("a batch: only the messages that another delivery may mend come again", async () => {
+  const { lines, log } = recorder();
+  const handler = wrap(
+    "score-rollout",
+    async (event) => {
+      if (objectKeyOf(event).key === "outage") throw outage;
+    },
+    log,
+  );
+  const message = (messageId: string, body: unknown) => ({ messageId, body: JSON.stringify(body) });
+  const Records = [
+    message("1", created("fine")),
+    message("2", created("outage")),
+    message("3", { odd: true }),
+    { messageId: "4", body: "{not json" },
+  ];
+  expect(await handler({ Records })).toEqual({ batchItemFailures: [{ itemIdentifier: "2" }] });
+  expect(
+    lines
+      .map((line) => JSON.parse(line))
+      .map(({ code, retryable }) => `${code} ${retryable}`)
+      .sort(),
+  ).toEqual(["event-malformed false", "event-malformed false", "store-unreachable true"]);
+  expect(lines.some((line) => line.includes("message 4: not JSON"))).toBe(true);
+  expect(lines.every((line) => !line.includes("\n"))).toBe(true);
+});
+
+test("called directly or by EventBridge: an outage is thrown on, a malformed event is not", async () => {
+  const { lines, log } = recorder();
+  const failing = wrap("tick", async () => Promise.reject(outage), log);
+  await expect(failing(created("x"))).rejects.toBe(outage);
+  const strict = wrap("tick", async (event) => objectKeyOf(event), log);
+  await expect(strict("nonsense")).resolves.toEqual({ batchItemFailures: [] });
+  await expect(strict(undefined)).resolves.toEqual({ batchItemFailures: [] });
+  expect(lines).toHaveLength(3);
+});
+
+test("the local cloud routes by key, passes by keys nobody waits for, and logs what cannot be mended", async () => {
+  const { lines, log } = recorder();
+  const calls: string[] = [];
+  const note = (name: string) => async (request?: object) =>
+    void calls.push(`${name} ${JSON.stringify(request ?? {})}`);
+  const functions: Functions = {
+    ...{ startRun: note("start"), tick: note("tick"), manifestCreated: note("manifest") },
+    ...{ scoreRollout: note("score"), enqueueEvaluation: note("enqueue") },
+    recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
+    tickAll: async () => Promise.reject(outage),
+  };
+  const cloud = cloudHandlers(functions, log);
+  for (const key of [
+    "runs/a/outcomes/000001/0/3.json",
+    "runs/a/manifests/main/000002.json",
+    "runs/a/teams/000002.json",
+    "runs/a/parts/abc",
+    "runs/a/evaluations/j-1/result.json",
+  ]) {
+    await cloud.objectCreated(created(key));
+  }
+  expect(calls).toEqual([
+    'score {"key":"runs/a/outcomes/000001/0/3.json"}',
+    'manifest {"key":"runs/a/manifests/main/000002.json"}',
+    'enqueue {"key":"runs/a/teams/000002.json"}',
+  ]);
+  expect(lines.map((line) => JSON.parse(line).message)).toEqual(["no such job"]);
+  await expect(cloud.clock()).rejects.toBe(outage);
+});
+
+test("without its settings a function says which one is missing", () => {
+  expect(() => composeFromEnvironment({ MGRPO_TABLE: "t" })).toThrow(/^environment: MGRPO_BUCKET/);
+});

@@ -1,0 +1,63 @@
+/** @file The functions on the embedded cloud, woken by its events and its clock: DynamoDB and S3 over HTTP, as a local run has them. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import type { CloudHandlers } from "../../core/ports.ts";
+import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+test("two steps end by events alone, with their teams, evaluations and no complaint", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "functions-"));
+  let handlers: CloudHandlers | undefined;
+  const cloud = await startLocalCloud({
+    directory,
+    clockSeconds: 3600,
+    handlers: {
+      objectCreated: async (event) => handlers?.objectCreated(event),
+      clock: async () => handlers?.clock(),
+    },
+  });
+  const before = { ...process.env };
+  Object.assign(process.env, cloud.environment);
+  const { MGRPO_TABLE = "", MGRPO_BUCKET = "" } = cloud.environment;
+  const store = openAwsStore({ table: MGRPO_TABLE, bucket: MGRPO_BUCKET });
+  onTestFinished(async () => {
+    await cloud.close();
+    store.close();
+    process.env = before;
+    rmSync(directory, { recursive: true });
+  });
+  const lines: string[] = [];
+  const functions = composeFunctions(store, { rewardsOf: async () => rewards, patient: true });
+  handlers = cloudHandlers(functions, (line) => lines.push(line));
+
+  const config = teamConfig({ steps: 2, questionsPerStep: 2 });
+  await functions.startRun(await prepare(store.objects, config));
+  const stepAt = async (n: number, state: StepRecord["state"]) => {
+    for (;;) {
+      const item = await store.table.get(tableKeys.step(config.run, n));
+      if (item?.["state"] === state) return StepRecord.parse(item);
+      await store.clock.sleep(0.01);
+    }
+  };
+  for (let n = 0; n < config.steps; n++) {
+    const step = await stepAt(n, "open");
+    const rollouts = step.groups.flatMap((_, g) => [0, 1, 2].map((k) => [g, k] as const));
+    await Promise.all(rollouts.map(([g, k]) => playRollout(store.objects, config, step, g, k)));
+    for (const agent of (await stepAt(n, "ready")).trained) await publish(store.objects, config, agent, n + 1);
+    await stepAt(n, "closed");
+  }
+  for (;;) {
+    const run = RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
+    if (run.status === "finished") break;
+    await store.clock.sleep(0.01);
+  }
+  expect(await store.objects.head(objectKeys.team(config.run, 2))).toBeGreaterThan(0);
+  expect(await store.table.query(tableKeys.run(config.run).pk, "JOB#")).toHaveLength(4);
+  expect(lines).toEqual([]);
+});

@@ -1,0 +1,203 @@
+/** @file start-run's idempotence and refusals, and what the clock does to a run in trouble, on the store in memory. */
+import { expect, test } from "vitest";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { resumeRun } from "../../core/training/writes.ts";
+import { type FunctionOptions, openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/protocol/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { bytes, playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+async function started(config: RunConfig, options: Partial<FunctionOptions> = {}) {
+  const store = memoryStore();
+  let time = 0;
+  store.clock.storeTime = async () => time;
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards, ...options }));
+  const request = await prepare(store.objects, config);
+  await functions.startRun(request);
+  const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
+  const step = async (n: number) => StepRecord.parse(await store.table.get(tableKeys.step(config.run, n)));
+  const group = async (n: number, g: number) =>
+    GroupRecord.parse(await store.table.get(tableKeys.group(config.run, n, g)));
+  const play = async (n: number, skip: string[] = []) => {
+    const plan = await step(n);
+    for (const g of plan.groups.keys()) {
+      for (let k = 0; k < config.rolloutsPerQuestion; k++) {
+        if (skip.includes(`${g}/${k}`)) continue;
+        await functions.scoreRollout({ key: await playRollout(store.objects, config, plan, g, k) });
+      }
+    }
+  };
+  const train = async (n: number) => {
+    for (const agent of (await step(n)).trained) {
+      await functions.manifestCreated({ key: await publish(store.objects, config, agent, n + 1) });
+    }
+  };
+  const later = (ms: number) => {
+    time += ms;
+  };
+  return { store, functions, request, run, step, group, play, train, later };
+}
+
+test("a second start changes nothing; one with another config is refused with what differs", async () => {
+  const { functions, request, store, run } = await started(teamConfig());
+  const before = store.objects.keys();
+  await functions.startRun(request);
+  expect(store.objects.keys()).toEqual(before);
+  expect(await run()).toMatchObject({ status: "running", step: 0 });
+  const other = { ...request, config: teamConfig({ steps: 4, seed: 2 }) };
+  await expect(functions.startRun(other)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(
+      /run 'test' cannot start: (seed: 1 there, 2 asked for; steps: 3 there, 4 asked for|steps: 3 there, 4 asked for; seed: 1 there, 2 asked for)/,
+    ),
+  });
+  await expect(functions.startRun({ ...request, questionsSha256: "0".repeat(64) })).rejects.toThrow(
+    "questions.json: another set is there",
+  );
+  await expect(functions.startRun({ ...request, bases: {} })).rejects.toThrow(
+    "bases.main: there are no base files of this agent",
+  );
+});
+
+test("a start whose base files are not in the store founds nothing", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const request = await prepare(store.objects, teamConfig());
+  const bases = { ...request.bases, main: { "model.safetensors": { sha256: "1".repeat(64), bytes: 3 } } };
+  await expect(functions.startRun({ ...request, bases })).rejects.toThrow(
+    /bases\.main: model\.safetensors \(1{64}\) is not in the store/,
+  );
+  expect(await store.table.get(tableKeys.run("test"))).toBeUndefined();
+});
+
+test("main-only: nobody waits for the frozen agent, whose version stays 0 in every team", async () => {
+  const config = teamConfig({
+    steps: 1,
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
+  });
+  const { run, step, play, train, store } = await started(config);
+  await play(0);
+  expect(await step(0)).toMatchObject({ state: "ready", trained: ["main"] });
+  await train(0);
+  expect(await run()).toMatchObject({ status: "finished" });
+  const team = JSON.parse(new TextDecoder().decode(await store.objects.get(objectKeys.team("test", 1))));
+  expect(team.agents).toMatchObject({ main: { version: 1 }, searcher: { version: 0 } });
+});
+
+test("poison: three crashes while alone end a rollout; the group goes on without it, and the loss is bounded", async () => {
+  const { functions, store, later, play, group, run, step, train } = await started(
+    teamConfig({ limits: { lostFraction: 0 } }),
+  );
+  for (let life = 1; life <= 3; life++) {
+    const record: WorkerRecord = {
+      ...{ run: "test", worker: `w${life}`, agent: "main", roles: ["rollout"], url: "", state: "alive", release: "1" },
+      ...{ counter: 1, seenCounter: -1, seenAt: 0, inFlight: ["0/0/1"] },
+    };
+    await store.table.insert(tableKeys.worker("test", `w${life}`), record);
+    for (let look = 0; look < 3; look++) {
+      later(10_001);
+      await functions.tickAll();
+    }
+    expect(await store.table.get(tableKeys.worker("test", `w${life}`))).toMatchObject({ state: "dead" });
+  }
+  const reason = "infrastructure: its worker crashed 3 times while it ran alone";
+  expect((await group(0, 0)).rollouts).toEqual({ "1": { excluded: reason } });
+  await play(0, ["0/1"]);
+  expect((await group(0, 0)).sealed["main"]?.trajectories).toEqual([0, 2]);
+  expect(await run()).toMatchObject({
+    status: "halted",
+    reason: expect.stringContaining(`the last: 0/0/1: ${reason}`),
+  });
+  expect(await step(0)).toMatchObject({ state: "ready" });
+  await store.table.update(resumeRun("test"));
+  await train(0);
+  expect(await run()).toMatchObject({ status: "running", step: 1 });
+});
+
+test("a group with fewer than two rollouts left is skipped for every agent", async () => {
+  const { functions, store, play, group, step } = await started(teamConfig({ limits: { lostFraction: 1 } }));
+  const questionId = (await step(0)).groups[0];
+  for (const rollout of [0, 1]) {
+    const address = { run: "test", phase: "train", step: 0, group: 0, rollout };
+    await store.objects.commit(
+      objectKeys.outcome(address),
+      bytes({ status: "failed", address, questionId, reason: "disk" }),
+    );
+    await functions.scoreRollout({ key: objectKeys.outcome(address) });
+  }
+  await play(0);
+  expect(await group(0, 0)).toMatchObject({ state: "sealed", sealed: {} });
+  expect(await step(0)).toMatchObject({ state: "ready" });
+});
+
+test("weights that no kept version names go when a step closes", async () => {
+  const config = teamConfig({ steps: 5, questionsPerStep: 1, rolloutsPerQuestion: 2, evaluation: { suites: [] } });
+  const { play, train, store } = await started(config);
+  const parts = () => store.objects.keys().filter((key) => key.includes("/parts/")).length;
+  const counts: number[] = [];
+  for (let n = 0; n < 5; n++) {
+    await play(n);
+    await train(n);
+    counts.push(parts());
+  }
+  // Two agents. Kept: version 0 and the last two; from version 3 on one goes as one comes.
+  expect(counts).toEqual([4, 6, 6, 6, 6]);
+});
+
+test("a patient clock looks only into groups that stood still since its last look", async () => {
+  const config = teamConfig();
+  const { functions, store, step, group } = await started(config, { patient: true });
+  await playRollout(store.objects, config, await step(0), 0, 0);
+  await functions.tickAll();
+  expect((await group(0, 0)).rollouts).toEqual({});
+  await functions.tickAll();
+  expect(Object.keys((await group(0, 0)).rollouts)).toEqual(["0"]);
+});
+
+test("an evaluation is recorded once, by its event or by the clock", async () => {
+  const { functions, store } = await started(teamConfig());
+  const [job] = await store.table.query(tableKeys.run("test").pk, "JOB#");
+  const result = {
+    run: "test",
+    job: String(job?.["job"]),
+    team: 0,
+    suite: "all",
+    n: 10,
+    correct: 4,
+    lost: [],
+    kinds: {},
+    seconds: 1,
+  };
+  const key = objectKeys.evaluation("test", result.job);
+  await store.objects.commit(key, bytes(result));
+  await functions.tickAll();
+  await functions.recordEvaluation({ key });
+  expect(await store.table.get(tableKeys.job("test", result.job))).toMatchObject({ state: "done", n: 10, correct: 4 });
+});
+
+test("a judge's outage holds up nobody else: the clock scores the rest, asks again, then gives up", async () => {
+  const config = teamConfig({ limits: { attempts: 2, lostFraction: 1 } });
+  let asked = 0;
+  const judge = {
+    ...rewards,
+    expert: rewards.expert,
+    correct: (question: { id: string; answer: string }, conversation: { answer: string | null }) => {
+      if (question.id === failing) {
+        asked++;
+        throw new Error("503");
+      }
+      return conversation.answer === question.answer ? 1 : 0;
+    },
+  };
+  let failing = "";
+  const { functions, store, step, group } = await started(config, { rewardsOf: async () => judge });
+  failing = (await step(0)).groups[0] ?? "";
+  for (const g of [0, 1]) await playRollout(store.objects, config, await step(0), g, 0);
+  await functions.tickAll();
+  expect([await group(0, 0), await group(0, 1)].map(({ rollouts }) => Object.keys(rollouts).length)).toEqual([0, 1]);
+  await functions.tickAll();
+  expect(asked).toBe(2);
+  expect((await group(0, 0)).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (2 attempts)" });
+});

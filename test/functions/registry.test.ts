@@ -1,0 +1,32 @@
+/** @file Finding recipes: by name, by path, in a user's own folder; unknown ones are refused with what there is. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { openRecipe, openRewards, openTools } from "../../recipes/registry.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "recipe-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of this repository", async (name) => {
+  expect((await openRecipe(name)).name).toBe("atlas");
+  expect(typeof (await openRewards(name)).correct).toBe("function");
+  expect((await openTools(name)).tools.size).toBeGreaterThan(0);
+});
+
+test("a folder of one's own is imported; what it lacks is named", async () => {
+  writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
+  writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
+  expect((await openRewards(folder)).judge).toBeUndefined();
+  await expect(openRecipe(folder)).rejects.toThrow(`${folder}/recipe.ts exports no 'recipe'`);
+  await expect(openTools(folder)).rejects.toThrow(`recipe '${folder}' has no tools.ts`);
+  writeFileSync(join(folder, "tools.mjs"), "throw new Error('no key');");
+  await expect(openTools(folder)).rejects.toThrow(/tools\.mjs cannot be loaded: no key/);
+});
+
+test("an unknown recipe: the ones that there are", async () => {
+  await expect(openRecipe("atlass")).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas",
+  });
+});

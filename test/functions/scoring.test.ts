@@ -1,0 +1,186 @@
+/** @file score-rollout: eq 4 and 5 from committed objects; what does not fit is lost, never scored; judges are retried, then given up. */
+import { beforeEach, expect, test } from "vitest";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
+import type { Outcome } from "../../core/contracts/rollout.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/protocol/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { bytes, playRollout, prepare, rewards, said, sha, teamConfig } from "../fakes/scripted-team.ts";
+
+let store: ReturnType<typeof memoryStore>;
+beforeEach(() => {
+  store = memoryStore();
+});
+
+async function started(config: RunConfig, judge: Rewards = rewards) {
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+  await functions.startRun(await prepare(store.objects, config));
+  const step = StepRecord.parse(await store.table.get(tableKeys.step(config.run, 0)));
+  const group = async () => GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
+  return { functions, step, group };
+}
+
+const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
+const key = objectKeys.outcome(address);
+
+/** An outcome of rollout 0/0/0 with one invocation. */
+async function commitOutcome(step: StepRecord, change: { sub?: object; outcome?: object; damage?: boolean } = {}) {
+  const questionId = step.groups[0] ?? "";
+  const id = "a".repeat(22);
+  const invocation = {
+    ...{ id, conversation: said("look!", "found") },
+    request: {
+      ...{ address, questionId, agent: "searcher", version: 0, call: 0, task: "look!", closedBook: false },
+      sampling: { temperature: 1, topP: 1, topK: 0 },
+    },
+    trajectory: { agent: "searcher", version: 0, tokens: [1], actions: [], logProbs: [] },
+    ...change.sub,
+  };
+  const at = objectKeys.invocation("test", 0, id);
+  if (!change.damage) await store.objects.commit(at, bytes(invocation));
+  const outcome: Outcome = {
+    ...{ status: "finished", address, questionId, conversation: said("?", questionId.slice(1)) },
+    trajectory: { agent: "main", version: 0, tokens: [1], actions: [], logProbs: [] },
+    invocations: [{ id, agent: "searcher", key: at, sha256: sha(bytes(invocation)) }],
+    ...change.outcome,
+  };
+  await store.objects.commit(key, bytes(outcome));
+}
+
+test("R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1; the claim goes", async () => {
+  const { functions, step, group } = await started(teamConfig());
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  const invocations = { searcher: [{ id: "a".repeat(22), reward: 1, expert: 1 }] };
+  expect((await group()).rollouts["0"]).toEqual({ reward: 1, correct: 1, wellFormed: true, invocations });
+});
+
+test.each([
+  [
+    "truncated sub, zero",
+    {},
+    { sub: { conversation: said("x!", null, "token-limit") } },
+    { reward: 1, sub: 0, masked: undefined },
+  ],
+  [
+    "malformed main",
+    {},
+    { outcome: { conversation: said("?", null, "malformed") } },
+    { reward: 0, sub: 0.6, masked: undefined },
+  ],
+  [
+    "truncated main, mask",
+    { overlong: "mask" },
+    { outcome: { conversation: said("?", null, "turn-limit") } },
+    { reward: 0, sub: 0.6, masked: true },
+  ],
+] as const)("the agents' own failures are scored: %s", async (_name, algorithm, change, expected) => {
+  const { functions, step, group } = await started(teamConfig({ algorithm }));
+  await commitOutcome(step, change);
+  await functions.scoreRollout({ key });
+  const score = (await group()).rollouts["0"];
+  if (!score || "excluded" in score) return expect.fail("not scored");
+  // 0.6 = 0.1 + 0.4 * 0 + 0.5 * 1: the main agent's failure is no success to share.
+  expect(score.reward).toBe(expected.reward);
+  expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(expected.sub);
+  expect(score.masked).toBe(expected.masked);
+});
+
+test.each([
+  [
+    "failed outcome",
+    {
+      outcome: {
+        status: "failed",
+        reason: "tool backend",
+        conversation: undefined,
+        trajectory: undefined,
+        invocations: undefined,
+      },
+    },
+    "tool backend",
+  ],
+  ["an invocation that is not there", { damage: true }, "damaged: invocation runs/test/invocations/000000/"],
+  [
+    "another version",
+    { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },
+    "damaged: searcher sampled from version 7, planned 0",
+  ],
+  ["another question", { outcome: { questionId: "other" } }, "damaged: its question is other"],
+  ["not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],
+])("lost, not scored: %s", async (_name, change, reason) => {
+  const { functions, step, group } = await started(teamConfig());
+  await commitOutcome(step, change);
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
+});
+
+test("a judge that fails is asked again by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+  const judge: Rewards = { ...rewards, correct: () => Promise.reject(new Error("503")) };
+  const { functions, step, group } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
+  await commitOutcome(step);
+  const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
+  expect((await group()).rollouts).toEqual({});
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
+});
+
+test("a score outside [0, 1] is a failure of the judge", async () => {
+  const { functions, step } = await started(teamConfig(), { ...rewards, expert: () => Number.NaN });
+  await commitOutcome(step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+});
+
+test("a judge that costs is asked once per trajectory; its first verdict counts", async () => {
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => (asked++ === 0 ? 0.25 : 1) };
+  const { functions, step, group } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  await Promise.all([functions.scoreRollout({ key }), functions.scoreRollout({ key })]);
+  const before = asked;
+  await functions.scoreRollout({ key });
+  expect(asked).toBe(before);
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
+});
+
+test("a crash between the last score and the seal is mended by the clock", async () => {
+  const config = teamConfig();
+  const { functions, step, group } = await started(config);
+  const seal = store.table.update;
+  store.table.update = async (change) => {
+    if (change.set?.some(([path]) => path[0] === "sealed")) throw new Error("the function died");
+    return seal(change);
+  };
+  const keys = [0, 1, 2].map((k) => playRollout(store.objects, config, step, 0, k));
+  for (const each of keys) await functions.scoreRollout({ key: await each }).catch(() => {});
+  expect(await group()).toMatchObject({ state: "open", rollouts: { "0": {}, "1": {}, "2": {} } });
+  store.table.update = seal;
+  await functions.tickAll();
+  expect(await group()).toMatchObject({ state: "sealed", sealed: { main: { trajectories: [0, 1, 2] } } });
+});
+
+test("a healthy rollout costs one read per object and one write", async () => {
+  const { functions, step } = await started(teamConfig());
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  const calls: string[] = [];
+  const counted =
+    <A, R>(name: string, call: (argument: A) => R) =>
+    (argument: A): R => {
+      calls.push(name);
+      return call(argument);
+    };
+  const { get } = store.objects;
+  store.objects.get = counted("get", get);
+  store.table.get = counted("read", store.table.get);
+  store.table.update = counted("update", store.table.update);
+  const other = await playRollout(store.objects, teamConfig(), step, 1, 0);
+  const outcome = JSON.parse(new TextDecoder().decode(await get(other))) as { invocations: unknown[] };
+  await functions.scoreRollout({ key: other });
+  expect(calls).toEqual([...["get"], ...outcome.invocations.map(() => "get"), "update"]);
+});

@@ -1,0 +1,134 @@
+/**
+ * @file Runs a scripted team through the functions with an unreliable post: events come late, in any order, twice, or never,
+ * and the functions die between two writes. What a schedule does is drawn from a seed, so a failure can be repeated.
+ */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
+import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { ObjectStore, Table } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import { openContext } from "../../functions/context.ts";
+import { type Functions, openFunctions } from "../../functions/protocol/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.ts";
+
+export interface Post {
+  readonly seed: number;
+  /** Chances per event. */
+  readonly drop: number;
+  readonly double: number;
+  /** Chance that a write of the functions kills them, before or after it is done. */
+  readonly die: number;
+  /** Whether the clock waits for groups to stand still. */
+  readonly patient?: boolean;
+}
+
+export const reliable: Post = { seed: 0, drop: 0, double: 0, die: 0 };
+
+export async function simulate(config: RunConfig, post: Post) {
+  const random = stream("post", post.seed);
+  const store = memoryStore();
+  const pending: string[] = [];
+  const heard = hearing(store.objects, (key) => {
+    if (random.uniform() < post.drop) return;
+    pending.push(key, ...(random.uniform() < post.double ? [key] : []));
+  });
+  const mortal = {
+    ...store,
+    objects: dying(heard, random.uniform, post.die),
+    table: dyingTable(store.table, random.uniform, post.die),
+  };
+  const open = () =>
+    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, patient: post.patient ?? false }));
+  let functions = open();
+  const attempt = async (act: (f: Functions) => Promise<unknown>) => {
+    await act(functions).catch((error: unknown) => {
+      if (!(error instanceof MgrpoError) || error.code !== "cancelled") throw error;
+      functions = open();
+    });
+  };
+  const request = await prepare(heard, config);
+  const read = async (key: { pk: string; sk: string }) => store.table.get(key);
+  for (let turn = 0; turn < 5000; turn++) {
+    const item = await read(tableKeys.run(config.run));
+    if (!item) await attempt((f) => f.startRun(request));
+    const run = item && RunRecord.parse(item);
+    if (run && run.status !== "running") return finalRecords(store, config);
+    const stepItem = run && (await read(tableKeys.step(config.run, run.step)));
+    if (stepItem && random.uniform() < 0.6) await work(heard, config, StepRecord.parse(stepItem), random.integer);
+    const [index = 0] = random.choose(pending.length, 1);
+    const [key] = pending.splice(index, 1);
+    if (key !== undefined) await attempt((f) => deliver(f, key));
+    if ((post.drop > 0 || post.die > 0) && random.uniform() < (pending.length > 0 ? 0.05 : 0.3))
+      await attempt((f) => f.tickAll());
+  }
+  throw new Error("the run did not end");
+}
+
+/** One thing that some worker does. Repeats are as harmless as a second worker. */
+async function work(objects: ObjectStore, config: RunConfig, step: StepRecord, integer: (n: number) => number) {
+  if (step.state === "open") {
+    await playRollout(objects, config, step, integer(step.groups.length), integer(config.rolloutsPerQuestion));
+  } else if (step.state === "ready") {
+    const agent = step.trained[integer(step.trained.length)] ?? "";
+    await publish(objects, config, agent, step.step + 1);
+  }
+}
+
+async function deliver(functions: Functions, key: string) {
+  const kind = parseObjectKey(key)?.kind;
+  if (kind === "outcome") await functions.scoreRollout({ key });
+  if (kind === "manifest") await functions.manifestCreated({ key });
+  if (kind === "team") await functions.enqueueEvaluation({ key });
+}
+
+/** All records that matter, without what may differ: claims and counts of attempts. */
+async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
+  const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));
+  const groups = await Promise.all(
+    steps.flatMap((step) => step.groups.map((_, g) => table.get(tableKeys.group(config.run, step.step, g)))),
+  );
+  return {
+    run: await table.get(tableKeys.run(config.run)),
+    steps,
+    groups: groups.map((item) => GroupRecord.parse(item)),
+    agents: await table.query(tableKeys.run(config.run).pk, "AGENT#"),
+    jobs: await table.query(tableKeys.run(config.run).pk, "JOB#"),
+    team: new TextDecoder().decode(await objects.get(objectKeys.team(config.run, config.steps))),
+    keys: objects.keys(),
+  };
+}
+
+function hearing(objects: ReturnType<typeof memoryStore>["objects"], created: (key: string) => void): ObjectStore {
+  return {
+    ...objects,
+    async commit(key, body) {
+      const is = (await objects.head(key)) === undefined;
+      const won = await objects.commit(key, body);
+      if (is && parseObjectKey(key)) created(key);
+      return won;
+    },
+  };
+}
+
+const died = () => new MgrpoError("cancelled", "the function died");
+
+function dying(objects: ObjectStore, uniform: () => number, chance: number): ObjectStore {
+  return { ...objects, commit: (key, body) => mortally(() => objects.commit(key, body), uniform, chance) };
+}
+
+function dyingTable(table: Table, uniform: () => number, chance: number): Table {
+  return {
+    ...table,
+    insert: (key, item) => mortally(() => table.insert(key, item), uniform, chance),
+    update: (change) => mortally(() => table.update(change), uniform, chance),
+  };
+}
+
+async function mortally<T>(write: () => Promise<T>, uniform: () => number, chance: number): Promise<T> {
+  if (uniform() < chance / 2) throw died();
+  const result = await write();
+  if (uniform() < chance / 2) throw died();
+  return result;
+}

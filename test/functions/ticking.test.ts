@@ -1,0 +1,83 @@
+/** @file One tick of a run at a time: calls that come meanwhile share the next one, and a failed tick does not block the rest. */
+import { expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/protocol/functions.ts";
+import { memo } from "../../functions/protocol/memo.ts";
+import { openTick } from "../../functions/protocol/ticking.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+async function started() {
+  const store = memoryStore();
+  const context = openContext(store, { rewardsOf: async () => rewards });
+  await openFunctions(context).startRun(await prepare(store.objects, teamConfig()));
+  const reads = { run: 0 };
+  const { get } = store.table;
+  store.table.get = async (key) => {
+    if (key.sk === tableKeys.run("test").sk) reads.run++;
+    return get(key);
+  };
+  return { store, reads, tick: openTick(context) };
+}
+
+test("twenty calls at once are two ticks: the one that runs and the next", async () => {
+  const { reads, tick } = await started();
+  await Promise.all(Array.from({ length: 20 }, () => tick("test", false)));
+  // A tick that finds nothing to do reads RUN once.
+  expect(reads.run).toBe(2);
+  await tick("test", false);
+  expect(reads.run).toBe(3);
+});
+
+test("a tick with nothing to do reads RUN, STEP and the first open group", async () => {
+  const { store, tick } = await started();
+  const keys: string[] = [];
+  const { get } = store.table;
+  store.table.get = (key) => {
+    keys.push(key.sk);
+    return get(key);
+  };
+  await tick("test", false);
+  expect(keys).toEqual(["RUN", "STEP#000000", "GROUP"]);
+});
+
+test("a failed tick fails its callers, not those after it", async () => {
+  const { store, tick } = await started();
+  const { get } = store.table;
+  store.table.get = () => Promise.reject(new Error("outage"));
+  const first = tick("test", false);
+  const next = tick("test", false);
+  await expect(first).rejects.toThrow("outage");
+  store.table.get = get;
+  await next.catch(() => {});
+  await expect(tick("test", false)).resolves.toBeUndefined();
+});
+
+test("a direct tick of a run that is not there says so", async () => {
+  const { tick } = await started();
+  await expect(tick("other", true)).rejects.toThrow("no run 'other' in this store");
+});
+
+test("memo: asked once for what is there, again for what is not or failed, and the oldest is forgotten", async () => {
+  const asked: string[] = [];
+  const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
+  const read = memo(2, async (key) => {
+    asked.push(key);
+    if (key === "broken") throw new Error("no");
+    return answers[key];
+  });
+  expect([await read("a"), await read("a"), await read("none"), await read("none")]).toEqual([
+    1,
+    1,
+    undefined,
+    undefined,
+  ]);
+  await expect(read("broken")).rejects.toThrow("no");
+  await expect(read("broken")).rejects.toThrow("no");
+  expect(asked).toEqual(["a", "none", "none", "broken", "broken"]);
+  await read("b");
+  await read("c");
+  await read("a");
+  expect(asked.slice(5)).toEqual(["b", "c", "a"]);
+});
