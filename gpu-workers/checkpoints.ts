@@ -1,0 +1,88 @@
+/**
+ * @file Manifests and their parts, read with their hashes checked. The parts of an agent's newest manifest stay in memory (all but
+ * Adam's state), so that a process that just trained a version, or samples from it already, does not load it again.
+ */
+import { Manifest, type Part } from "../core/contracts/checkpoint.ts";
+import { objectKeys } from "../core/contracts/keys.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { CheckpointFiles } from "../core/ports.ts";
+import { sha256 } from "./hash.ts";
+import type { Store } from "./run.ts";
+
+export const WEIGHTS = "model.safetensors";
+export const OPTIMIZER = "optimizer.safetensors";
+
+export interface Checkpoints {
+  /** The manifest of a version, or undefined while it is not published. */
+  find(agent: string, version: number): Promise<Manifest | undefined>;
+  /** The same; a version that must exist. */
+  manifest(agent: string, version: number): Promise<Manifest>;
+  /** The files of a manifest, each verified against its hash. */
+  files(manifest: Manifest, which: "all" | "inference"): Promise<CheckpointFiles>;
+  /** Puts bytes that this process made at their content hash, and remembers them for `files`. */
+  store(agent: string, name: string, bytes: Uint8Array): Promise<Part>;
+}
+
+export function openCheckpoints(run: string, { objects }: Store): Checkpoints {
+  const parts = new Map<string, Map<string, Uint8Array>>();
+  const remembered = (agent: string) => {
+    const mine = parts.get(agent) ?? new Map<string, Uint8Array>();
+    parts.set(agent, mine);
+    return mine;
+  };
+
+  async function find(agent: string, version: number) {
+    const key = objectKeys.manifest(run, agent, version);
+    const bytes = await objects.get(key);
+    return bytes && parseJson(Manifest, bytes, key);
+  }
+
+  async function part(agent: string, name: string, { sha256: hash, bytes: size }: Part) {
+    const known = remembered(agent).get(hash);
+    if (known) return known;
+    const key = objectKeys.part(run, hash);
+    const bytes = await objects.get(key);
+    if (!bytes)
+      throw new MgrpoError("checkpoint-damaged", `${key} (${name} of agent '${agent}') is missing: restore it`);
+    if (bytes.length !== size || sha256(bytes) !== hash) {
+      throw new MgrpoError(
+        "checkpoint-damaged",
+        `${key} (${name} of agent '${agent}') is not what its name says: restore it`,
+      );
+    }
+    return bytes;
+  }
+
+  return {
+    find,
+    async manifest(agent, version) {
+      const manifest = await find(agent, version);
+      if (manifest) return manifest;
+      throw new MgrpoError(
+        "not-found",
+        `${objectKeys.manifest(run, agent, version)} is missing: version ${version} was not published`,
+      );
+    },
+    async files(manifest, which) {
+      const { agent } = manifest;
+      const names = Object.keys(manifest.files).sort();
+      const wanted = names.filter((name) => which === "all" || name !== OPTIMIZER);
+      const loaded = await Promise.all(
+        wanted.map(async (name) => [name, await part(agent, name, manifest.files[name] as Part)] as const),
+      );
+      const kept = new Map<string, Uint8Array>();
+      for (const [name, bytes] of loaded) {
+        if (name !== OPTIMIZER) kept.set((manifest.files[name] as Part).sha256, bytes);
+      }
+      parts.set(agent, kept);
+      return new Map(loaded);
+    },
+    async store(agent, name, bytes) {
+      const hash = sha256(bytes);
+      await objects.commit(objectKeys.part(run, hash), bytes);
+      if (name !== OPTIMIZER) remembered(agent).set(hash, bytes);
+      return { sha256: hash, bytes: bytes.length };
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/** @file Wires a worker: the store its environment names, its run, the recipe's tools and rewards, the engines. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { openAwsStore } from "../adapters/aws/store.ts";
+import { parse, parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { PolicyEngine } from "../core/ports.ts";
+import type { ToolsModule } from "../core/recipe.ts";
+import { openRewards, openTools } from "../recipes/registry.ts";
+import type { Log } from "./log.ts";
+import { patientStore } from "./patience.ts";
+import { readRun } from "./run.ts";
+import type { WorkerParts } from "./serve.ts";
+
+/** Seconds a worker waits for a store that stopped answering. */
+const PATIENCE_SECONDS = 30;
+
+export const WorkerEnvironment = z.object({
+  MGRPO_TABLE: z.string().min(1),
+  MGRPO_BUCKET: z.string().min(1),
+  /** Shared by the workers of a run: what delegations are authenticated by. */
+  MGRPO_WORKER_TOKEN: z.string().min(16, "set the same secret of at least 16 characters for all workers"),
+  /** `1`: this process ends when its standard input does. */
+  MGRPO_PARENT: z.string().optional(),
+  /** `1`: record when engines were busy, under runs/<run>/busy/. */
+  MGRPO_BUSY: z.string().optional(),
+});
+export type WorkerEnvironment = z.infer<typeof WorkerEnvironment>;
+
+export function readEnvironment(environment: Record<string, string | undefined>): WorkerEnvironment {
+  return parse(WorkerEnvironment, environment, "environment of the worker", "config-invalid");
+}
+
+export async function compose(name: string, environment: WorkerEnvironment, log: Log): Promise<WorkerParts> {
+  const store = openAwsStore({ table: environment.MGRPO_TABLE, bucket: environment.MGRPO_BUCKET });
+  // Read without patience: a store that is not there is said at once, not after half a minute.
+  const read = await readRun(name, packageVersion(), store, log);
+  const run = { ...read, store: patientStore(store, PATIENCE_SECONDS, log) };
+  const { tools, policies } = await openTools(run.config.recipe);
+  const rewards = await openRewards(run.config.recipe);
+  const engines = new Map<string, PolicyEngine>();
+  for (const { policy } of Object.values(run.config.agents)) engines.set(policy, await findEngine(policy, policies));
+  return {
+    run,
+    tools,
+    rewards,
+    engineOf(policy) {
+      const engine = engines.get(policy);
+      if (!engine) throw new MgrpoError("engine-unsupported", `no agent of run '${name}' has policy '${policy}'`);
+      return engine;
+    },
+  };
+}
+
+/** The engines of this package are loaded only where they are used: they bring numerical libraries along. */
+async function findEngine(policy: string, policies: ToolsModule["policies"]): Promise<PolicyEngine> {
+  const brought = policy.startsWith("recipe:") ? policies?.get(policy.slice("recipe:".length)) : undefined;
+  if (brought) return brought;
+  const { openEngine } = await import("./engines/registry.ts");
+  return openEngine(policy, policies);
+}
+
+/** From the package.json above this file, which is there both in a checkout and in dist. */
+function packageVersion(): string {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    const path = join(folder, "package.json");
+    if (existsSync(path)) return parseJson(z.object({ version: z.string() }), readFileSync(path), path).version;
+    if (folder === dirname(folder))
+      throw new MgrpoError("not-found", "no package.json above gpu-workers: install the package again");
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * @file Evaluation while training goes on: leases jobs, one at a time, the oldest team first.
+ *
+ *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
+ *                         └── its worker dies ──> leased by another, which adopts the outcomes that are there
+ *
+ *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
+ */
+import { TeamManifest } from "../../core/contracts/checkpoint.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
+import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { dueSuites } from "../../core/training/evaluation.ts";
+import { leaseJob } from "../../core/training/writes.ts";
+import { recordBytes } from "../hash.ts";
+import type { Observer } from "../liveness/observer.ts";
+import type { Agent } from "../rollouts/agent.ts";
+import type { Run } from "../run.ts";
+import { evaluate } from "./evaluate.ts";
+
+export interface EvalRole {
+  readonly run: Run;
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly rewards: Rewards;
+  readonly worker: string;
+  readonly observer: Observer;
+}
+
+/** Evaluates until the run is over and all its jobs are done; rejects with `cancelled` when the signal aborts before. */
+export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
+  const { run, worker, observer } = role;
+  const { table, clock } = run.store;
+  const evaluated = new Set<string>();
+  while (!signal.aborted) {
+    const jobs = await readJobs(run);
+    const open = jobs.filter(({ job, state }) => state !== "done" && !evaluated.has(job));
+    if (open.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.look();
+    const next = open.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
+    if (next) {
+      const { item } = await table.update(leaseJob(next, worker));
+      if (item?.["owner"] !== worker) continue;
+      await work(role, parse(JobRecord, item, `JOB ${next.job}`), signal);
+      evaluated.add(next.job);
+    } else if (await isOver(run, jobs)) {
+      return;
+    } else {
+      await clock.sleep(10 * run.config.liveness.pollSeconds, signal);
+    }
+  }
+  throw new MgrpoError("cancelled", "the worker is stopping");
+}
+
+async function work({ run, agents, rewards }: EvalRole, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { objects } = run.store;
+  const key = objectKeys.evaluation(run.name, job.job);
+  if ((await objects.head(key)) !== undefined) return;
+  const suite = run.config.evaluation.suites.find(({ name }) => name === job.suite);
+  const teamKey = objectKeys.team(run.name, job.team);
+  const bytes = await objects.get(teamKey);
+  if (!suite || !bytes)
+    throw new MgrpoError("record-damaged", `JOB ${job.job}: no suite '${job.suite}', or ${teamKey} is missing`);
+  const team = parseJson(TeamManifest, bytes, teamKey);
+  const result = await evaluate({ run, agents, rewards, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
+  await objects.commit(key, recordBytes(result));
+  const { n, correct, lost, seconds } = result;
+  run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, lost: lost.length, seconds });
+}
+
+async function readJobs({ name, store }: Run): Promise<JobRecord[]> {
+  const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.jobs);
+  return items.map((item) => parse(JobRecord, item, `JOB of ${name}`)).sort((a, b) => a.team - b.team);
+}
+
+/** The run is finished, and the last team's jobs, which come last, are there and done like all others. */
+async function isOver({ name, config, store }: Run, jobs: readonly JobRecord[]): Promise<boolean> {
+  const record = parse(RunRecord, await store.table.get(tableKeys.run(name)), `record of run '${name}'`);
+  const last = jobs.filter(({ team }) => team === config.steps);
+  return (
+    record.status === "finished" &&
+    last.length >= dueSuites(config, config.steps).length &&
+    jobs.every(({ state }) => state === "done")
+  );
+}

@@ -1,0 +1,183 @@
+/**
+ * @file Delegation over HTTP. The caller chooses, by rendezvous hash, one of the live workers that serve the agent; a result that
+ * lies in the store already is adopted; whatever breaks is tried again, on another worker if there is one.
+ *
+ *     put ──202──> poll ──200──> result           no worker, 503, unreachable   another one, or the same later; backs off
+ *      ^            │  '──404: restarted──┐       409                           later
+ *      '────────────┴─────────────────────┘       410                           `step-closed`: abandon
+ *
+ * Only time with a live worker counts against `limits.invocationSeconds`; then `deadline`. A second worker that dies under the same
+ * invocation ends it with `worker-unavailable`: the caller runs that rollout alone (poison, design rule 5).
+ */
+import { createHash } from "node:crypto";
+import pRetry from "p-retry";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
+import { Invocation, type InvocationRequest } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { Delegation } from "../../core/ports.ts";
+import type { Observer } from "../liveness/observer.ts";
+import type { Run } from "../run.ts";
+import { findInvocation } from "./run-invocation.ts";
+import { LONGEST_POLL_SECONDS } from "./server.ts";
+
+/** Deaths of workers under one invocation that end it. */
+const MAX_DEATHS = 2;
+/** Seconds a worker is passed over after it did not answer. */
+const PASS_OVER_SECONDS = 1;
+
+/** Thrown inside, to be tried again. */
+class Again extends Error {
+  readonly died: boolean;
+  constructor(message: string, died = false) {
+    super(message);
+    this.died = died;
+  }
+}
+
+/** Live workers that answer invocations of an agent. */
+export function serving(observer: Observer, agent: string): WorkerRecord[] {
+  return observer
+    .workers()
+    .filter(
+      (worker) =>
+        worker.state === "alive" && worker.agent === agent && worker.url !== "" && worker.roles.includes("rollout"),
+    );
+}
+
+export function httpDelegation(run: Run, observer: Observer, token: string): Delegation {
+  const { clock } = run.store;
+  const passedOver = new Map<string, number>();
+
+  async function choose(id: string, agent: string): Promise<WorkerRecord> {
+    await observer.look(serving(observer, agent).length === 0);
+    const now = clock.monotonic();
+    const there = serving(observer, agent).filter(
+      ({ worker }) => (passedOver.get(worker) ?? Number.NEGATIVE_INFINITY) < now,
+    );
+    const [first] = there
+      .map((worker) => ({ worker, rank: rank(id, worker.worker) }))
+      .sort((a, b) => (a.rank < b.rank ? 1 : -1));
+    if (!first) throw new Again(`no live worker serves '${agent}'`);
+    return first.worker;
+  }
+
+  function passOver({ worker }: WorkerRecord, why: string, died = false): never {
+    passedOver.set(worker, clock.monotonic() + PASS_OVER_SECONDS);
+    throw new Again(`worker '${worker}' ${why}`, died);
+  }
+
+  async function request(worker: WorkerRecord, id: string, init: RequestInit): Promise<Response> {
+    const headers = { ...init.headers, authorization: `Bearer ${token}` };
+    try {
+      return await fetch(`${worker.url}/invocations/${id}`, { ...init, headers });
+    } catch (cause) {
+      if (init.signal?.aborted) throw cause;
+      // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
+      const code = (cause as { cause?: { code?: unknown } }).cause?.code;
+      return passOver(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
+    }
+  }
+
+  async function once(id: string, body: string, asked: InvocationRequest, signal: AbortSignal): Promise<Invocation> {
+    const worker = await choose(id, asked.agent);
+    const prefer = `wait=${LONGEST_POLL_SECONDS}`;
+    const put = { method: "PUT", body, signal, headers: { "content-type": "application/json", prefer } };
+    let response = await request(worker, id, put);
+    try {
+      while (response.status === 202) {
+        response = await request(worker, id, { signal });
+      }
+      const text = await response.text();
+      if (response.status === 200) return parseJson(Invocation, text, `answer of worker '${worker.worker}'`);
+      return refused(worker, response.status, text);
+    } catch (error) {
+      if (signal.aborted) cancel(worker, id);
+      throw error;
+    }
+  }
+
+  function refused(worker: WorkerRecord, status: number, text: string): never {
+    if (status === 404) throw new Again(`worker '${worker.worker}' was restarted`);
+    if (status === 409) throw new Again(`worker '${worker.worker}' is loading another version`);
+    if (status === 503) return passOver(worker, "is draining");
+    if (status === 410) throw new MgrpoError("step-closed", `worker '${worker.worker}': ${text}`);
+    if (status === 502) throw failure(text);
+    if (status === 401 || status === 400 || status === 413) {
+      throw new MgrpoError(
+        "config-invalid",
+        `worker '${worker.worker}' refused (${status}): ${text}; do all workers have the same MGRPO_WORKER_TOKEN?`,
+      );
+    }
+    return passOver(worker, `answered ${status}`);
+  }
+
+  /** Nobody waits for the answer any more, so neither do we. */
+  function cancel(worker: WorkerRecord, id: string) {
+    fetch(`${worker.url}/invocations/${id}`, {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(1000),
+    }).catch((error: unknown) => run.log.info("a cancelled invocation may go on", { id, error: String(error) }));
+  }
+
+  return {
+    async invoke(id, asked, signal) {
+      const body = canonicalJson(asked);
+      let left = run.config.limits.invocationSeconds;
+      let deaths = 0;
+      let tries = 0;
+      const attempt = async (): Promise<Invocation> => {
+        const stored = tries++ > 0 ? await findInvocation(run, id, asked) : undefined;
+        if (stored) return stored;
+        const started = clock.monotonic();
+        const deadline = AbortSignal.timeout(Math.max(0, Math.ceil(left * 1000)));
+        const served = serving(observer, asked.agent).length > 0;
+        try {
+          return await once(id, body, asked, AbortSignal.any([signal, deadline]));
+        } catch (error) {
+          if (signal.aborted) throw new MgrpoError("cancelled", `invocation ${id} was cancelled`);
+          if (deadline.aborted) throw late(run, id, asked);
+          if (error instanceof Again && error.died && ++deaths >= MAX_DEATHS) {
+            throw new MgrpoError(
+              "worker-unavailable",
+              `${deaths} workers of '${asked.agent}' died under invocation ${id}`,
+            );
+          }
+          throw error;
+        } finally {
+          if (served) left -= clock.monotonic() - started;
+        }
+      };
+      return pRetry(attempt, {
+        retries: Number.POSITIVE_INFINITY,
+        minTimeout: 50,
+        maxTimeout: 1000,
+        signal,
+        shouldRetry: ({ error }) => error instanceof Again,
+      }).catch((error: unknown) => {
+        throw signal.aborted && !isMgrpoError(error)
+          ? new MgrpoError("cancelled", `invocation ${id} was cancelled`)
+          : error;
+      });
+    },
+  };
+}
+
+function late({ config, name }: Run, id: string, { agent, address }: InvocationRequest): MgrpoError {
+  const key = objectKeys.invocation(name, address.step, id);
+  return new MgrpoError("deadline", `'${agent}' did not answer within ${config.limits.invocationSeconds} s (${key})`);
+}
+
+/** What the sub-agent's worker reports of its own infrastructure. */
+function failure(text: string): MgrpoError {
+  const { code, message }: { code?: unknown; message?: unknown } = JSON.parse(text);
+  const known = code === "deadline" || code === "tool-backend" || code === "prefix-drift" ? code : "worker-unavailable";
+  return new MgrpoError(known, `the sub-agent's worker: ${String(message)}`, { retryable: true });
+}
+
+/** Rendezvous: every caller ranks the workers the same way, and one that goes moves only its own share. */
+function rank(id: string, worker: string): string {
+  return createHash("sha256").update(`${id} ${worker}`).digest("hex");
+}

@@ -1,0 +1,120 @@
+/**
+ * @file The invocations of one sub-agent in one process: each id is run once, however often it is asked for.
+ *
+ *     (unknown) --put--> running --> done      its result stays until its step is over
+ *                          |  '----> failed    told once; the next put runs it anew
+ *                          '-cancel-> (unknown)
+ *
+ *     wait(id)   waits for: the conversation and its commit   unblocked by: either, its wall clock, or `cancel`
+ */
+import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { isInfrastructure } from "../rollouts/roll-out.ts";
+
+/** What `put` answers. */
+export type Admission = "accepted" | "draining" | "loading" | "step-closed";
+
+export type Answer =
+  | { readonly state: "unknown" }
+  | { readonly state: "running" }
+  | { readonly state: "done"; readonly invocation: Invocation }
+  | { readonly state: "failed"; readonly error: MgrpoError };
+
+export interface Desk {
+  put(id: string, request: InvocationRequest): Promise<Admission>;
+  /** The answer, or `running` after so many seconds. */
+  wait(id: string, seconds: number): Promise<Answer>;
+  cancel(id: string): void;
+  /** No new work from now on; resolves when what runs has ended, or was cancelled after so many seconds. */
+  drain(seconds: number): Promise<void>;
+}
+
+export interface DeskOptions {
+  run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<Invocation>;
+  /** Whether the step takes invocations of this version; asked when the id is new. */
+  isOpen(request: InvocationRequest): Promise<boolean>;
+  /** A version being loaded now, if any. */
+  loading(): number | undefined;
+  readonly wallClockSeconds: number;
+  /** Told of errors that are no invocation's fault: the process cannot go on. */
+  fatal(error: unknown): void;
+}
+
+interface Entry {
+  readonly step: number;
+  readonly controller: AbortController;
+  readonly settled: Promise<Answer>;
+  answer: Answer | undefined;
+}
+
+export function openDesk(options: DeskOptions): Desk {
+  const entries = new Map<string, Entry>();
+  let draining = false;
+
+  function start(id: string, request: InvocationRequest) {
+    const controller = new AbortController();
+    const clock = AbortSignal.timeout(Math.ceil(options.wallClockSeconds * 1000));
+    const settled = options
+      .run(id, request, AbortSignal.any([controller.signal, clock]))
+      .then((invocation): Answer => ({ state: "done", invocation }))
+      .catch((error: unknown): Answer => {
+        const late = clock.aborted && !controller.signal.aborted;
+        if (late)
+          return { state: "failed", error: new MgrpoError("deadline", `invocation ${id} ran out of wall clock`) };
+        if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed"))
+          return { state: "failed", error };
+        options.fatal(error);
+        return { state: "failed", error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed") };
+      });
+    const entry: Entry = { step: request.address.step, controller, settled, answer: undefined };
+    entries.set(id, entry);
+    settled.then((answer) => {
+      entry.answer = answer;
+      if (controller.signal.aborted && entries.get(id) === entry) entries.delete(id);
+    });
+  }
+
+  return {
+    async put(id, request) {
+      if (entries.has(id)) return "accepted";
+      if (draining) return "draining";
+      if (!(await options.isOpen(request))) return "step-closed";
+      const loading = options.loading();
+      if (loading !== undefined && loading !== request.version) return "loading";
+      for (const [old, { step, answer }] of entries) if (answer && step < request.address.step) entries.delete(old);
+      if (!entries.has(id)) start(id, request);
+      return "accepted";
+    },
+    async wait(id, seconds) {
+      const entry = entries.get(id);
+      if (!entry) return { state: "unknown" };
+      const answer = entry.answer ?? (await within(entry.settled, seconds));
+      if (!answer) return { state: "running" };
+      if (answer.state === "failed" && entries.get(id) === entry) entries.delete(id);
+      return answer;
+    },
+    cancel(id) {
+      const entry = entries.get(id);
+      if (!entry || entry.answer) return;
+      entries.delete(id);
+      entry.controller.abort();
+    },
+    async drain(seconds) {
+      draining = true;
+      const running = [...entries.values()].filter(({ answer }) => !answer);
+      const all = Promise.all(running.map(({ settled }) => settled));
+      if (await within(all, seconds)) return;
+      for (const { controller } of running) controller.abort();
+      await all;
+    },
+  };
+}
+
+/** The value, or undefined when it takes longer. */
+async function within<T>(value: Promise<T>, seconds: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), seconds * 1000);
+  });
+  return Promise.race([value, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,71 @@
+/** @file A sub-agent's own conversation on a subtask, committed before it is answered: the first result at its key is the result. */
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { Invocation, type InvocationRef, type InvocationRequest } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { StreamName } from "../../core/random.ts";
+import { recordBytes, sha256 } from "../hash.ts";
+import { type Agent, talk } from "../rollouts/agent.ts";
+import type { Run } from "../run.ts";
+import type { Trajectories } from "../training/trajectories.ts";
+
+export function invocationKey(run: string, id: string, { address }: InvocationRequest): string {
+  return objectKeys.invocation(run, address.step, id);
+}
+
+/** How an outcome names an invocation. */
+export function referTo(run: string, invocation: Invocation): InvocationRef {
+  const { id, request } = invocation;
+  return { id, agent: request.agent, key: invocationKey(run, id, request), sha256: sha256(recordBytes(invocation)) };
+}
+
+/** The committed result, or undefined while there is none. */
+export async function findInvocation(
+  run: Run,
+  id: string,
+  request: InvocationRequest,
+): Promise<Invocation | undefined> {
+  const key = invocationKey(run.name, id, request);
+  const bytes = await run.store.objects.get(key);
+  return bytes && parseJson(Invocation, bytes, key);
+}
+
+export async function runInvocation(
+  run: Run,
+  agent: Agent,
+  id: string,
+  request: InvocationRequest,
+  options: { purpose: StreamName; trajectories?: Trajectories },
+  signal: AbortSignal,
+): Promise<Invocation> {
+  const { address, version, task, sampling, call, closedBook } = request;
+  const question = run.question(request.questionId);
+  const { conversation, trajectory } = await talk(
+    agent,
+    {
+      address,
+      version,
+      question,
+      prompt: task,
+      delegate: refuse,
+      sampling,
+      purpose: options.purpose,
+      call,
+      closedBook,
+    },
+    signal,
+  );
+  const invocation: Invocation = { id, request, conversation, trajectory };
+  const key = invocationKey(run.name, id, request);
+  if (await run.store.objects.commit(key, recordBytes(invocation))) {
+    options.trajectories?.remember(address.step, key, trajectory);
+    return invocation;
+  }
+  const winner = await findInvocation(run, id, request);
+  if (!winner) throw new MgrpoError("record-damaged", `${key} was committed by another worker and is gone`);
+  return winner;
+}
+
+async function refuse(agent: string): Promise<never> {
+  throw new MgrpoError("config-invalid", `a sub-agent cannot delegate to '${agent}'`);
+}

@@ -1,0 +1,115 @@
+/**
+ * @file The HTTP face of a sub-agent (design rule 3).
+ *
+ *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 step no longer open
+ *                                · 503 draining · 400 the id is not the hash of the request · 413
+ *     GET    /invocations/<id>   200 the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
+ *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
+ *     DELETE /invocations/<id>   204 cancelled
+ *
+ * A caller that sends `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
+import { InvocationRequest } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { invocationId } from "../hash.ts";
+import type { Log } from "../log.ts";
+import type { Answer, Desk } from "./desk.ts";
+
+export const LONGEST_POLL_SECONDS = 25;
+const MAX_BODY_BYTES = 1 << 20;
+
+export interface InvocationServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export function invocationApp(agent: string, token: string, desk: Desk, log: Log): Hono {
+  const app = new Hono();
+  app.use("/invocations/*", async (context, next) => {
+    if (!sameSecret(context.req.header("authorization") ?? "", `Bearer ${token}`))
+      return context.text("unauthorized", 401);
+    return next();
+  });
+
+  app.put("/invocations/:id", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context) => {
+    const { id } = context.req.param();
+    const request = parseJson(
+      InvocationRequest,
+      await context.req.text(),
+      `body of invocation ${id}`,
+      "event-malformed",
+    );
+    if (invocationId(request) !== id) return context.text("the id is not the hash of the request", 400);
+    if (request.agent !== agent) return context.text(`this worker serves '${agent}'`, 400);
+    const admission = await desk.put(id, request);
+    if (admission === "draining") return context.text("draining", 503);
+    if (admission === "loading") return context.text("loading another version", 409, { "Retry-After": "1" });
+    if (admission === "step-closed") return context.text("the step is not open for this version", 410);
+    const wait = /^wait=(\d+)$/.exec(context.req.header("prefer") ?? "")?.[1];
+    if (!wait) return context.body(null, 202);
+    return reply(await desk.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS)));
+  });
+
+  app.get("/invocations/:id", async (context) => {
+    const seconds = Math.min(Number(context.req.query("wait") ?? LONGEST_POLL_SECONDS) || 0, LONGEST_POLL_SECONDS);
+    return reply(await desk.wait(context.req.param("id"), seconds));
+  });
+
+  app.delete("/invocations/:id", (context) => {
+    desk.cancel(context.req.param("id"));
+    return context.body(null, 204);
+  });
+
+  app.onError((error, context) => {
+    if (isMgrpoError(error, "event-malformed")) return context.text(error.message, 400);
+    log.error("an invocation's request failed", { path: context.req.path, error: error.message });
+    return context.text("the worker failed; see its log", 500);
+  });
+  return app;
+}
+
+const tooLarge = (context: Context) => context.text(`the request is larger than ${MAX_BODY_BYTES} bytes`, 413);
+
+function reply(answer: Answer): Response {
+  const json = { "content-type": "application/json" };
+  if (answer.state === "done") return new Response(canonicalJson(answer.invocation), { status: 200, headers: json });
+  if (answer.state === "running") return new Response(null, { status: 202 });
+  if (answer.state === "unknown") return new Response("unknown", { status: 404 });
+  const { code, message } = answer.error;
+  if (code === "cancelled") return new Response("draining", { status: 503 });
+  return new Response(JSON.stringify({ code, message }), { status: 502, headers: json });
+}
+
+export function serveInvocations(app: Hono, host: string, port: number): Promise<InvocationServer> {
+  return new Promise((resolve, reject) => {
+    const server = serve({ fetch: app.fetch, hostname: host, port }, ({ port: bound }: AddressInfo) =>
+      resolve({
+        port: bound,
+        close: () =>
+          new Promise((closed) => {
+            server.close(() => closed());
+            if ("closeAllConnections" in server) server.closeAllConnections();
+          }),
+      }),
+    );
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const taken = cause.code === "EADDRINUSE";
+      const message = taken
+        ? `port ${port} on ${host} is in use: pass another --port, or 0 for any`
+        : `cannot listen on ${host}:${port}: ${cause.message}`;
+      reject(new MgrpoError("port-in-use", message, { cause }));
+    });
+  });
+}
+
+/** Equal or not in a time that does not depend on where they differ. */
+function sameSecret(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}

@@ -1,0 +1,100 @@
+/**
+ * @file One poller per process for RUN and its current STEP, shared by all loops of the worker. It polls quickly while this process
+ * does something (`poke`), and each idle poll waits a tenth longer than the one before, up to ten times the pace.
+ *
+ *     until(pick)   waits for: a state in which `pick` finds what it wants   unblocked by: tick's writes to RUN and STEP
+ */
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Run } from "../run.ts";
+
+/** Seconds after which RUN is read again although STEP did not move: a halt shows there. */
+const RUN_SECONDS = 1;
+
+export interface Seen {
+  readonly run: RunRecord;
+  /** STEP of RUN.step; undefined before it is planned and after the last. */
+  readonly step: StepRecord | undefined;
+}
+
+export interface StepWatch {
+  current(): Seen | undefined;
+  /** Waits until `pick` returns something. Rejects with `cancelled` when the signal aborts. */
+  until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T>;
+  /** The state is about to change: polls at full pace again. */
+  poke(): void;
+  /** Reads now. */
+  refresh(): Promise<Seen>;
+  /** Polls until the signal aborts; rejects when the store is lost. */
+  poll(signal: AbortSignal): Promise<void>;
+}
+
+export function watchSteps({ name, config, store }: Run): StepWatch {
+  const { table, clock } = store;
+  const quick = config.liveness.pollSeconds;
+  const waiting = new Set<() => void>();
+  let seen: Seen | undefined;
+  let runReadAt = Number.NEGATIVE_INFINITY;
+  let pace = quick;
+  let wake = new AbortController();
+
+  async function readRun() {
+    runReadAt = clock.monotonic();
+    return parse(RunRecord, await table.get(tableKeys.run(name)), `record of run '${name}'`);
+  }
+
+  async function refresh(): Promise<Seen> {
+    const stale =
+      !seen?.step ||
+      seen.step.state === "closed" ||
+      clock.monotonic() - runReadAt > RUN_SECONDS ||
+      seen.run.status !== "running";
+    const run = stale || !seen ? await readRun() : seen.run;
+    const item = await table.get(tableKeys.step(name, run.step));
+    const next = { run, step: item && parse(StepRecord, item, `STEP ${run.step} of ${name}`) };
+    const changed = JSON.stringify(next) !== JSON.stringify(seen);
+    seen = next;
+    if (changed) {
+      pace = quick;
+      for (const look of [...waiting]) look();
+    }
+    return next;
+  }
+
+  return {
+    current: () => seen,
+    refresh,
+    poke() {
+      pace = quick;
+      wake.abort();
+    },
+    until: (pick, signal) =>
+      new Promise((resolve, reject) => {
+        const stop = () => {
+          waiting.delete(look);
+          reject(new MgrpoError("cancelled", "the worker is stopping"));
+        };
+        const look = () => {
+          const found = seen && pick(seen);
+          if (found === undefined) return;
+          waiting.delete(look);
+          signal.removeEventListener("abort", stop);
+          resolve(found);
+        };
+        if (signal.aborted) return stop();
+        signal.addEventListener("abort", stop, { once: true });
+        waiting.add(look);
+        look();
+      }),
+    async poll(signal) {
+      while (!signal.aborted) {
+        await refresh();
+        if (wake.signal.aborted) wake = new AbortController();
+        else pace = Math.min(pace * 1.1, quick * 10);
+        await clock.sleep(pace, AbortSignal.any([signal, wake.signal]));
+      }
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * @file A store that waits out an outage. Every call is safe to repeat (see core/training/writes.ts), so an unreachable store
+ * is tried again until the patience ends; then the error goes up and the worker stops with it. The only place that decides this.
+ */
+import pRetry from "p-retry";
+import { isMgrpoError } from "../core/errors.ts";
+import type { Log } from "./log.ts";
+import type { Store } from "./run.ts";
+
+export function patientStore(store: Store, patienceSeconds: number, log: Log): Store {
+  const again = <T>(what: string, call: () => Promise<T>): Promise<T> =>
+    pRetry(call, {
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 100,
+      maxTimeout: 2000,
+      maxRetryTime: patienceSeconds * 1000,
+      shouldRetry: ({ error }) => isMgrpoError(error, "store-unreachable"),
+      onFailedAttempt: ({ error, attemptNumber }) => {
+        if (attemptNumber === 1 && isMgrpoError(error, "store-unreachable"))
+          log.warn("waiting for the store", { call: what, error: error.message });
+      },
+    });
+  const { objects, table, clock } = store;
+  return {
+    objects: {
+      commit: (key, body) => again(`commit ${key}`, () => objects.commit(key, body)),
+      get: (key) => again(`get ${key}`, () => objects.get(key)),
+      head: (key) => again(`head ${key}`, () => objects.head(key)),
+      delete: (keys) => again("delete", () => objects.delete(keys)),
+    },
+    table: {
+      get: (key) => again(`get ${key.sk}`, () => table.get(key)),
+      insert: (key, item) => again(`insert ${key.sk}`, () => table.insert(key, item)),
+      update: (change) => again(`update ${change.key.sk}`, () => table.update(change)),
+      query: (pk, prefix) => again(`query ${prefix}`, () => table.query(pk, prefix)),
+    },
+    clock,
+  };
+}

@@ -1,0 +1,85 @@
+/** @file An agent as a process runs it: its config, its policy, its tools. One conversation of it, with one pinned version. */
+import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { InvocationRef, RolloutAddress, Sampling, Trajectory } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Tool } from "../../core/ports.ts";
+import type { StreamName } from "../../core/random.ts";
+import type { Policy } from "../policy.ts";
+import { converse, type Delegate } from "./converse.ts";
+
+export interface Agent {
+  readonly name: string;
+  readonly config: AgentConfig;
+  readonly policy: Policy;
+  readonly tools: ReadonlyMap<string, Tool>;
+}
+
+/** The tools of an agent, out of those of its recipe. */
+export function toolsOf(
+  name: string,
+  config: AgentConfig,
+  recipe: ReadonlyMap<string, Tool>,
+): ReadonlyMap<string, Tool> {
+  return new Map(
+    config.tools.map((tool) => {
+      const found = recipe.get(tool);
+      if (found) return [tool, found];
+      const known = [...recipe.keys()].join(", ");
+      throw new MgrpoError(
+        "recipe-invalid",
+        `agents.${name}.tools: the recipe has no tool '${tool}' (it has ${known})`,
+      );
+    }),
+  );
+}
+
+export interface Talk {
+  readonly address: RolloutAddress;
+  readonly version: number;
+  readonly question: Question;
+  /** What the agent is asked: the question's prompt, or the subtask. */
+  readonly prompt: string;
+  readonly delegate: Delegate;
+  readonly sampling: Sampling;
+  /** First parts of the name of its random stream: run seed and purpose. */
+  readonly purpose: StreamName;
+  /** Position of the delegation that this conversation answers; undefined for the main agent. */
+  readonly call?: number;
+  readonly closedBook: boolean;
+}
+
+/** Distinguishes attempts at the same conversation within this process, for the engine's cache only. */
+let attempts = 0;
+
+export async function talk(
+  agent: Agent,
+  options: Talk,
+  signal: AbortSignal,
+): Promise<{ conversation: Conversation; trajectory: Trajectory; invocations: InvocationRef[] }> {
+  const { address, version, purpose, call } = options;
+  const hold = await agent.policy.acquire(version);
+  const where = [address.step, address.group, address.rollout, agent.name, call ?? "asked"] as const;
+  const sequence = `${[...purpose, ...where].join("/")}#${attempts++}`;
+  try {
+    return await converse({
+      agent: agent.name,
+      version,
+      config: agent.config,
+      question: options.question,
+      prompt: options.prompt,
+      tokenizer: hold.tokenizer,
+      sampler: hold.sampler,
+      tools: agent.tools,
+      delegate: options.delegate,
+      sampling: options.sampling,
+      stream: [...purpose, ...where],
+      sequence,
+      closedBook: options.closedBook,
+      signal,
+    });
+  } finally {
+    hold.release();
+  }
+}

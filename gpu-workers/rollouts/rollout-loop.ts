@@ -1,0 +1,272 @@
+/**
+ * @file The main agent's rollouts (design rows 2 to 4): as many conversations in flight as there is room for, claimed several at a
+ * time, each ending in one committed outcome.
+ *
+ *     a step   waits for: STEP open                              unblocked by: tick
+ *     a claim  waits for: room, and a live worker of each sub-agent
+ *     a round  waits for: an attempt's end, STEP moving on, or the next look at the groups of others
+ *
+ * Claims of dead workers are suspects: they run when nothing else does, one at a time, named in WORKER.inFlight meanwhile.
+ */
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
+import type { Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { POISON_CRASHES } from "../../core/training/give-up.ts";
+import { claimRollouts, releaseClaim } from "../../core/training/writes.ts";
+import { recordBytes } from "../hash.ts";
+import { serving } from "../invocations/client.ts";
+import type { Membership } from "../liveness/membership.ts";
+import type { Observer } from "../liveness/observer.ts";
+import type { StepWatch } from "../liveness/watch.ts";
+import type { Trajectories } from "../training/trajectories.ts";
+import { takeable } from "./claims.ts";
+import { type GroupView, newGroupView } from "./group-view.ts";
+import { attemptRollout, type Team } from "./roll-out.ts";
+
+export interface RolloutRole extends Omit<Team, "complete"> {
+  readonly membership: Membership;
+  readonly watch: StepWatch;
+  readonly observer: Observer;
+  readonly trajectories: Trajectories;
+  /** Conversations in flight at most. */
+  readonly capacity: number;
+}
+
+/** Works on step after step until the signal aborts; then rejects with `cancelled`, its claims given back. */
+export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const step = await role.watch.until(openStep, signal);
+    await workOnStep(role, step, signal);
+  }
+}
+
+const openStep = ({ run, step }: { run: { status: string }; step: StepRecord | undefined }) =>
+  run.status === "running" && step?.state === "open" ? step : undefined;
+
+async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSignal): Promise<void> {
+  const { run, membership, watch, observer, agent } = role;
+  const { table, objects, clock } = run.store;
+  const { pollSeconds, leaseSeconds } = run.config.liveness;
+  const over = new AbortController();
+  const signal = AbortSignal.any([stop, over.signal]);
+  const views = first.groups.map(newGroupView);
+  const team: Team = {
+    ...role,
+    complete: () => agent.config.delegates.every((name) => serving(observer, name).length > 0),
+  };
+  let inFlight = 0;
+  let alone = false;
+  let pace = pollSeconds;
+  let wake = new AbortController();
+  let broken: { error: unknown } | undefined;
+
+  const isHere = ({ step }: StepRecord) => step === first.step;
+  const addressOf = (group: number, rollout: number): RolloutAddress => ({
+    run: run.name,
+    phase: "train",
+    step: first.step,
+    group,
+    rollout,
+  });
+  const groupAddress = (group: number) => ({ run: run.name, step: first.step, group });
+
+  async function read(group: number, view: GroupView) {
+    const item = await table.get(tableKeys.group(run.name, first.step, group));
+    view.readAt = clock.monotonic();
+    const known = view.record !== undefined;
+    view.record = item && parse(GroupRecord, item, `GROUP ${first.step}/${group}`);
+    if (!view.record) return;
+    const { rollouts, claims, crashes } = view.record;
+    if (!known && Object.keys({ ...rollouts, ...claims, ...crashes }).length > 0) view.fresh = false;
+    for (const [k, attempt] of view.running) {
+      // Decided, or claimed by another: whatever this attempt finds out would not count.
+      if (rollouts[k] || view.record.claims[k] !== membership.id) attempt.controller.abort();
+    }
+  }
+
+  /** Adds an attempt that this worker has claimed. */
+  function start(group: number, k: number, view: GroupView, isAlone: boolean) {
+    const controller = new AbortController();
+    view.mine.add(k);
+    inFlight += 1;
+    const done = settle(group, k, view, isAlone, AbortSignal.any([signal, controller.signal]))
+      .catch((error: unknown) => {
+        broken ??= { error };
+      })
+      .finally(() => {
+        view.running.delete(k);
+        inFlight -= 1;
+        wake.abort();
+      });
+    view.running.set(k, { controller, done });
+  }
+
+  async function settle(group: number, k: number, view: GroupView, isAlone: boolean, aborted: AbortSignal) {
+    const address = addressOf(group, k);
+    const question = run.question(view.record?.questionId ?? "");
+    const sampling = { temperature: run.config.temperature, topP: 1, topK: 0 };
+    const purpose = [run.config.seed, "sample"];
+    const plan = { address, question, versions: first.policy, sampling, purpose, closedBook: false };
+    if (isAlone) await membership.alone([`${first.step}/${group}/${k}`]);
+    try {
+      const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
+      await commit(await attemptRollout(team, plan, aborted, (error) => !mustIsolate(error)));
+    } catch (error) {
+      if (isMgrpoError(error, "worker-unavailable")) {
+        view.lonely.add(k);
+      } else if (!isMgrpoError(error, "cancelled", "step-closed")) {
+        throw error;
+      } else {
+        await release(group, k);
+        view.mine.delete(k);
+      }
+    } finally {
+      if (isAlone) {
+        alone = false;
+        await membership.alone([]);
+      }
+    }
+  }
+
+  async function release(group: number, k: number) {
+    await table.update(releaseClaim(groupAddress(group), k, membership.id));
+  }
+
+  async function commit(outcome: Outcome) {
+    const key = objectKeys.outcome(outcome.address);
+    const won = await objects.commit(key, recordBytes(outcome));
+    if (won && outcome.status === "finished") role.trajectories.remember(first.step, key, outcome.trajectory);
+    if (outcome.status === "failed") run.log.warn("rollout given up", { key, reason: outcome.reason });
+    watch.poke();
+  }
+
+  /** Drops rollouts whose outcome is there already: the outcome object decides, not the claim. */
+  async function withoutOutcome(group: number, view: GroupView, candidates: readonly number[]): Promise<number[]> {
+    if (view.fresh) return [...candidates];
+    const found = await Promise.all(candidates.map((k) => objects.head(objectKeys.outcome(addressOf(group, k)))));
+    for (const [i, k] of candidates.entries()) if (found[i] !== undefined) view.mine.add(k);
+    return candidates.filter((_, i) => found[i] === undefined);
+  }
+
+  async function claim(group: number, view: GroupView, wanted: readonly number[]) {
+    const rollouts = await withoutOutcome(group, view, wanted);
+    if (rollouts.length === 0) return;
+    const { applied } = await table.update(claimRollouts(groupAddress(group), rollouts, membership.id));
+    if (applied) for (const k of rollouts) start(group, k, view, false);
+  }
+
+  /** Starts one suspect. Waits for: nothing else in flight here. */
+  async function takeSuspect(group: number, view: GroupView, k: number, dead: string) {
+    if ((await withoutOutcome(group, view, [k])).length === 0) return;
+    const { applied } = await table.update(
+      claimRollouts(groupAddress(group), [k], membership.id, new Map([[k, dead]])),
+    );
+    if (!applied) return;
+    const crashes = view.record?.crashes[k] ?? 0;
+    if (crashes >= Math.min(POISON_CRASHES, run.config.limits.attempts)) {
+      const reason = `infrastructure: its worker crashed ${crashes} times while it ran alone`;
+      view.mine.add(k);
+      await commit({
+        status: "failed",
+        address: addressOf(group, k),
+        questionId: view.record?.questionId ?? "",
+        reason,
+      });
+      return;
+    }
+    alone = true;
+    start(group, k, view, true);
+  }
+
+  /** Claims what there is room for. True if another look at the groups may find more. */
+  async function takeWork(step: StepRecord): Promise<boolean> {
+    while (views.length < step.groups.length) views.push(newGroupView());
+    const stale = clock.monotonic() - leaseSeconds / 2;
+    const hasRoom = !alone && inFlight < role.capacity;
+    await Promise.all(
+      views.map((view, group) => {
+        if (view.record?.state === "sealed") return undefined;
+        const complete = view.mine.size >= run.config.rolloutsPerQuestion;
+        return (hasRoom && !complete) || (view.running.size > 0 && view.readAt < stale) ? read(group, view) : undefined;
+      }),
+    );
+    if (!hasRoom) return false;
+    const look = () =>
+      views.map(({ record, mine }) => record && takeable(record, membership.id, mine, observer.isDead));
+    let found = look();
+    if (found.some((group) => group && group.elsewhere.length > 0)) {
+      await observer.look();
+      found = look();
+    }
+    const isIdle = found.every(
+      (group) => !group || [...group.free, ...group.owned, ...group.suspects.keys()].length === 0,
+    );
+    if (!isIdle && !team.complete()) {
+      await observer.look(true);
+      if (!team.complete()) return true;
+    }
+    let room = role.capacity - inFlight;
+    const claims = found.flatMap((group, g) => {
+      const view = views[g];
+      if (!group || !view) return [];
+      for (const k of group.owned.slice(0, room)) start(g, k, view, false);
+      room -= Math.min(room, group.owned.length);
+      const wanted = group.free.slice(0, room);
+      room -= wanted.length;
+      return wanted.length > 0 ? [claim(g, view, wanted)] : [];
+    });
+    await Promise.all(claims);
+    if (inFlight === 0 && claims.length === 0) await takeAlone(found);
+    return found.some((group) => !group || group.elsewhere.length + group.suspects.size > 0) || claims.length > 0;
+  }
+
+  async function takeAlone(found: readonly (ReturnType<typeof takeable> | undefined)[]) {
+    for (const [group, view] of views.entries()) {
+      const [lonely] = view.lonely;
+      if (lonely !== undefined) {
+        view.lonely.delete(lonely);
+        alone = true;
+        return start(group, lonely, view, true);
+      }
+      const [suspect] = found[group]?.suspects ?? [];
+      if (suspect) return takeSuspect(group, view, ...suspect);
+    }
+  }
+
+  try {
+    for (;;) {
+      const step = watch.current()?.step;
+      if (stop.aborted) throw new MgrpoError("cancelled", "the worker is stopping");
+      if (!step || !isHere(step) || step.state !== "open" || watch.current()?.run.status !== "running") return;
+      const before = inFlight;
+      const again = await takeWork(step);
+      if (broken) throw broken.error;
+      pace = inFlight > before ? pollSeconds : Math.min(pace * 1.1, pollSeconds * 10);
+      await pause(again || views.some(({ lonely }) => lonely.size > 0) ? pace : leaseSeconds / 2);
+    }
+  } finally {
+    over.abort();
+    await Promise.all(views.flatMap(({ running }) => [...running.values()].map(({ done }) => done)));
+    if (!broken) await Promise.all(views.flatMap(({ lonely }, g) => [...lonely].map((k) => release(g, k))));
+  }
+
+  /** Until an attempt ends, the step moves, or so many seconds are over. */
+  async function pause(seconds: number) {
+    const moved = new AbortController();
+    const change = watch
+      .until(
+        (seen) => (openStep(seen)?.groups.length === views.length && seen.step?.step === first.step ? undefined : true),
+        AbortSignal.any([stop, moved.signal]),
+      )
+      .then(
+        () => wake.abort(),
+        () => {},
+      );
+    await clock.sleep(seconds, AbortSignal.any([stop, wake.signal]));
+    if (wake.signal.aborted) wake = new AbortController();
+    moved.abort();
+    await change;
+  }
+}

@@ -1,0 +1,86 @@
+/** @file What a worker knows of its run, read once from the store: config, questions, and the release that all its workers share. */
+import { Manifest } from "../core/contracts/checkpoint.ts";
+import { RunConfig } from "../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
+import { parse, parseJson } from "../core/contracts/parse.ts";
+import { type Question, QuestionSet } from "../core/contracts/question.ts";
+import { RunRecord } from "../core/contracts/records.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Clock, ObjectStore, Table } from "../core/ports.ts";
+import { sha256 } from "./hash.ts";
+import type { Log } from "./log.ts";
+
+export interface Store {
+  readonly objects: ObjectStore;
+  readonly table: Table;
+  readonly clock: Clock;
+}
+
+export interface Run {
+  readonly name: string;
+  readonly config: RunConfig;
+  /** `<package version>/<config hash>/<base hash>`: equal for all workers of a run. */
+  readonly release: string;
+  /** A question of the run; throws when the id is unknown. */
+  question(id: string): Question;
+  readonly heldOut: readonly Question[];
+  readonly store: Store;
+  readonly log: Log;
+}
+
+export async function readRun(name: string, packageVersion: string, store: Store, log: Log): Promise<Run> {
+  const item = await store.table.get(tableKeys.run(name));
+  if (!item) {
+    throw new MgrpoError(
+      "not-found",
+      `run '${name}' is not in the store: start it with \`mgrpo train\`, or check its name`,
+    );
+  }
+  const record = parse(RunRecord, item, `record of run '${name}'`);
+  const configBytes = await required(store.objects, objectKeys.config(name));
+  const configSha256 = sha256(configBytes);
+  if (configSha256 !== record.configSha256) {
+    throw new MgrpoError(
+      "record-damaged",
+      `${objectKeys.config(name)}: hash ${configSha256} is not the one the run was started with: restore the object`,
+    );
+  }
+  const config = parseJson(RunConfig, configBytes, objectKeys.config(name));
+  const questions = parseJson(
+    QuestionSet,
+    await required(store.objects, objectKeys.questions(name)),
+    objectKeys.questions(name),
+  );
+  const byId = new Map([...questions.train, ...questions.heldOut].map((question) => [question.id, question]));
+  return {
+    name,
+    config,
+    release: `${packageVersion}/${configSha256.slice(0, 16)}/${(await baseHash(name, config, store.objects)).slice(0, 16)}`,
+    question(id) {
+      const question = byId.get(id);
+      if (!question) throw new MgrpoError("record-damaged", `question '${id}' is not in ${objectKeys.questions(name)}`);
+      return question;
+    },
+    heldOut: questions.heldOut,
+    store,
+    log,
+  };
+}
+
+/** Hash of the files of every agent's version 0. */
+async function baseHash(name: string, config: RunConfig, objects: ObjectStore): Promise<string> {
+  const agents = Object.keys(config.agents).sort();
+  const files = await Promise.all(
+    agents.map(async (agent) => {
+      const key = objectKeys.manifest(name, agent, 0);
+      return Object.values(parseJson(Manifest, await required(objects, key), key).files).map((part) => part.sha256);
+    }),
+  );
+  return sha256(JSON.stringify(files.map((hashes) => hashes.sort())));
+}
+
+async function required(objects: ObjectStore, key: string): Promise<Uint8Array> {
+  const bytes = await objects.get(key);
+  if (!bytes) throw new MgrpoError("not-found", `${key} is missing from the bucket: was the run started?`);
+  return bytes;
+}

@@ -1,0 +1,184 @@
+/**
+ * @file A worker: what lives as long as its process (policies, server, memory of trajectories), and the loops that each of its
+ * incarnations runs by its roles.
+ *
+ *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server      any  train  runTraining
+ *     whole team   eval     runEvaluations
+ */
+import type { AgentConfig } from "../core/contracts/config.ts";
+import type { WorkerRole } from "../core/contracts/records.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { PolicyEngine, Rewards, Tool } from "../core/ports.ts";
+import { createBusyMeter } from "./busy.ts";
+import { openCheckpoints } from "./checkpoints.ts";
+import { runEvaluations } from "./evaluation/eval-loop.ts";
+import { recordBytes } from "./hash.ts";
+import { httpDelegation } from "./invocations/client.ts";
+import { type Desk, openDesk } from "./invocations/desk.ts";
+import { runInvocation } from "./invocations/run-invocation.ts";
+import { invocationApp, serveInvocations } from "./invocations/server.ts";
+import { type End, runIncarnation } from "./liveness/incarnation.ts";
+import { register } from "./liveness/membership.ts";
+import { observeWorkers } from "./liveness/observer.ts";
+import { watchSteps } from "./liveness/watch.ts";
+import { openPolicy } from "./policy.ts";
+import { type Agent, toolsOf } from "./rollouts/agent.ts";
+import { type RolloutRole, runRollouts } from "./rollouts/rollout-loop.ts";
+import type { Run } from "./run.ts";
+import { runTraining, type TrainRole } from "./training/train-loop.ts";
+import { rememberTrajectories } from "./training/trajectories.ts";
+
+/** Seconds that running invocations have to end when the worker drains. */
+const DRAIN_SECONDS = 5;
+
+export interface WorkerOptions {
+  /** The agent to serve, or `*` for the whole team. */
+  readonly agent: string;
+  readonly roles: readonly WorkerRole[];
+  readonly host: string;
+  readonly port: number;
+  /** What other workers reach this one by; by default the host and port it listens on. */
+  readonly url: string | undefined;
+  readonly token: string;
+  /** Somebody will stop this worker; otherwise it ends with its run. */
+  readonly supervised: boolean;
+  /** Whether to record when the engine was busy, for benches. */
+  readonly recordBusy: boolean;
+}
+
+export interface WorkerParts {
+  readonly run: Run;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly rewards: Rewards;
+  engineOf(policy: string): PolicyEngine;
+}
+
+export async function serveWorker(
+  { run, tools, rewards, engineOf }: WorkerParts,
+  options: WorkerOptions,
+  stop: AbortSignal,
+): Promise<void> {
+  const { config, store, log } = run;
+  const isMain = options.agent === config.main;
+  const has = (role: WorkerRole) => options.roles.includes(role);
+  if (options.agent !== "*" && !config.agents[options.agent]) {
+    throw new MgrpoError(
+      "config-invalid",
+      `run '${run.name}' has no agent '${options.agent}', only ${Object.keys(config.agents).join(", ")}`,
+    );
+  }
+  if ((options.agent === "*") !== (has("eval") && options.roles.length === 1)) {
+    throw new MgrpoError("config-invalid", "--agent * goes with --roles eval, and one agent with rollout and train");
+  }
+
+  const meter = createBusyMeter();
+  const checkpoints = openCheckpoints(run.name, store);
+  const watch = watchSteps(run);
+  const observer = observeWorkers(run);
+  const trajectories = rememberTrajectories();
+  const agents = new Map<string, Agent>();
+  for (const [name, agent] of Object.entries(config.agents)) {
+    if (options.agent !== "*" && options.agent !== name) continue;
+    const policy = openPolicy(name, agent, engineOf(agent.policy), checkpoints, meter);
+    agents.set(name, { name, config: agent, policy, tools: toolsOf(name, agent, tools) });
+  }
+  const own = agents.get(options.agent);
+  let fail: (error: unknown) => void = () => {};
+  const crashed = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  crashed.catch(() => {});
+
+  const desk = own && !isMain && has("rollout") ? openInvocations(own) : undefined;
+  const server =
+    desk &&
+    own &&
+    (await serveInvocations(invocationApp(own.name, options.token, desk, log), options.host, options.port));
+  const url = server ? (options.url ?? `http://${options.host}:${server.port}`) : "";
+
+  function openInvocations(agent: Agent): Desk {
+    return openDesk({
+      async run(id, request, signal) {
+        const invocation = await runInvocation(
+          run,
+          agent,
+          id,
+          request,
+          { purpose: [config.seed, "sample"], trajectories },
+          signal,
+        );
+        watch.poke();
+        return invocation;
+      },
+      async isOpen({ address, version }) {
+        const fits = () => {
+          const step = watch.current()?.step;
+          return step?.step === address.step && step.state === "open" && step.policy[agent.name] === version;
+        };
+        if (!fits()) await watch.refresh();
+        return address.run === run.name && address.phase === "train" && fits();
+      },
+      loading: () => agent.policy.loading(),
+      wallClockSeconds: config.limits.invocationSeconds,
+      fatal: (error) => fail(error),
+    });
+  }
+
+  type Common = Omit<RolloutRole, "agent" | "delegation" | "capacity"> &
+    Omit<TrainRole, "agent" | "engine" | "published">;
+
+  function loops(common: Common, signal: AbortSignal): Promise<void>[] {
+    const working = [watch.poll(signal)];
+    if (own && isMain && has("rollout")) {
+      const delegation = httpDelegation(run, observer, options.token);
+      working.push(runRollouts({ ...common, agent: own, delegation, capacity: capacityOf(own.config) }, signal));
+    }
+    if (own && has("train") && own.config.trained) {
+      const published = async (version: number, step: number) => {
+        if (options.recordBusy) await recordBusy(common.worker, step);
+        if (has("rollout")) await own.policy.prepare(version);
+      };
+      working.push(runTraining({ ...common, agent: own.name, engine: engineOf(own.config.policy), published }, signal));
+    }
+    return working;
+  }
+
+  /** Resolves when there is nothing more to do, for a worker that nobody else will stop. */
+  async function untilOver(worker: string, signal: AbortSignal): Promise<void> {
+    if (has("eval")) await runEvaluations({ run, agents, rewards, worker, observer }, signal);
+    const ended = await watch.until(
+      (seen) => (seen.run.status === "running" || options.supervised ? undefined : seen.run),
+      signal,
+    );
+    if (ended.status === "halted") throw new MgrpoError("run-halted", `run '${run.name}' is halted: ${ended.reason}`);
+  }
+
+  async function recordBusy(worker: string, step: number) {
+    const key = `runs/${run.name}/busy/${String(step).padStart(6, "0")}/${worker}.json`;
+    await store.objects.commit(key, recordBytes(meter.takeIntervals()));
+  }
+
+  async function incarnation(): Promise<End> {
+    const membership = await register(run, { agent: options.agent, roles: options.roles, url }, observer, stop);
+    const worker = membership.id;
+    const common = { run, worker, membership, watch, observer, trajectories, meter, checkpoints };
+    return runIncarnation({
+      ...{ membership, stop, crashed, log },
+      loops: (signal) => loops(common, signal),
+      over: (signal) => untilOver(worker, signal),
+      drain: async () => desk?.drain(DRAIN_SECONDS),
+    });
+  }
+
+  try {
+    while ((await incarnation()) === "lost");
+  } finally {
+    await server?.close();
+    await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
+  }
+}
+
+/** Conversations in flight: one that waits for a sub-agent leaves its slot to another. */
+function capacityOf({ engine, delegates }: AgentConfig): number {
+  return engine.slots * (delegates.length > 0 ? 2 : 1);
+}

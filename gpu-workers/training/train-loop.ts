@@ -1,0 +1,167 @@
+/**
+ * @file The trainer of one agent (design row 7): one version per ready step, always from the bytes of the version before.
+ *
+ *     step ready ──> place taken ──> manifest v, batch ──> train ──> parts ──> manifest v+1 (If-None-Match) ──> AGENT.version
+ *
+ *     a step   waits for: STEP ready                         unblocked by: tick
+ *     a place  waits for: no live trainer of this agent      unblocked by: its release, or its death
+ *
+ * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds.
+ */
+import type { Manifest, Part, TrainingStats } from "../../core/contracts/checkpoint.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import type { BusyMeter } from "../busy.ts";
+import { type Checkpoints, OPTIMIZER, WEIGHTS } from "../checkpoints.ts";
+import { recordBytes } from "../hash.ts";
+import type { Observer } from "../liveness/observer.ts";
+import type { StepWatch } from "../liveness/watch.ts";
+import { engineOptions } from "../policy.ts";
+import type { Run } from "../run.ts";
+import { loadBatch } from "./batch.ts";
+import { trainStep } from "./train-step.ts";
+import { trainerPlace } from "./trainer-place.ts";
+import type { Trajectories } from "./trajectories.ts";
+
+/** With one optimizer step per batch, sampler and trainer agree to this. */
+const MAX_RATIO_DEVIATION = 1e-3;
+
+export interface TrainRole {
+  readonly run: Run;
+  readonly agent: string;
+  readonly engine: PolicyEngine;
+  readonly checkpoints: Checkpoints;
+  readonly worker: string;
+  readonly observer: Observer;
+  readonly watch: StepWatch;
+  readonly trajectories: Trajectories;
+  readonly meter: BusyMeter;
+  /** Told of each version that is published, whoever did it. */
+  published(version: number, step: number): Promise<void>;
+}
+
+export async function runTraining(role: TrainRole, signal: AbortSignal): Promise<void> {
+  const { run, agent, watch, checkpoints } = role;
+  const { clock } = run.store;
+  const place = trainerPlace(run, agent, role.worker, role.observer);
+  const engine = openTrainerState(role);
+  let done = -1;
+  try {
+    for (;;) {
+      const step = await watch.until(({ run: now, step }) => {
+        const isMine =
+          now.status === "running" && step?.state === "ready" && step.trained.includes(agent) && step.step > done;
+        return isMine ? step : undefined;
+      }, signal);
+      const version = (step.policy[agent] ?? 0) + 1;
+      if (await checkpoints.find(agent, version)) {
+        done = step.step;
+        await place.advanceTo(version);
+      } else if (await place.take()) {
+        await trainVersion(role, engine, step, version);
+        done = step.step;
+        watch.poke();
+        await place.advanceTo(version);
+        await role.published(version, step.step);
+      } else {
+        await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
+      }
+      role.trajectories.forgetBefore(step.step);
+    }
+  } finally {
+    await engine.close();
+    await place.release();
+  }
+}
+
+async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRecord, version: number): Promise<void> {
+  const { run, agent, checkpoints, meter } = role;
+  const config = run.config.agents[agent];
+  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
+  const base = await checkpoints.manifest(agent, version - 1);
+  const batch = await loadBatch(run, step, agent, role.trajectories);
+  let files = base.files;
+  let stats: TrainingStats | null = null;
+  let trained = false;
+  if (batch.some(({ advantage, weight }) => advantage * weight !== 0)) {
+    const trainer = await engine.at(base);
+    const { algorithm, temperature } = run.config;
+    const reference = algorithm.kl.coefficient > 0 ? await engine.reference() : undefined;
+    const settings = { algorithm, optimizer: config.optimizer, temperature };
+    const result = await meter.training(() => trainStep(trainer, batch, settings, reference));
+    ({ stats, trained } = result);
+    if (trained) files = { ...base.files, ...(await engine.save()) };
+  }
+  const manifest: Manifest = { run: run.name, agent, version, trained, files, stats, seconds: meter.takeSeconds() };
+  const won = await run.store.objects.commit(objectKeys.manifest(run.name, agent, version), recordBytes(manifest));
+  run.log.info(won ? "published" : "published by another", {
+    agent,
+    version,
+    step: step.step,
+    trained,
+    trajectories: batch.length,
+  });
+  const deviation = stats?.maxRatioDeviation ?? 0;
+  if (deviation > MAX_RATIO_DEVIATION && run.config.algorithm.minibatches === 1) {
+    run.log.warn("sampler and trainer disagree", {
+      agent,
+      step: step.step,
+      maxRatioDeviation: deviation,
+      limit: MAX_RATIO_DEVIATION,
+    });
+  }
+}
+
+/** The engine's trainer, and which bytes it holds. */
+interface TrainerState {
+  /** The trainer, holding exactly the manifest's weights and optimizer state. */
+  at(manifest: Manifest): Promise<Trainer>;
+  /** Version 0, for the KL term. */
+  reference(): Promise<Trainer>;
+  /** Stores what the trainer holds. */
+  save(): Promise<Record<string, Part>>;
+  close(): Promise<void>;
+}
+
+function openTrainerState({ run, agent, engine, checkpoints }: TrainRole): TrainerState {
+  const config = run.config.agents[agent];
+  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
+  let trainer: Trainer | undefined;
+  let frozen: Trainer | undefined;
+  let holds = "";
+  const identity = (files: Manifest["files"]) => `${files[WEIGHTS]?.sha256} ${files[OPTIMIZER]?.sha256 ?? "fresh"}`;
+
+  return {
+    async at(manifest) {
+      if (trainer && holds === identity(manifest.files)) {
+        // A training step will change it; until it is saved, it is nobody's version.
+        holds = "";
+        return trainer;
+      }
+      const files = await checkpoints.files(manifest, "all");
+      if (trainer) await trainer.load(files);
+      else trainer = await engine.openTrainer(files, engineOptions(config));
+      holds = "";
+      return trainer;
+    },
+    async reference() {
+      frozen ??= await engine.openTrainer(
+        await checkpoints.files(await checkpoints.manifest(agent, 0), "all"),
+        engineOptions(config),
+      );
+      return frozen;
+    },
+    async save() {
+      if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
+      const saved: Record<string, Part> = {};
+      for (const [name, bytes] of await trainer.save()) saved[name] = await checkpoints.store(agent, name, bytes);
+      holds = identity(saved);
+      return saved;
+    },
+    async close() {
+      await Promise.all([trainer?.close(), frozen?.close()]);
+    },
+  };
+}

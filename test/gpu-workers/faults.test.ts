@@ -1,0 +1,186 @@
+/** @file Workers in trouble: what is given up, what is given back, who is refused. One process, the store in memory. */
+import { spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { expect, test, vi } from "vitest";
+import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine } from "../../core/ports.ts";
+import { claimRollouts, markDead } from "../../core/training/writes.ts";
+import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { readRun, type Store } from "../../gpu-workers/run.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+const lines: string[] = [];
+const log = createLog((line) => void lines.push(line));
+const never = new AbortController().signal;
+const searcher = { agent: "searcher" };
+
+async function open(changes: object = {}) {
+  const config = relayConfig({ steps: 1, ...changes });
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  return { config, store, functions };
+}
+
+const workersOf = async ({ table }: Store) =>
+  (await table.query(tableKeys.run("relay").pk, tablePrefixes.workers)).map((item) => WorkerRecord.parse(item));
+const groupOf = async ({ table }: Store, step: number, group: number) =>
+  GroupRecord.parse(await table.get(tableKeys.group("relay", step, group)));
+
+/** Samples only until it is cancelled. */
+const silent: PolicyEngine = {
+  ...relayEngine,
+  openSampler: async () => ({
+    sample: (_request, signal) =>
+      new Promise((_, reject) =>
+        signal?.addEventListener("abort", () => reject(new MgrpoError("cancelled", "stopped"))),
+      ),
+    release() {},
+    async close() {},
+  }),
+};
+
+test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
+  const limits = { invocationSeconds: 0.2, rolloutSeconds: 5, attempts: 2, lostFraction: 1 };
+  const { config, store } = await open({ limits });
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, searcher, never, log, { engineOf: () => silent }),
+  ]);
+  const rollouts = await Promise.all([0, 1].map(async (g) => Object.values((await groupOf(store, 0, g)).rollouts)));
+  const lost = rollouts.flat().filter((score) => "excluded" in score);
+  expect(lost.length).toBeGreaterThan(0);
+  for (const { excluded } of lost)
+    expect(excluded).toMatch(/^infrastructure, 2 attempts: .*(did not answer|wall clock)/);
+  const rewarded = rollouts.flat().flatMap((score) => ("reward" in score ? [score] : []));
+  for (const { invocations } of rewarded) expect(invocations).toEqual({});
+  expect(lost.length + rewarded.length).toBe(4);
+});
+
+test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
+  const { config, store } = await open({ limits: { rolloutSeconds: 0.1, attempts: 1 } });
+  const stop = new AbortController();
+  const main = startWorker(store, config.run, {}, stop.signal, log);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect(await groupOf(store, 0, 0)).toMatchObject({ state: "open", claims: {}, rollouts: {} });
+  stop.abort();
+  await main;
+});
+
+test("a worker that drains gives everything back at once: nobody waits for its lease", {
+  timeout: 20_000,
+}, async () => {
+  const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
+  const { config, store } = await open({ liveness });
+  const stop = new AbortController();
+  const slow = startWorker(store, config.run, searcher, stop.signal, log, { engineOf: () => silent });
+  const first = startWorker(store, config.run, {}, stop.signal, log);
+  for (;;)
+    if (Object.keys((await groupOf(store, 0, 0)).claims).length > 0) break;
+    else await new Promise((resolve) => setTimeout(resolve, 20));
+  stop.abort();
+  await Promise.all([slow, first]);
+  expect((await workersOf(store)).map(({ state }) => state)).toEqual(["dead", "dead"]);
+  // What had ended is scored a moment later, and loses its claim with that.
+  await vi.waitFor(async () => expect((await groupOf(store, 0, 0)).claims).toEqual({}));
+  expect(AgentRecord.parse(await store.table.get(tableKeys.agent("relay", "main"))).trainer).toBe("");
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, searcher, never, log),
+  ]);
+  expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
+});
+
+test("a worker that was declared dead comes back as a new incarnation", async () => {
+  const { config, store } = await open();
+  const main = startWorker(store, config.run, {}, never, log);
+  while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  const [before] = await workersOf(store);
+  if (before) await store.table.update(markDead(before));
+  await Promise.all([main, startWorker(store, config.run, searcher, never, log)]);
+  expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
+  expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
+});
+
+test("a rollout that kills its worker three times while alone is given up; what died beside it is not", async () => {
+  const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
+  const { config, store } = await open({ liveness, limits: { lostFraction: 1 } });
+  const run = await readRun(config.run, "0.0.0", store, log);
+  const address = { run: config.run, step: 0, group: 0 };
+  for (let death = 0; death < 4; death++) {
+    // Its workers die over and over; the first took another rollout with it.
+    const worker = `doomed-${death}`;
+    const record = { run: config.run, worker, agent: "main", roles: ["rollout"], url: "", state: "alive", counter: 1 };
+    const inFlight = death === 0 ? ["0/0/0", "0/0/1"] : ["0/0/0"];
+    await store.table.insert(tableKeys.worker(config.run, worker), {
+      ...record,
+      seenCounter: -1,
+      seenAt: 0,
+      release: run.release,
+      inFlight,
+    });
+    const instead = new Map<number, string>(death === 0 ? [] : [[0, `doomed-${death - 1}`]]);
+    await store.table.update(claimRollouts(address, death === 0 ? [0, 1] : [0], worker, instead));
+    const observer = observeWorkers(run);
+    await observer.look(true);
+    await new Promise((resolve) => setTimeout(resolve, 320));
+    await observer.look(true);
+    expect(observer.isDead(worker)).toBe(true);
+  }
+  expect((await groupOf(store, 0, 0)).crashes).toEqual({ 0: 3 });
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, searcher, never, log),
+  ]);
+  const { rollouts } = await groupOf(store, 0, 0);
+  expect(rollouts[0]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
+  expect(rollouts[1]).toHaveProperty("reward");
+});
+
+test("a worker of another release is refused while one of the first lives", async () => {
+  const { config, store } = await open({ liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 } });
+  const stop = new AbortController();
+  const main = startWorker(store, config.run, {}, stop.signal, log);
+  while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  const run = await readRun(config.run, "9.9.9", store, log);
+  await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
+    /release 0\.0\.0.*9\.9\.9/s,
+  );
+  stop.abort();
+  await main;
+});
+
+test("a store that refuses connections: one clear line, and a non-zero exit", async () => {
+  const free = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => free.once("listening", resolve));
+  const address = free.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  await new Promise((resolve) => free.close(resolve));
+  const endpoint = `http://127.0.0.1:${port}`;
+  const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_S3: endpoint, AWS_REGION: "us-east-1" };
+  const keys = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", MGRPO_TABLE: "t", MGRPO_BUCKET: "b" };
+  const entry = new URL("../../gpu-workers/worker.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, ["--import", "tsx", entry, "--run", "r", "--agent", "main"], {
+    env: { ...process.env, ...environment, ...keys, MGRPO_WORKER_TOKEN: "sixteen characters", NODE_NO_WARNINGS: "1" },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let said = "";
+  child.stderr.on("data", (chunk) => {
+    said += chunk;
+  });
+  const code = await new Promise((resolve) => child.once("exit", resolve));
+  expect(code).toBe(1);
+  expect(said.trim().split("\n")).toHaveLength(1);
+  expect(JSON.parse(said)).toMatchObject({
+    level: "error",
+    code: "store-unreachable",
+    error: expect.stringContaining(endpoint),
+  });
+});

@@ -1,0 +1,170 @@
+/** @file The invocation server and the client that delegates to it: what each answer means, and what never reaches an agent. */
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { canonicalJson } from "../../core/contracts/parse.ts";
+import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { invocationId } from "../../gpu-workers/hash.ts";
+import { type Desk, openDesk } from "../../gpu-workers/invocations/desk.ts";
+import { invocationApp } from "../../gpu-workers/invocations/server.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+
+const TOKEN = "a secret of the team";
+const log = createLog(() => {});
+
+const request: InvocationRequest = {
+  address: { run: "r", phase: "train", step: 3, group: 0, rollout: 1 },
+  questionId: "q",
+  agent: "searcher",
+  version: 3,
+  call: 0,
+  task: "look up amber",
+  sampling: { temperature: 1, topP: 1, topK: 0 },
+  closedBook: false,
+};
+const id = invocationId(request);
+const result: Invocation = {
+  id,
+  request,
+  conversation: { prompt: request.task, turns: [], stop: "answered", answer: "birch", fault: null },
+  trajectory: { agent: "searcher", version: 3, tokens: [1, 2], actions: [[1, 2]], logProbs: [-1] },
+};
+
+function answering() {
+  let settle: { resolve(value: Invocation): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
+  const state = { open: true, loading: undefined as number | undefined };
+  const run = vi.fn(
+    (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
+      new Promise<Invocation>((resolve, reject) => {
+        settle = { resolve, reject };
+        signal.addEventListener("abort", () => reject(new MgrpoError("cancelled", "stopped")));
+      }),
+  );
+  const fatal = vi.fn();
+  const desk = openDesk({
+    run,
+    isOpen: async () => state.open,
+    loading: () => state.loading,
+    wallClockSeconds: 0.3,
+    fatal,
+  });
+  return {
+    desk,
+    run,
+    state,
+    fatal,
+    done: (value = result) => settle.resolve(value),
+    fail: (e: unknown) => settle.reject(e),
+  };
+}
+
+let world: ReturnType<typeof answering>;
+let app: ReturnType<typeof invocationApp>;
+beforeEach(() => {
+  world = answering();
+  app = invocationApp("searcher", TOKEN, world.desk as Desk, log);
+});
+
+const call = async (
+  method: string,
+  path: string,
+  { body, token = TOKEN, prefer = "" } = {} as { body?: unknown; token?: string; prefer?: string },
+) =>
+  app.request(`/invocations/${path}`, {
+    method,
+    headers: {
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...(prefer && { prefer }),
+      "content-length": String(canonicalJson(body ?? "").length),
+    },
+    ...(body !== undefined && { body: canonicalJson(body) }),
+  });
+
+describe("the server", () => {
+  test("wants the token, whole and exact", async () => {
+    for (const token of ["", "wrong", `${TOKEN}x`, TOKEN.slice(0, -1)]) {
+      expect((await call("PUT", id, { body: request, token })).status).toBe(401);
+      expect((await call("GET", id, { token })).status).toBe(401);
+      expect((await call("DELETE", id, { token })).status).toBe(401);
+    }
+    expect(world.run).not.toHaveBeenCalled();
+  });
+
+  test("accepts an invocation once, however often it is put, and answers it as often as it is asked", async () => {
+    expect((await call("PUT", id, { body: request })).status).toBe(202);
+    expect((await call("PUT", id, { body: request })).status).toBe(202);
+    expect((await call("GET", `${id}?wait=0`)).status).toBe(202);
+    world.done();
+    for (let i = 0; i < 2; i++) {
+      const answer = await call("GET", id);
+      expect(answer.status).toBe(200);
+      expect(await answer.text()).toBe(canonicalJson(result));
+    }
+    expect(world.run).toHaveBeenCalledTimes(1);
+  });
+
+  test("answers a put that prefers to wait in one round trip", async () => {
+    const answer = call("PUT", id, { body: request, prefer: "wait=5" });
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalled());
+    world.done();
+    expect((await answer).status).toBe(200);
+  });
+
+  test("refuses an id that is not the hash of the request, another agent's, and what is no request", async () => {
+    expect((await call("PUT", id, { body: { ...request, task: "another" } })).status).toBe(400);
+    const other = { ...request, agent: "writer" };
+    expect((await call("PUT", invocationId(other), { body: other })).status).toBe(400);
+    expect((await call("PUT", id, { body: { nonsense: true } })).status).toBe(400);
+    expect((await call("PUT", id, { body: { ...request, task: "x".repeat(2 << 20) } })).status).toBe(413);
+  });
+
+  test("says 404 of what it does not know, 410 of a closed step, 409 while another version loads, 503 when draining", async () => {
+    expect((await call("GET", id)).status).toBe(404);
+    world.state.open = false;
+    expect((await call("PUT", id, { body: request })).status).toBe(410);
+    world.state.open = true;
+    world.state.loading = 2;
+    const busy = await call("PUT", id, { body: request });
+    expect([busy.status, busy.headers.get("retry-after")]).toEqual([409, "1"]);
+    world.state.loading = 3;
+    expect((await call("PUT", id, { body: request })).status).toBe(202);
+    const drained = world.desk.drain(5);
+    const late = { ...request, call: 1 };
+    expect((await call("PUT", invocationId(late), { body: late })).status).toBe(503);
+    world.done();
+    await drained;
+    expect((await call("GET", id)).status).toBe(200);
+  });
+
+  test("cancels: the conversation stops, and the id is unknown again", async () => {
+    await call("PUT", id, { body: request });
+    expect((await call("DELETE", id)).status).toBe(204);
+    expect(world.run.mock.calls[0]?.[2].aborted).toBe(true);
+    expect((await call("GET", id)).status).toBe(404);
+  });
+
+  test("reports its own infrastructure as 502, once; the next put tries anew", async () => {
+    await call("PUT", id, { body: request });
+    world.fail(new MgrpoError("tool-backend", "the index is down"));
+    const answer = await call("GET", id);
+    expect([answer.status, await answer.json()]).toEqual([502, { code: "tool-backend", message: "the index is down" }]);
+    expect((await call("PUT", id, { body: request })).status).toBe(202);
+    expect(world.run).toHaveBeenCalledTimes(2);
+    expect(world.fatal).not.toHaveBeenCalled();
+  });
+
+  test("a conversation that outlasts its wall clock is a deadline, and a bug ends the worker", async () => {
+    await call("PUT", id, { body: request });
+    expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
+    await call("PUT", id, { body: request });
+    world.fail(new TypeError("a bug"));
+    expect((await call("GET", id)).status).toBe(502);
+    expect(world.fatal).toHaveBeenCalledWith(expect.any(TypeError));
+  });
+});
+
+test("the id is 128 bits of the request's hash, whatever the order of its keys", () => {
+  expect(id).toMatch(/^[A-Za-z0-9_-]{22}$/);
+  const { address, ...rest } = request;
+  expect(invocationId({ ...rest, address: { ...address } })).toBe(id);
+  expect(invocationId({ ...request, version: 4 })).not.toBe(id);
+});

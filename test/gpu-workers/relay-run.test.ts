@@ -1,0 +1,54 @@
+/** @file A whole run of two workers and an evaluator in one process, on the store in memory. */
+import { expect, test } from "vitest";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+const config = relayConfig({
+  evaluation: { suites: [{ name: "sampled" }, { name: "closed", temperature: 0, closedBook: true, when: "ends" }] },
+});
+
+async function runOnce() {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, { recordBusy: true }, never, log),
+    startWorker(store, config.run, { agent: "searcher" }, never, log),
+    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log),
+  ]);
+  return { records: await recordsOf(memory, config), memory };
+}
+
+test("a run ends by itself with every group sealed and every version there, and the same again", async () => {
+  const { records, memory } = await runOnce();
+  expect(records).toMatchObject({
+    status: "finished",
+    steps: [{ state: "closed" }, { state: "closed" }, { state: "closed" }],
+  });
+  const { steps, weights, evaluations } = records;
+  for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
+  // Groups of different questions: none is asked twice, none left out.
+  const asked = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
+  expect(new Set<Question["id"]>(asked).size).toBe(6);
+  expect(weights["main"]).toHaveLength(config.steps + 1);
+  expect(new Set(weights["main"]).size).toBe(config.steps + 1);
+  expect(evaluations.map(({ team, state, n }) => ({ team, state, n }))).toEqual(
+    [0, 0, 3, 3].map((team) => ({ team, state: "done", n: 6 })),
+  );
+  // With no tool the closed-book team knows nothing but what it guesses.
+  expect(Math.max(...evaluations.filter(({ suite }) => suite === "closed").map(({ correct }) => correct))).toBe(0);
+  expect((await runOnce()).records).toEqual(records);
+  const busy = memory.objects.keys().filter((key) => key.startsWith("runs/relay/busy/"));
+  expect(busy).toHaveLength(config.steps);
+  const bytes = await memory.objects.get(busy[0] ?? "");
+  const [[start, end]] = JSON.parse(new TextDecoder().decode(bytes));
+  expect(end).toBeGreaterThan(start);
+  expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
+});

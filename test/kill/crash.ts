@@ -1,0 +1,33 @@
+/**
+ * @file Preloaded (`--import`) into a process under test: kills it, with SIGKILL, before or after its n-th write to the store, as
+ * MGRPO_TEST_CRASH says (`12:before`). Writes are seen where they leave the process: PUTs to S3, puts and updates to DynamoDB.
+ */
+import http from "node:http";
+import { syncBuiltinESMExports } from "node:module";
+
+const [at, when] = (process.env["MGRPO_TEST_CRASH"] ?? "").split(":");
+const fatal = at ? Number(at) : undefined;
+let writes = 0;
+
+const die = () => process.kill(process.pid, "SIGKILL");
+const original = http.request;
+
+http.request = ((...args: Parameters<typeof http.request>) => {
+  const options = [...args].find((arg): arg is http.RequestOptions => typeof arg === "object" && !(arg instanceof URL));
+  const isFatal = isWrite(options ?? {}) && writes++ === fatal;
+  if (isFatal && when === "before") die();
+  const request = original(...args);
+  if (isFatal) request.prependListener("response", die);
+  return request;
+}) as typeof http.request;
+syncBuiltinESMExports();
+
+function isWrite({ method, headers }: http.RequestOptions): boolean {
+  if (method === "PUT") return true;
+  const target = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === "x-amz-target")?.[1];
+  return /\.(PutItem|UpdateItem|DeleteItem)$/.test(String(target));
+}
+
+process.once("exit", () => {
+  if (process.env["MGRPO_TEST_COUNT"]) process.stderr.write(`writes: ${writes}\n`);
+});

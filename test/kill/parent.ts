@@ -1,0 +1,95 @@
+/**
+ * @file A parent process as the command line is one: local cloud, functions, supervised workers; ends when the run has. Started again
+ * on the same directory it goes on. Arguments: one JSON of `ParentOptions`.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import type { Functions } from "../../functions/protocol/functions.ts";
+import { prepareRelay, relayConfig } from "../fixtures/relay/start.ts";
+import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
+
+export interface ParentOptions {
+  readonly directory: string;
+  /** Built modules: the worker's entry, and what to preload to kill it. */
+  readonly worker: string;
+  readonly crash: string;
+  readonly config: object;
+  /** Worker -> `n:before` or `n:after`: the write that kills its first process. */
+  readonly crashes: Readonly<Record<string, string>>;
+  /** Seconds between ticks of the clock; 0 is off. */
+  readonly clockSeconds: number;
+  /** What happens to events. */
+  readonly events: "once" | "dropped" | "doubled" | "late";
+}
+
+export const WORKERS: Readonly<Record<string, readonly string[]>> = {
+  main: ["--agent", "main", "--roles", "rollout,train"],
+  searcher: ["--agent", "searcher", "--roles", "rollout,train"],
+};
+
+/** More means that something is wrong for good. */
+const MAX_RESTARTS = 8;
+const DELIVERIES = { once: [0], dropped: [], doubled: [0, 0], late: [0.3] };
+
+const {
+  directory,
+  worker,
+  crash: preloaded,
+  config: changes,
+  crashes,
+  clockSeconds,
+  events,
+}: ParentOptions = JSON.parse(process.argv[2] ?? "");
+const config = relayConfig(changes);
+
+let composed: (functions: Functions) => void = () => {};
+const functions = new Promise<Functions>((resolve) => {
+  composed = resolve;
+});
+const log = (line: string) => process.stderr.write(`${line}\n`);
+const cloud = await startLocalCloud({
+  directory,
+  clockSeconds,
+  events: () => DELIVERIES[events],
+  handlers: {
+    objectCreated: async (event) => cloudHandlers(await functions, log).objectCreated(event),
+    clock: async () => cloudHandlers(await functions, log).clock(),
+  },
+});
+Object.assign(process.env, cloud.environment, { MGRPO_WORKER_TOKEN: TOKEN });
+const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+const composedFunctions = composeFunctions(store);
+composed(composedFunctions);
+await composedFunctions.startRun(await prepareRelay(store.objects, config));
+
+const children = new Map<string, ChildProcess>();
+let over = false;
+let restarts = 0;
+function start(name: string, crash: string | undefined) {
+  const preload = crash === undefined ? [] : ["--import", preloaded];
+  const child = spawn(process.execPath, [...preload, worker, "--run", config.run, ...(WORKERS[name] ?? [])], {
+    env: { ...process.env, MGRPO_PARENT: "1", MGRPO_TEST_CRASH: crash },
+    stdio: ["pipe", "inherit", "inherit"],
+  });
+  children.set(name, child);
+  process.stdout.write(`${JSON.stringify({ started: name, pid: child.pid })}\n`);
+  child.once("exit", () => {
+    if (!over && restarts++ < MAX_RESTARTS) start(name, undefined);
+  });
+}
+for (const name of Object.keys(WORKERS)) start(name, crashes[name]);
+
+for (;;) {
+  const run = await store.table.get(tableKeys.run(config.run));
+  if (run?.["status"] !== "running") break;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+}
+over = true;
+process.stdout.write(`${JSON.stringify({ records: await recordsOf(store, config) })}\n`);
+for (const child of children.values()) child.kill("SIGTERM");
+await Promise.all([...children.values()].map((child) => new Promise((resolve) => child.once("exit", resolve))));
+await cloud.close();
+process.exit(0);

@@ -1,0 +1,82 @@
+/** @file Runs a parent with its workers as real processes, kills what is to be killed, starts it again, and reads how the run ended. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Built } from "./build.ts";
+import type { ParentOptions } from "./parent.ts";
+
+export interface Scenario extends Pick<ParentOptions, "clockSeconds" | "events"> {
+  readonly config: object;
+  /** Worker -> the write that kills its first process, as `n:before` or `n:after`. */
+  readonly crashes: Readonly<Record<string, string>>;
+  /** The write that kills the first parent. */
+  readonly parentCrash?: string;
+}
+
+export const calm: Scenario = { config: {}, crashes: {}, clockSeconds: 0.5, events: "once" };
+
+export interface Ended {
+  readonly records: unknown;
+  /** Processes that were started, by role. */
+  readonly started: Readonly<Record<string, number>>;
+  /** Milliseconds that workers lived on after their parent was killed. */
+  readonly orphanMilliseconds: number;
+  readonly log: readonly string[];
+}
+
+export async function play(built: Built, scenario: Scenario): Promise<Ended> {
+  const directory = mkdtempSync(join(tmpdir(), "mgrpo-kill-"));
+  const log: string[] = [];
+  const started: Record<string, number> = {};
+  let records: unknown;
+  let pids: number[] = [];
+  let orphanMilliseconds = 0;
+
+  function parent(crash: string | undefined): Promise<NodeJS.Signals | null> {
+    const { worker, crash: preloaded, recipe, parent: entry } = built;
+    const { config, crashes, clockSeconds, events } = scenario;
+    const options: ParentOptions = {
+      ...{ directory, worker, crash: preloaded, clockSeconds, events },
+      config: { ...config, recipe },
+      crashes: started["parent"] ? {} : crashes,
+    };
+    started["parent"] = (started["parent"] ?? 0) + 1;
+    const child = spawn(process.execPath, ["--import", preloaded, entry, JSON.stringify(options)], {
+      env: { ...process.env, MGRPO_TEST_CRASH: crash, NODE_NO_WARNINGS: "1" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    createInterface(child.stderr).on("line", (line) => log.push(line));
+    createInterface(child.stdout).on("line", (line) => {
+      const said: { started?: string; pid?: number; records?: unknown } = JSON.parse(line);
+      if (said.started) started[said.started] = (started[said.started] ?? 0) + 1;
+      if (said.pid) pids.push(said.pid);
+      if (said.records) records = said.records;
+    });
+    return new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
+  }
+
+  try {
+    let signal = await parent(scenario.parentCrash);
+    if (signal === "SIGKILL") {
+      const since = performance.now();
+      while (pids.some(isAlive)) await new Promise((resolve) => setTimeout(resolve, 20));
+      orphanMilliseconds = performance.now() - since;
+      pids = [];
+      signal = await parent(undefined);
+    }
+    return { records, started, orphanMilliseconds, log };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
