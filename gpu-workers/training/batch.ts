@@ -8,6 +8,7 @@ import { GroupRecord, type SealedAgent, type StepRecord } from "../../core/contr
 import { Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { groupWeights } from "../../core/mgrpo/batch.ts";
+import { batchGroups } from "../../core/training/plan.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { Trajectories } from "./trajectories.ts";
@@ -19,7 +20,9 @@ export async function loadBatch(
   own: Trajectories,
 ): Promise<TrainingEntry[]> {
   const groups = await Promise.all(step.groups.map((_, group) => sealedGroup(run, step, group)));
-  const parts = groups.flatMap(({ group, sealed }) => (sealed[agent] ? [{ group, sealed: sealed[agent] }] : []));
+  const parts = batchGroups(run.config, groups).flatMap(({ group, sealed }) =>
+    sealed[agent] ? [{ group, sealed: sealed[agent] }] : [],
+  );
   const weights = groupWeights(parts.map(({ sealed }) => sealed));
   const load = (group: number, id: number | string) => loadTrajectory(run, step, agent, group, id, own);
   const entries = await Promise.all(

@@ -25,7 +25,7 @@ import { trainStep } from "./train-step.ts";
 import { trainerPlace } from "./trainer-place.ts";
 import type { Trajectories } from "./trajectories.ts";
 
-/** With one optimizer step per batch, sampler and trainer agree to this. */
+/** Before the first optimizer step of a batch, sampler and trainer agree to this. */
 const MAX_RATIO_DEVIATION = 1e-3;
 
 export interface TrainRole {
@@ -85,7 +85,7 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
   let files = base.files;
   let stats: TrainingStats | null = null;
   let trained = false;
-  if (batch.some(({ advantage, weight }) => advantage * weight !== 0)) {
+  if (batch.length > 0) {
     const trainer = await engine.at(base);
     const { algorithm, temperature } = run.config;
     const reference = algorithm.kl.coefficient > 0 ? await engine.reference() : undefined;
@@ -104,7 +104,7 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
     trajectories: batch.length,
   });
   const deviation = stats?.maxRatioDeviation ?? 0;
-  if (deviation > MAX_RATIO_DEVIATION && run.config.algorithm.minibatches === 1) {
+  if (deviation > MAX_RATIO_DEVIATION) {
     run.log.warn("sampler and trainer disagree", {
       agent,
       step: step.step,

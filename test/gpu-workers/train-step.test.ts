@@ -3,16 +3,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
-import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
-import { stream } from "../../core/random.ts";
 import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
+import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 
-const V = 5;
-const temperature = 0.8;
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
 const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
 const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
@@ -20,35 +17,6 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   optimizer,
   temperature,
 });
-const toy = (seed: number) => {
-  const random = stream("toy", seed);
-  return new ToyTrainer(
-    V,
-    Array.from({ length: V * V }, () => random.uniform() * 2 - 1),
-  );
-};
-
-/** Trajectories of two questions, sampled off policy by up to `noise` in log-prob; some tokens are the world's. */
-function batchOf(seed: number, policy: ToyTrainer, noise: number): TrainingEntry[] {
-  const random = stream("batch", seed);
-  return [0, 0, 0, 1, 1].map((group, i) => {
-    const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(V));
-    const actions: [number, number][] = [
-      [2, 4],
-      [5, tokens.length],
-    ];
-    const logProbs_T = policy.logProbsOf(tokens, temperature);
-    const behaviour = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
-    const trajectory: Trajectory = {
-      agent: "main",
-      version: 3,
-      tokens,
-      actions,
-      logProbs: behaviour.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
-    };
-    return { trajectory, group, weight: group === 0 ? 1 / 6 : 1 / 4, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
-  });
-}
 
 /** Forces the linear route and changes nothing else: the mask lets everything through. */
 const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };

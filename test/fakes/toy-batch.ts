@@ -1,0 +1,38 @@
+/** @file A toy policy and batches sampled from it, of two questions: what training-step laws are stated on. */
+import type { Trajectory } from "../../core/contracts/rollout.ts";
+import { stream } from "../../core/random.ts";
+import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
+import { ToyTrainer } from "./toy-trainer.ts";
+
+export const V = 5;
+export const temperature = 0.8;
+
+export const toy = (seed: number) => {
+  const random = stream("toy", seed);
+  return new ToyTrainer(
+    V,
+    Array.from({ length: V * V }, () => random.uniform() * 2 - 1),
+  );
+};
+
+/** Trajectories of two questions, sampled off policy by up to `noise` in log-prob; some tokens are the world's. */
+export function batchOf(seed: number, policy: ToyTrainer, noise: number): TrainingEntry[] {
+  const random = stream("batch", seed);
+  return [0, 0, 0, 1, 1].map((group, i) => {
+    const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(V));
+    const actions: [number, number][] = [
+      [2, 4],
+      [5, tokens.length],
+    ];
+    const logProbs_T = policy.logProbsOf(tokens, temperature);
+    const behaviour = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
+    const trajectory: Trajectory = {
+      agent: "main",
+      version: 3,
+      tokens,
+      actions,
+      logProbs: behaviour.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
+    };
+    return { trajectory, group, weight: group === 0 ? 1 / 6 : 1 / 4, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
+  });
+}
