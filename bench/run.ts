@@ -1,0 +1,85 @@
+/**
+ * @file Measures a short atlas run, started as a user would: `store.bytes`, the bytes of all DynamoDB write requests per rollout
+ * (claims and heartbeats included), and `step.overhead`, the share of wall time in which no process has its engine at work.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { openAwsStore } from "../adapters/aws/store.ts";
+import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
+import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+
+const RUN = "bench";
+const STEPS = 16;
+/** The first steps trace graphs and warm caches: they are left out of the overhead. */
+const WARM_UP = 4;
+
+const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });
+/** When an engine was busy: start and end, in milliseconds. */
+const Intervals = z.array(z.tuple([z.number(), z.number()]));
+type Interval = z.infer<typeof Intervals>[number];
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
+try {
+  train(folder);
+  const config = { recipe: "atlas", steps: STEPS, evaluation: "none" };
+  const report = parseJson(Report, readFileSync(join(folder, "runs", RUN, "report.json")), "report.json");
+  print("store.bytes", report.store.bytesPerRollout, "bytes/rollout", config);
+  const perStep = await readIntervals(join(folder, "runs", RUN, "cloud"));
+  const overhead = idleShare(perStep.slice(0, WARM_UP).flat(), perStep.slice(WARM_UP).flat());
+  print("step.overhead", overhead, "share", { ...config, leftOut: WARM_UP });
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function train(cwd: string): void {
+  const compiled = import.meta.url.endsWith(".js");
+  const cli = fileURLToPath(new URL(`../cli/mgrpo.${compiled ? "js" : "ts"}`, import.meta.url));
+  const settings = ["--steps", String(STEPS), "--run", RUN, "--set", "evaluation.suites=[]"];
+  execFileSync(process.execPath, ["--import", import.meta.resolve("tsx"), cli, "train", "atlas", ...settings], {
+    cwd,
+    env: { ...process.env, MGRPO_BUSY: "1" },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+}
+
+/** Per step, the busy intervals of all processes that trained it. */
+async function readIntervals(directory: string): Promise<Interval[][]> {
+  const idle = async () => {};
+  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });
+  Object.assign(process.env, cloud.environment);
+  const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = cloud.environment;
+  const store = openAwsStore({ table, bucket });
+  try {
+    const workers = await store.table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
+    const steps = Array.from({ length: STEPS }, async (_, step) => {
+      const keys = workers.map(({ worker }) => `runs/${RUN}/busy/${String(step).padStart(6, "0")}/${worker}.json`);
+      const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await store.objects.get(key) })));
+      return found.flatMap(({ key, bytes }) => (bytes ? parseJson(Intervals, bytes, key) : []));
+    });
+    return await Promise.all(steps);
+  } finally {
+    store.close();
+    await cloud.close();
+  }
+}
+
+/** 1 - union of the measured intervals / wall time, from the end of the warm-up to the last engine call. */
+function idleShare(warmUp: readonly Interval[], measured: readonly Interval[]): number {
+  const start = Math.max(...warmUp.map(([, end]) => end));
+  const end = Math.max(...measured.map(([, last]) => last));
+  let [busy, covered] = [0, start];
+  for (const [from, to] of [...measured].sort(([a], [b]) => a - b)) {
+    busy += Math.max(0, to - Math.max(from, covered));
+    covered = Math.max(covered, to);
+  }
+  return 1 - busy / (end - start);
+}
+
+function print(name: string, value: number, unit: string, config: object): void {
+  console.log(JSON.stringify({ name, value, unit, config }));
+}

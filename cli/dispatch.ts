@@ -1,0 +1,37 @@
+/**
+ * @file `mgrpo dispatch`: the functions wherever there is no Lambda, against the store that the environment names. It needs no S3
+ * events: each look at the store does what an event would have done.
+ */
+
+import { z } from "zod";
+import { openAwsStore } from "../adapters/aws/store.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { isMgrpoError } from "../core/errors.ts";
+import { composeFunctions } from "../functions/compose.ts";
+
+const Environment = z.object({ MGRPO_TABLE: z.string().min(1), MGRPO_BUCKET: z.string().min(1) });
+
+export interface DispatchOptions {
+  /** Seconds between two looks. */
+  readonly every: number;
+}
+
+export async function dispatch({ every }: DispatchOptions): Promise<void> {
+  const names = parse(Environment, process.env, "environment of mgrpo dispatch", "config-invalid");
+  const store = openAwsStore({ table: names.MGRPO_TABLE, bucket: names.MGRPO_BUCKET });
+  const functions = composeFunctions(store);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
+  console.log(JSON.stringify({ kind: "dispatching", table: names.MGRPO_TABLE, bucket: names.MGRPO_BUCKET, every }));
+  while (!stop.signal.aborted) {
+    try {
+      await functions.tickAll();
+    } catch (error) {
+      // An outage passes; the next look finds everything that this one missed.
+      if (!isMgrpoError(error) || !error.retryable) throw error;
+      console.log(JSON.stringify({ kind: "retry", code: error.code, message: error.message }));
+    }
+    await store.clock.sleep(every, stop.signal);
+  }
+  store.close();
+}

@@ -1,0 +1,63 @@
+/** @file The end of a run: checkpoints as Hugging Face folders, `report.json` and `curve.svg`. Safe to repeat. */
+import { mkdirSync } from "node:fs";
+import { join, relative } from "node:path";
+import { TeamManifest } from "../../core/contracts/checkpoint.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { openCheckpoints, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
+import { type AgentResult, buildReport, type Evaluation, type Report } from "../report.ts";
+import type { StepSummary } from "../summary.ts";
+import type { Store } from "./follow.ts";
+import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
+
+/** Writes each agent's newest weights as `checkpoints/<agent>/`, beside its tokenizer and config. */
+export async function exportCheckpoints(
+  store: Store,
+  config: RunConfig,
+  folder: RunFolder,
+): Promise<Record<string, AgentResult>> {
+  const key = objectKeys.team(config.run, config.steps);
+  const bytes = await store.objects.get(key);
+  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store: the run has not closed its last step`);
+  const team = parseJson(TeamManifest, bytes, key);
+  const checkpoints = openCheckpoints(config.run, store);
+  const results: Record<string, AgentResult> = {};
+  for (const [agent, { version }] of Object.entries(team.agents)) {
+    const manifest = await checkpoints.manifest(agent, version);
+    const path = join(folder.checkpoints, agent);
+    mkdirSync(path, { recursive: true });
+    for (const [name, content] of await checkpoints.files(manifest, "inference")) {
+      writeAtomically(join(path, name), content);
+    }
+    const weights = manifest.files[WEIGHTS];
+    if (!weights) throw new MgrpoError("checkpoint-damaged", `manifest ${version} of '${agent}' names no ${WEIGHTS}`);
+    results[agent] = { version, checkpoint: relative(process.cwd(), path), sha256: weights.sha256 };
+  }
+  return results;
+}
+
+export async function writeReport(
+  config: RunConfig,
+  folder: RunFolder,
+  status: RunStatus,
+  perStep: readonly StepSummary[],
+  evaluations: readonly Evaluation[],
+  agents: Readonly<Record<string, AgentResult>>,
+): Promise<Report> {
+  const report = buildReport({
+    config,
+    evaluations,
+    perStep,
+    agents,
+    writes: status.writes,
+    scoringSeconds: status.scoringSeconds,
+    totalSeconds: status.seconds,
+  });
+  writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
+  // The drawing library is large: only the end of a run waits for it.
+  const { drawCurve } = await import("../curve.ts");
+  writeAtomically(folder.curve, drawCurve({ ...report, agents: Object.keys(config.agents) }));
+  return report;
+}

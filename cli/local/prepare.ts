@@ -1,0 +1,92 @@
+/**
+ * @file Puts a run into its store: base files as parts, the questions, then start-run. Every write is a commit, so a second try after
+ * a crash finds the same things there.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Part } from "../../core/contracts/checkpoint.ts";
+import type { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { StartRun } from "../../core/contracts/messages.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import type { QuestionSet } from "../../core/contracts/question.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { resumeRun } from "../../core/training/writes.ts";
+import { readCheckpoint } from "../../gpu-workers/engines/checkpoint/weights.ts";
+import { recordBytes, sha256 } from "../../gpu-workers/hash.ts";
+import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+import type { Session } from "./session.ts";
+
+const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
+const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+
+/** The base models, by agent. */
+export type Bases = ReadonlyMap<string, CheckpointFiles>;
+
+/** Reads and checks every agent's base model, so that a damaged one is refused before anything starts. */
+export function readBases(config: RunConfig): Bases {
+  return new Map(Object.entries(config.agents).map(([name, agent]) => [name, readBase(name, agent)]));
+}
+
+function readBase(name: string, { model, policy }: AgentConfig): CheckpointFiles {
+  const files = readCheckpointFolder(model, `agents.${name}.model`);
+  if (policy.startsWith("recipe:")) return files;
+  for (const file of NEEDED) {
+    if (files.has(file)) continue;
+    throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
+  }
+  try {
+    readCheckpoint(files);
+    openTokenizer(files);
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
+  }
+  return files;
+}
+
+function readCheckpointFolder(folder: string, setting: string): CheckpointFiles {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch (cause) {
+    const message = `${setting}: no checkpoint folder '${folder}': give the folder of a model in the Hugging Face layout`;
+    throw new MgrpoError("checkpoint-damaged", message, { cause });
+  }
+  return new Map(
+    names
+      .filter((name) => CHECKPOINT_FILE.test(name))
+      .sort()
+      .map((name) => [name, Uint8Array.from(readFileSync(join(folder, name)))]),
+  );
+}
+
+/** Starts the run, or finds it started; a halted one goes on. */
+export async function prepareRun(
+  session: Session,
+  config: RunConfig,
+  bases: () => Bases,
+  questions: QuestionSet,
+): Promise<void> {
+  const { objects, table } = session.store;
+  const item = await table.get(tableKeys.run(config.run));
+  if (item) {
+    const { status } = parse(RunRecord, item, `RUN ${config.run}`);
+    if (status === "halted") await table.update(resumeRun(config.run));
+    return;
+  }
+  const questionBytes = recordBytes(questions);
+  await objects.commit(objectKeys.questions(config.run), questionBytes);
+  const uploaded: StartRun["bases"] = {};
+  for (const [agent, files] of bases()) {
+    uploaded[agent] = {};
+    for (const [name, bytes] of files) {
+      const part: Part = { sha256: sha256(bytes), bytes: bytes.length };
+      await objects.commit(objectKeys.part(config.run, part.sha256), bytes);
+      uploaded[agent][name] = part;
+    }
+  }
+  await session.functions.startRun({ config, questionsSha256: sha256(questionBytes), bases: uploaded });
+}

@@ -1,0 +1,73 @@
+/**
+ * @file The embedded cloud of a local run, open for one session: DynamoDB and S3 on 127.0.0.1, and the functions, called in this
+ * process when their events come. One process at a time may have it open.
+ */
+import { appendFileSync } from "node:fs";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import type { CloudHandlers } from "../../core/ports.ts";
+import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import { createBusyMeter } from "../../gpu-workers/busy.ts";
+import type { StoreWrites } from "../report.ts";
+
+type Functions = ReturnType<typeof composeFunctions>;
+export type AwsStore = ReturnType<typeof openAwsStore>;
+
+export interface Session {
+  readonly store: AwsStore;
+  readonly functions: Functions;
+  /** What workers need to reach the cloud. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Seconds since the last call in which at least one function was at work. */
+  takeScoringSeconds(): number;
+  /** DynamoDB writes of all processes in this session. */
+  writes(): StoreWrites;
+  close(): Promise<void>;
+}
+
+/** Opens the cloud that lies in a directory; its functions' failures are logged to a file. */
+export async function openSession(directory: string, log: string): Promise<Session> {
+  const busy = createBusyMeter();
+  const ready = deferred<CloudHandlers>();
+  const cloud = await startLocalCloud({
+    directory,
+    handlers: {
+      objectCreated: async (event) => {
+        const handlers = await ready.promise;
+        await busy.training(() => handlers.objectCreated(event));
+      },
+      clock: async () => {
+        const handlers = await ready.promise;
+        await busy.training(() => handlers.clock());
+      },
+    },
+  });
+  const store = openCloudStore(cloud.environment);
+  const functions = composeFunctions(store, { patient: true });
+  ready.resolve(cloudHandlers(functions, (line) => appendFileSync(log, `${line}\n`)));
+  return {
+    store,
+    functions,
+    environment: cloud.environment,
+    takeScoringSeconds: () => busy.takeSeconds().training,
+    writes: () => cloud.writes(),
+    async close() {
+      await cloud.close();
+      store.close();
+    },
+  };
+}
+
+/** The store of a cloud that runs already, in this process or in another. The SDK takes its endpoints and keys from the environment. */
+export function openCloudStore(environment: Readonly<Record<string, string>>): AwsStore {
+  Object.assign(process.env, environment);
+  return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
+}
+
+function deferred<T>() {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

@@ -1,0 +1,45 @@
+/**
+ * @file How a local session is told to stop: by Ctrl-C or SIGTERM (the workers drain), by a worker that cannot be kept alive, or by
+ * the death of the npm that started it (then at once, as if it had been killed itself).
+ */
+export interface Stop {
+  /** Aborts when it is time to stop. */
+  readonly signal: AbortSignal;
+  fail(error: unknown): void;
+  /** Throws the failure that was the cause, if one was. */
+  rethrow(): void;
+  dispose(): void;
+}
+
+const PARENT_CHECK_MILLISECONDS = 500;
+
+export function watchForStop(): Stop {
+  const controller = new AbortController();
+  let failure: { readonly error: unknown } | undefined;
+  let asked = false;
+  const onSignal = () => {
+    // A second Ctrl-C does not wait for the workers: they end with this process, and nothing recorded is lost.
+    if (asked) process.exit(130);
+    asked = true;
+    controller.abort();
+  };
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.env["npm_lifecycle_event"] !== undefined && process.ppid !== parent) process.exit(1);
+  }, PARENT_CHECK_MILLISECONDS);
+  return {
+    signal: controller.signal,
+    fail(error) {
+      failure ??= { error };
+      controller.abort();
+    },
+    rethrow() {
+      if (failure) throw failure.error;
+    },
+    dispose() {
+      process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+      clearInterval(timer);
+    },
+  };
+}

@@ -1,0 +1,132 @@
+/**
+ * @file The worker processes of a local run: one per agent, and one that evaluates the whole team. Each is a child that ends when
+ * this process does (its standard input closes), is started again when it crashes, and logs to its own file.
+ *
+ *     started --exit--> waits 0.2 s .. 6.4 s --> started        a crash, or SIGKILL
+ *        |   five exits in a row within 10 s of their start --> `failed` rejects: something is wrong for good
+ *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { MgrpoError } from "../../core/errors.ts";
+
+const QUICK_EXIT_MILLISECONDS = 10_000;
+const QUICK_EXITS = 5;
+const DRAIN_MILLISECONDS = 15_000;
+
+export interface WorkerSpec {
+  /** Names its log. */
+  readonly name: string;
+  readonly arguments: readonly string[];
+}
+
+/** The workers that a local run needs. */
+export function workersOf(config: RunConfig): WorkerSpec[] {
+  const agents = Object.entries(config.agents).map(([name, agent]) =>
+    workerSpec(config.run, name, name, agent.trained ? ["rollout", "train"] : ["rollout"]),
+  );
+  return [...agents, ...evaluatorsOf(config)];
+}
+
+/** The worker that evaluates, if the config asks for any evaluation. */
+export function evaluatorsOf(config: RunConfig): WorkerSpec[] {
+  return config.evaluation.suites.length > 0 ? [workerSpec(config.run, "eval", "*", ["eval"])] : [];
+}
+
+function workerSpec(run: string, name: string, agent: string, roles: string[]): WorkerSpec {
+  return { name, arguments: ["--run", run, "--agent", agent, "--roles", roles.join(",")] };
+}
+
+/** How to start a module of this package in a process of its own: from TypeScript in a checkout, from dist when installed. */
+export function nodeArguments(module: string): string[] {
+  const compiled = import.meta.url.endsWith(".js");
+  const path = fileURLToPath(new URL(`../../${module}.${compiled ? "js" : "ts"}`, import.meta.url));
+  return ["--import", import.meta.resolve("tsx"), path];
+}
+
+export interface Workers {
+  /** Rejects when a worker cannot be kept alive; never resolves. */
+  readonly failed: Promise<never>;
+  stop(): Promise<void>;
+}
+
+export function startWorkers(
+  specs: readonly WorkerSpec[],
+  environment: Readonly<Record<string, string>>,
+  logs: string,
+): Workers {
+  const children = new Map<string, ChildProcess>();
+  const timers = new Set<NodeJS.Timeout>();
+  let stopping = false;
+  let fail: (error: MgrpoError) => void = () => {};
+  const failed = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => {});
+
+  function start(spec: WorkerSpec, quickExits: number) {
+    const log = join(logs, `${spec.name}.log`);
+    const file = openSync(log, "a");
+    const started = performance.now();
+    const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...spec.arguments], {
+      env: { ...process.env, ...environment, MGRPO_PARENT: "1" },
+      stdio: ["pipe", file, file],
+      // Its own process group: Ctrl-C reaches this process alone, which then drains it.
+      detached: true,
+    });
+    closeSync(file);
+    children.set(spec.name, child);
+    child.once("exit", (code, signal) => {
+      children.delete(spec.name);
+      if (stopping) return;
+      const exits = performance.now() - started < QUICK_EXIT_MILLISECONDS ? quickExits + 1 : 1;
+      if (exits >= QUICK_EXITS) {
+        const reason = lastWords(log) ?? `exit ${signal ?? code}`;
+        fail(
+          new MgrpoError(
+            "worker-unavailable",
+            `worker '${spec.name}' ended ${exits} times in a row: ${reason} (log: ${log})`,
+          ),
+        );
+        return;
+      }
+      const timer = setTimeout(
+        () => {
+          timers.delete(timer);
+          start(spec, exits);
+        },
+        100 * 2 ** exits,
+      );
+      timers.add(timer);
+    });
+  }
+  for (const spec of specs) start(spec, 0);
+
+  return {
+    failed,
+    async stop() {
+      stopping = true;
+      for (const timer of timers) clearTimeout(timer);
+      await Promise.all([...children.values()].map(stopChild));
+    },
+  };
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const timer = setTimeout(() => child.kill("SIGKILL"), DRAIN_MILLISECONDS);
+  child.kill("SIGTERM");
+  await ended;
+  clearTimeout(timer);
+}
+
+/** The error that a worker logged last; workers log one JSON object per line. */
+function lastWords(path: string): string | undefined {
+  const line = readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "";
+  const logged = /^\{.*\}$/.test(line) ? (JSON.parse(line) as { error?: unknown }).error : undefined;
+  return String(logged ?? line).split("\n", 1)[0] || undefined;
+}

@@ -1,0 +1,183 @@
+/**
+ * @file `mgrpo pretrain <recipe>`: makes a recipe's base models by imitation. Demonstrations are laid out exactly as conversations
+ * are (the agent's own template, tokenizer and tools), and the same Trainer that M-GRPO uses learns the assistant's tokens by the
+ * `linear` loss, -log p averaged over a batch.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { RunConfig } from "../core/contracts/config.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
+import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
+import { parseModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
+import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
+import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
+import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
+import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { type Layout, openLayout } from "../gpu-workers/rollouts/layout.ts";
+import { openTokenizer } from "../gpu-workers/rollouts/tokenizer.ts";
+import { openRecipe, openTools } from "../recipes/registry.ts";
+
+export interface PretrainOptions {
+  /** Names of base models' folders; all by default. */
+  readonly only?: readonly string[];
+  /** Instead of the recipe's, for a quick look. */
+  readonly tokens?: number;
+}
+
+const PROGRESS_EVERY = 50;
+/** Batches that the loss told and recorded is the mean of. */
+const RECENT = 50;
+/** Adam's memory is shorter than in training: batches are small and change quickly. */
+const OPTIMIZER = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
+
+export async function pretrain(nameOrPath: string, { only, tokens }: PretrainOptions = {}): Promise<void> {
+  const recipe = await openRecipe(nameOrPath);
+  const bases = (recipe.baseModels ?? []).filter(({ folder }) => !only || only.some((name) => folder.endsWith(name)));
+  if (bases.length === 0) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `recipe '${recipe.name}' makes no such base model: see baseModels in its recipe.ts`,
+    );
+  }
+  const tools = await openTools(nameOrPath);
+  for (const base of bases) {
+    await pretrainBase({ ...base, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
+  }
+}
+
+/** Makes one base model and writes its folder. */
+export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: ToolsModule): Promise<void> {
+  const files = withRandomWeights(base);
+  const encode = encoderOf(recipe, base, files, tools);
+  const { tokens, batchTokens, learningRate } = base.training;
+  const options = { threads: 1, slots: 1, contextTokens: contextTokensOf(files), microBatchTokens: batchTokens };
+  const trainer = await compiledEngine.openTrainer(files, options);
+  const started = performance.now();
+  let seen = 0;
+  let steps = 0;
+  const losses: number[] = [];
+  for (const batch of batchesOf(base.demonstrations(), encode, batchTokens)) {
+    losses.push(await imitate(trainer, batch, learningRate * schedule(seen / tokens, base.training.warmUp)));
+    if (losses.length > RECENT) losses.shift();
+    seen += batch.reduce((sum, { ids }) => sum + ids.length, 0);
+    steps++;
+    const done = seen >= tokens;
+    if (done || steps % PROGRESS_EVERY === 0)
+      progress(base.folder, seen, tokens, mean(losses), performance.now() - started, done);
+    if (done) break;
+  }
+  const weights = (await trainer.save()).get("model.safetensors");
+  await trainer.close();
+  if (!weights) throw new Error("the trainer saved no model.safetensors");
+  const record = {
+    ...base.training,
+    seed: base.seed,
+    agent: base.agent,
+    arm: base.arm,
+    optimizer: OPTIMIZER,
+    steps,
+    loss: round(mean(losses)),
+  };
+  await mkdir(base.folder, { recursive: true });
+  for (const [name, bytes] of [...files, ["model.safetensors", weights] as const]) {
+    await writeFile(join(base.folder, name), bytes);
+  }
+  await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
+}
+
+interface Encoded {
+  readonly ids: number[];
+  /** Half-open spans of what the assistant says. */
+  readonly said: (readonly [number, number])[];
+}
+
+/** One AdamW step on the mean -log p of the assistant's tokens; returns it. */
+async function imitate(trainer: Trainer, batch: readonly Encoded[], learningRate: number): Promise<number> {
+  const total = batch.reduce((sum, { said }) => sum + said.reduce((count, [start, end]) => count + end - start, 0), 0);
+  const sequences = batch.map(({ ids, said }): TrainingSequence => {
+    const weights_T = new Float32Array(ids.length);
+    for (const [start, end] of said) weights_T.fill(-1 / total, start, end);
+    return { tokens: ids, weights_T };
+  });
+  const { loss } = await trainer.forwardBackward(sequences, { kind: "linear" }, 1);
+  await trainer.optimizerStep({ ...OPTIMIZER, learningRate });
+  return loss;
+}
+
+function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, { tools }: ToolsModule) {
+  const config = RunConfig.parse({ ...recipe.config(base.arm), run: "pretrain", recipe: recipe.name, arm: base.arm });
+  const agent = config.agents[base.agent];
+  if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
+  const tokenizer = openTokenizer(files);
+  const layout = openLayout(base.agent, agent, tokenizer, tools);
+  const say = (text: string) => [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
+  return (demonstration: Demonstration) => encoded(demonstration, layout, say);
+}
+
+function encoded({ prompt, turns }: Demonstration, layout: Layout, say: (text: string) => number[]): Encoded {
+  const ids = layout.prompt(prompt);
+  const said: [number, number][] = [];
+  const earlier: number[] = [];
+  for (const { text, responses } of turns) {
+    const start = ids.length;
+    ids.push(...say(text));
+    said.push([start, ids.length]);
+    if (responses.length > 0) ids.push(...layout.responses(responses, earlier));
+    earlier.push(responses.length);
+  }
+  return { ids, said };
+}
+
+function* batchesOf(
+  demonstrations: Iterable<Demonstration>,
+  encode: (demonstration: Demonstration) => Encoded,
+  batchTokens: number,
+): Generator<Encoded[]> {
+  let batch: Encoded[] = [];
+  let tokens = 0;
+  for (const demonstration of demonstrations) {
+    const next = encode(demonstration);
+    batch.push(next);
+    tokens += next.ids.length;
+    if (tokens < batchTokens) continue;
+    yield batch;
+    [batch, tokens] = [[], 0];
+  }
+}
+
+/** Share of the learning rate at a share of the training: a linear rise, then half a cosine down to a tenth. */
+export function schedule(done: number, warmUp: number): number {
+  if (done < warmUp) return done / warmUp;
+  return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));
+}
+
+function withRandomWeights(base: BaseModel): CheckpointFiles {
+  const files = base.files();
+  const config = parseModelConfig(files.get("config.json") ?? "");
+  return new Map([
+    ...files,
+    ["model.safetensors", writeModel(parameterLayout(config), initializeWeights(config, base.seed))],
+  ]);
+}
+
+function contextTokensOf(files: CheckpointFiles): number {
+  const config = JSON.parse(new TextDecoder().decode(files.get("config.json"))) as { max_position_embeddings?: number };
+  return config.max_position_embeddings ?? 2048;
+}
+
+function progress(
+  folder: string,
+  seen: number,
+  tokens: number,
+  loss: number,
+  milliseconds: number,
+  done: boolean,
+): void {
+  const speed = Math.round((1000 * seen) / milliseconds);
+  const line = `${folder}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss.toFixed(4)}, ${speed} tokens/s`;
+  process.stdout.write(process.stdout.isTTY && !done ? `\r${line}` : `${line}\n`);
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const round = (value: number): number => Number(value.toFixed(4));

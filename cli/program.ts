@@ -1,0 +1,105 @@
+/** @file The commands and their options. Each command has a file of its own, loaded when it is called. */
+import { createRequire } from "node:module";
+import { Command, Option } from "commander";
+import { Arm } from "../core/contracts/config.ts";
+import { integer } from "./terminal/fail.ts";
+
+const collect = (value: string, before: string[]) => [...before, value];
+const setting = () =>
+  new Option("--set <path=value>", "a setting of the run config, e.g. algorithm.clipHigh=0.3 (repeatable)")
+    .argParser(collect)
+    .default([], "none");
+const seed = () => new Option("--seed <n>", "seed of every random draw").argParser(integer("--seed"));
+const arm = () => new Option("--arm <name>", "arm of the paper").choices(Arm.options);
+
+/** Errors of parsing are thrown too, already printed. */
+export function createProgram(): Command {
+  const program = new Command("mgrpo")
+    .exitOverride()
+    .description("Train teams of language models together: M-GRPO for a main agent and its sub-agents.")
+    .showHelpAfterError("(mgrpo --help lists the commands)")
+    .version(packageVersion());
+
+  program
+    .command("train")
+    .description("train a recipe's team on this machine")
+    .argument("<recipe>", "a recipe's name, or the folder of your own")
+    .addOption(new Option("--steps <n>", "training steps").argParser(integer("--steps")))
+    .addOption(seed())
+    .option("--run <name>", "name of the run, its folder under runs/")
+    .addOption(arm())
+    .addOption(setting())
+    .action(async (recipe, options) => (await import("./train.ts")).train(recipe, options));
+
+  program
+    .command("resume")
+    .description("go on with a run that was stopped, killed or halted")
+    .argument("<run>")
+    .action(async (run) => (await import("./resume.ts")).resume(run));
+
+  program
+    .command("runs")
+    .description("list the runs in this folder")
+    .action(async () => (await import("./runs.ts")).listRuns());
+
+  program
+    .command("show")
+    .description("look into a run, a step, a group (one question) or a rollout")
+    .argument("<run>")
+    .argument("[address]", "step, step/group or step/group/rollout")
+    .option("--html [file]", "write a self-contained page instead")
+    .action(async (run, address, options) => (await import("./show.ts")).show(run, address, options));
+
+  program
+    .command("eval")
+    .description("evaluate a run's team, or a folder of checkpoints, on the held-out questions")
+    .argument("<run or folder>", "a run's name, or a folder with one checkpoint per agent")
+    .option("--recipe <recipe>", "recipe of a folder that is no run's", "atlas")
+    .addOption(arm())
+    .addOption(seed())
+    .addOption(setting())
+    .action(async (target, options) => (await import("./eval.ts")).evaluate(target, options));
+
+  program
+    .command("worker")
+    .description("serve one agent of a run whose store is in the environment")
+    .requiredOption("--run <name>")
+    .requiredOption("--agent <name>", "the agent, or '*' to evaluate the whole team")
+    .option("--roles <list>", "of rollout, train, eval", "rollout,train")
+    .addOption(
+      new Option("--port <n>", "port to answer delegations on; 0 takes a free one").argParser(integer("--port")),
+    )
+    .action(async (options) => (await import("./worker.ts")).worker(options));
+
+  program
+    .command("dispatch")
+    .description("run the functions where there is no Lambda, against the store in the environment")
+    .addOption(new Option("--every <seconds>", "time between two looks at the store").argParser(Number).default(1))
+    .action(async (options) => (await import("./dispatch.ts")).dispatch(options));
+
+  program
+    .command("pretrain")
+    .description("make a recipe's base models from its demonstrations")
+    .argument("<recipe>")
+    .allowUnknownOption()
+    .action(async (recipe) => (await import("./pretrain.ts")).pretrain(recipe));
+
+  program
+    .command("bench")
+    .description("measure this machine: one JSON object per line")
+    .argument("[name...]", "engine, store, run; all by default")
+    .action(async (names) => (await import("./bench.ts")).bench(names));
+
+  program
+    .command("doctor")
+    .description("what is installed, what works, what is missing and how to get it")
+    .action(async () => (await import("./doctor.ts")).doctor());
+
+  return program;
+}
+
+/** The package finds itself by name, in a checkout and installed alike. */
+function packageVersion(): string {
+  const { version } = createRequire(import.meta.url)("mgrpo/package.json") as { version: string };
+  return version;
+}

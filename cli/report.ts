@@ -1,0 +1,136 @@
+/**
+ * @file `report.json`: what a run achieved and cost, in one document that other programs read. Its schema is the contract; a
+ * report that does not meet it is never written.
+ */
+import { z } from "zod";
+import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import { AlgorithmConfig, Arm, type EvaluationSuite, type RunConfig } from "../core/contracts/config.ts";
+import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/names.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { StepSummary } from "./summary.ts";
+
+const Score = z.strictObject({ n: z.int(), correct: z.number() });
+const HeldOut = Score.extend({ greedy: Score.nullable() });
+
+/** One finished evaluation of one team. */
+export const Evaluation = z.strictObject({
+  team: Step,
+  suite: z.string(),
+  temperature: z.number(),
+  closedBook: z.boolean(),
+  n: z.int(),
+  correct: z.number(),
+});
+export type Evaluation = z.infer<typeof Evaluation>;
+
+/** What the store was asked to write: every DynamoDB write request of every process. */
+export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
+export type StoreWrites = z.infer<typeof StoreWrites>;
+
+export const AgentResult = z.strictObject({
+  version: Version,
+  /** Folder in the Hugging Face layout. */
+  checkpoint: z.string(),
+  /** Of its model.safetensors. */
+  sha256: Sha256,
+});
+export type AgentResult = z.infer<typeof AgentResult>;
+
+export const Report = z.strictObject({
+  run: RunName,
+  recipe: z.string(),
+  arm: Arm,
+  seed: z.int(),
+  steps: z.int(),
+  /** Held-out questions answered right by the untrained and by the trained team, at temperature 1 and greedily. */
+  heldOut: z.strictObject({ before: HeldOut.nullable(), after: HeldOut.nullable() }),
+  /** Share of held-out questions that the trained team answers when its tools answer nothing. */
+  closedBook: z.number().nullable(),
+  evaluations: z.array(Evaluation),
+  perStep: z.array(StepSummary),
+  /** Per training rollout; claims, heartbeats and evaluations included. */
+  store: z.strictObject({
+    bytesPerRollout: z.number(),
+    writesPerRollout: z.number(),
+    writeUnitsPerRollout: z.number(),
+  }),
+  /** Agent -> its workers' seconds; beside them the functions' and the whole run's. */
+  seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
+  agents: z.record(AgentName, AgentResult),
+  /** The objective as it was optimised: ratio, clipping, alignment and the rest. */
+  algorithm: AlgorithmConfig,
+});
+export type Report = z.infer<typeof Report>;
+
+export interface ReportInput {
+  readonly config: RunConfig;
+  readonly evaluations: readonly Evaluation[];
+  readonly perStep: readonly StepSummary[];
+  readonly writes: StoreWrites;
+  readonly scoringSeconds: number;
+  readonly totalSeconds: number;
+  readonly agents: Readonly<Record<string, AgentResult>>;
+}
+
+export function buildReport(input: ReportInput): Report {
+  const { config, evaluations, perStep, writes } = input;
+  const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
+  const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
+  const closed = evaluations.find((one) => one.team === config.steps && one.closedBook);
+  const report = {
+    run: config.run,
+    recipe: config.recipe,
+    arm: config.arm,
+    seed: config.seed,
+    steps: config.steps,
+    heldOut: { before: heldOut(evaluations, 0), after: heldOut(evaluations, config.steps) },
+    closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
+    evaluations: [...evaluations],
+    perStep: [...perStep],
+    store: {
+      bytesPerRollout: perRollout(writes.bytes),
+      writesPerRollout: perRollout(writes.requests),
+      writeUnitsPerRollout: perRollout(writes.units),
+    },
+    seconds: {
+      ...Object.fromEntries(Object.keys(config.agents).map((agent) => [agent, secondsOf(perStep, agent)])),
+      scoring: input.scoringSeconds,
+      total: input.totalSeconds,
+    },
+    agents: input.agents,
+    algorithm: config.algorithm,
+  };
+  return parse(Report, report, `report of run '${config.run}'`);
+}
+
+/** A team's open-book scores: at the first sampling temperature above 0, and greedily. */
+export function heldOut(evaluations: readonly Evaluation[], team: number): z.infer<typeof HeldOut> | null {
+  const open = evaluations.filter((one) => one.team === team && !one.closedBook);
+  const sampled = open.find((one) => one.temperature > 0);
+  const greedy = open.find((one) => one.temperature === 0);
+  if (!sampled) return null;
+  return { ...score(sampled), greedy: greedy ? score(greedy) : null };
+}
+
+/** Joins a job's score with what its suite asks. */
+export function evaluationOf(
+  suite: EvaluationSuite,
+  job: { readonly team: number; readonly n: number; readonly correct: number },
+): Evaluation {
+  const { name, temperature, closedBook } = suite;
+  return { team: job.team, suite: name, temperature, closedBook, n: job.n, correct: job.correct };
+}
+
+function score({ n, correct }: Evaluation): z.infer<typeof Score> {
+  return { n, correct };
+}
+
+function secondsOf(perStep: readonly StepSummary[], agent: string): WorkerSeconds {
+  const total = { sampling: 0, training: 0, waiting: 0 };
+  for (const { workers } of perStep) {
+    total.sampling += workers[agent]?.sampling ?? 0;
+    total.training += workers[agent]?.training ?? 0;
+    total.waiting += workers[agent]?.waiting ?? 0;
+  }
+  return total;
+}

@@ -1,0 +1,37 @@
+/** @file `mgrpo resume`: goes on with a run from its records, wherever it was stopped, killed or halted. */
+
+import { readFileSync } from "node:fs";
+import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { openRecipe } from "../recipes/registry.ts";
+import { readBases } from "./local/prepare.ts";
+import { runLocally } from "./local/run.ts";
+import { existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import { Report } from "./report.ts";
+import { printSummary } from "./terminal/summary.ts";
+import { refuseMissingParts } from "./train.ts";
+
+export async function resume(run: string): Promise<void> {
+  const folder = existingRun(run);
+  const status = readStatus(folder);
+  if (status.state === "running") {
+    throw new MgrpoError(
+      "config-invalid",
+      `run '${run}' is being trained by process ${status.pid}: stop that one first`,
+    );
+  }
+  if (status.state === "finished") {
+    printSummary(parseJson(Report, readFileSync(folder.report), folder.report), folder);
+    return;
+  }
+  const config = readConfig(folder);
+  const recipe = await openRecipe(config.recipe);
+  await refuseMissingParts(config);
+  const report = await runLocally({
+    config,
+    folder,
+    bases: () => readBases(config),
+    questions: recipe.questions(config.seed),
+  });
+  if (report) printSummary(report, folder);
+}

@@ -1,0 +1,167 @@
+/**
+ * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
+ * Pure data: show/text.ts and show/page.ts draw it. Whatever came from a model or a page is text in it, never markup.
+ */
+import type { AlgorithmConfig } from "../../core/contracts/config.ts";
+import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { GroupRecord, RolloutScore, SealedAgent } from "../../core/contracts/records.ts";
+import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+
+export interface Tree {
+  readonly title: string;
+  /** Short facts beside the title. */
+  readonly tags: readonly Tag[];
+  /** Longer text: what was said or answered. */
+  readonly body?: string;
+  /** Whether a page shows it folded. */
+  readonly folded?: boolean;
+  readonly children: readonly Tree[];
+}
+
+export interface Tag {
+  readonly text: string;
+  readonly tone: "good" | "bad" | "plain" | "faint";
+}
+
+export interface RolloutParts {
+  readonly index: number;
+  readonly main: string;
+  readonly algorithm: AlgorithmConfig;
+  readonly question: Question;
+  readonly group: GroupRecord;
+  readonly outcome: Outcome;
+  readonly invocations: ReadonlyMap<string, Invocation>;
+}
+
+type Scored = Exclude<RolloutScore, { excluded: string }>;
+
+export function rolloutTree(parts: RolloutParts): Tree {
+  const { outcome, group, index, main, question } = parts;
+  const title = `rollout ${group.step}/${group.group}/${index}`;
+  if (outcome.status === "failed") {
+    return { title, tags: [{ text: `lost to infrastructure: ${outcome.reason}`, tone: "bad" }], children: [] };
+  }
+  const score = group.rollouts[String(index)];
+  const scored = score && !("excluded" in score) ? score : undefined;
+  const { conversation } = outcome;
+  return {
+    title,
+    tags: [
+      ...(score && "excluded" in score ? [{ text: `excluded: ${score.excluded}`, tone: "bad" as const }] : []),
+      ...(scored ? mainTags(parts, scored) : [{ text: "not scored yet", tone: "faint" as const }]),
+      ...advantageTags(group.sealed[main], index),
+    ],
+    body: question.prompt,
+    children: [
+      ...conversation.turns.map((turn, i) => turnTree(turn, i, (id) => invocationTree(parts, scored, id))),
+      ending(conversation, `reference: ${question.answer}`),
+    ],
+  };
+}
+
+export function groupTree(group: GroupRecord, main: string, question: Question, children: readonly Tree[]): Tree {
+  const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
+  const right = scores.filter(({ correct }) => correct === 1).length;
+  const sealed = group.sealed[main];
+  return {
+    title: `group ${group.step}/${group.group}`,
+    tags: [
+      { text: `${question.kind}, level ${question.level}`, tone: "faint" },
+      { text: `${right} of ${scores.length} right`, tone: right > 0 ? "good" : "bad" },
+      ...(sealed ? [plain(`mean ${sealed.mean.toFixed(3)}, std ${sealed.std.toFixed(3)}`)] : []),
+      ...(sealed && sealed.std === 0 ? [{ text: "flat: nothing to learn", tone: "faint" as const }] : []),
+    ],
+    body: `${question.prompt}\nreference: ${question.answer}`,
+    folded: true,
+    children,
+  };
+}
+
+function turnTree(turn: Turn, index: number, invocation: (id: string) => Tree | undefined): Tree {
+  return {
+    title: `turn ${index + 1}`,
+    tags: [],
+    body: turn.text,
+    children: turn.calls.map((call, i) => {
+      const response = turn.responses[i];
+      const delegated = response?.invocation === undefined ? undefined : invocation(response.invocation);
+      if (delegated) return delegated;
+      return {
+        title: call.name,
+        tags: [plain(JSON.stringify(call.arguments))],
+        ...(response && { body: response.text }),
+        folded: true,
+        children: [],
+      };
+    }),
+  };
+}
+
+/** R_S = b1*format + b2*correctMain + b3*expert (eq 5), its advantage (eq 12), and how it came about. */
+function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: string): Tree | undefined {
+  const found = parts.invocations.get(id);
+  if (!found) return undefined;
+  const { agent } = found.request;
+  const { conversation } = found;
+  const score = scored?.invocations[agent]?.find((one) => one.id === id);
+  const { format, correct, expert } = parts.algorithm.subReward;
+  const sum =
+    scored && score && `${format}·format + ${correct}·${scored.correct} correct + ${expert}·${score.expert} expert`;
+  return {
+    title: `delegate → ${agent}`,
+    tags: [
+      ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
+      ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
+      ...advantageTags(parts.group.sealed[agent], id),
+    ],
+    body: conversation.prompt,
+    children: [...conversation.turns.map((turn, i) => turnTree(turn, i, () => undefined)), ending(conversation, "")],
+  };
+}
+
+/** R_M = a1*format + a2*correct (eq 4). */
+function mainTags({ algorithm }: RolloutParts, scored: Scored): Tag[] {
+  const { format, correct } = algorithm.mainReward;
+  return [
+    scored.correct === 1 ? { text: "right", tone: "good" } : { text: "wrong", tone: "bad" },
+    rewardTag(
+      scored.reward,
+      scored.wellFormed ? `${format}·format + ${correct}·${scored.correct} correct` : "malformed",
+    ),
+    ...(scored.masked ? [{ text: "masked", tone: "faint" as const }] : []),
+  ];
+}
+
+function rewardTag(reward: number, parts: string | undefined): Tag {
+  const text = `reward ${reward.toFixed(3)}${parts ? ` = ${parts}` : ""}`;
+  return { text, tone: reward > 0.5 ? "good" : reward > 0 ? "plain" : "bad" };
+}
+
+function advantageTags(sealed: SealedAgent | undefined, trajectory: string | number): Tag[] {
+  if (!sealed) return [];
+  const i = sealed.trajectories.indexOf(trajectory);
+  const advantage = sealed.advantages[i];
+  if (advantage === undefined) return [{ text: "left out by alignment", tone: "faint" }];
+  const weight = sealed.weights[i] ?? 0;
+  const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
+  return [
+    { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
+    { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
+  ];
+}
+
+function ending(conversation: Conversation, reference: string): Tree {
+  const note = reference === "" ? [] : [{ text: reference, tone: "faint" as const }];
+  if (conversation.answer !== null)
+    return { title: "answer", tags: [plain(conversation.answer), ...note], children: [] };
+  return {
+    title: conversation.stop,
+    tags: [{ text: conversation.fault ?? "no answer", tone: "bad" }, ...note],
+    children: [],
+  };
+}
+
+function plain(text: string): Tag {
+  return { text, tone: "plain" };
+}

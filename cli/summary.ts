@@ -1,0 +1,91 @@
+/**
+ * @file What one step did, read from its records: the groups' scores and the manifests that closed it. A pure function, so that
+ * the live line, the JSON lines, the report and a resumed run all say the same.
+ */
+import { z } from "zod";
+import { type Manifest, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import type { RunConfig } from "../core/contracts/config.ts";
+import { AgentName, Step } from "../core/contracts/names.ts";
+import type { GroupRecord, RolloutScore, StepRecord } from "../core/contracts/records.ts";
+
+export const StepSummary = z.strictObject({
+  step: Step,
+  /** Wall-clock seconds of the step; null when it closed while nobody watched. */
+  seconds: z.number().nullable(),
+  /** Agent -> mean reward (eq 4, eq 5) over its rollouts or invocations; null when it was never called. */
+  reward: z.record(AgentName, z.number().nullable()),
+  /** Share of counted rollouts that answered right, and that were well formed. */
+  correct: z.number(),
+  wellFormed: z.number(),
+  rollouts: z.int(),
+  /** Rollouts lost to infrastructure or judges: out of every mean and batch. */
+  excluded: z.int(),
+  groups: z.int(),
+  /** Groups whose main rewards were all equal: nothing for the main agent to learn. */
+  zeroVariance: z.int(),
+  /** Sub-agent -> histogram of d_k: entry i counts the rollouts that called it i times. */
+  calls: z.record(AgentName, z.array(z.int())),
+  /** Invocations that alignment appended as copies, and left out, per sub-agent. */
+  duplicated: z.record(AgentName, z.int()),
+  dropped: z.record(AgentName, z.int()),
+  /** Per trained agent; null when it had nothing to learn from. */
+  training: z.record(AgentName, TrainingStats.nullable()),
+  /** Per agent, what its workers spent on the step. */
+  workers: z.record(AgentName, WorkerSeconds),
+  /** Sampled tokens that were trained on, of all agents, per wall-clock second. */
+  tokensPerSecond: z.number().nullable(),
+});
+export type StepSummary = z.infer<typeof StepSummary>;
+
+type Counted = Exclude<RolloutScore, { excluded: string }>;
+
+export function summarizeStep(
+  config: RunConfig,
+  step: StepRecord,
+  groups: readonly GroupRecord[],
+  manifests: ReadonlyMap<string, Manifest>,
+  seconds: number | null,
+): StepSummary {
+  const scores = groups.flatMap((group) => Object.values(group.rollouts));
+  const counted = scores.filter((score): score is Counted => !("excluded" in score));
+  const subs = Object.keys(config.agents).filter((name) => name !== config.main);
+  const perSub = <T>(of: (sub: string) => T) => Object.fromEntries(subs.map((sub) => [sub, of(sub)]));
+  const sealed = (sub: string, field: "duplicated" | "dropped") =>
+    sum(groups.map((group) => group.sealed[sub]?.[field] ?? 0));
+  const actionTokens = sum([...manifests.values()].map((manifest) => manifest.stats?.actionTokens ?? 0));
+  return {
+    step: step.step,
+    seconds,
+    reward: {
+      [config.main]: mean(counted.map((score) => score.reward)),
+      ...perSub((sub) => mean(counted.flatMap((score) => (score.invocations[sub] ?? []).map(({ reward }) => reward)))),
+    },
+    correct: mean(counted.map((score) => score.correct)) ?? 0,
+    wellFormed: mean(counted.map((score) => (score.wellFormed ? 1 : 0))) ?? 0,
+    rollouts: counted.length,
+    excluded: scores.length - counted.length,
+    groups: groups.length,
+    zeroVariance: groups.filter((group) => (group.sealed[config.main]?.std ?? 0) === 0).length,
+    calls: perSub((sub) => histogram(counted.map((score) => score.invocations[sub]?.length ?? 0))),
+    duplicated: perSub((sub) => sealed(sub, "duplicated")),
+    dropped: perSub((sub) => sealed(sub, "dropped")),
+    training: Object.fromEntries([...manifests].map(([agent, { stats }]) => [agent, stats])),
+    workers: Object.fromEntries(
+      [...manifests].flatMap(([agent, manifest]) => (manifest.seconds ? [[agent, manifest.seconds]] : [])),
+    ),
+    tokensPerSecond: seconds === null || seconds <= 0 ? null : actionTokens / seconds,
+  };
+}
+
+/** Entry i is the number of counts equal to i. */
+function histogram(counts: readonly number[]): number[] {
+  return Array.from({ length: Math.max(0, ...counts) + 1 }, (_, i) => counts.filter((count) => count === i).length);
+}
+
+function mean(values: readonly number[]): number | null {
+  return values.length === 0 ? null : sum(values) / values.length;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,100 @@
+/** @file The columns of the live table: one row per step, narrower on a narrow terminal. Pure: text in, text out, no colour codes. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { StepSummary } from "../summary.ts";
+
+export interface Column {
+  readonly title: string;
+  readonly width: number;
+  /** Columns of the highest number go first when the terminal is too narrow. */
+  readonly rank: number;
+  readonly tone: "plain" | "agent" | "held-out" | "faint";
+  cell(row: Row): string;
+}
+
+export interface Row {
+  readonly summary: StepSummary;
+  /** The newest held-out share at temperature 1; undefined before the first. */
+  readonly heldOut: number | undefined;
+  readonly secondsLeft: number | undefined;
+}
+
+const GAP = 2;
+
+export function columnsOf(config: RunConfig, width: number): Column[] {
+  const subs = Object.keys(config.agents).filter((name) => name !== config.main);
+  const steps = String(config.steps);
+  const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, n) => sum + n, 0);
+  const column = (title: string, least: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column => ({
+    title,
+    width: Math.max(title.length, least),
+    rank,
+    tone,
+    cell,
+  });
+  const columns = [
+    column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
+    ...[config.main, ...subs].map((agent) =>
+      column(agent, 5, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
+    ),
+    column("right", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
+    column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
+    column("tok/s", 5, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
+    ...subs.map((sub) =>
+      column(subs.length > 1 ? `${sub} d=0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
+        (summary.calls[sub] ?? []).join("·"),
+      ),
+    ),
+    column("drop/dup", 5, 6, "faint", ({ summary }) => `${total(summary.dropped)}/${total(summary.duplicated)}`),
+    column("flat", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
+    column("clip", 4, 7, "faint", ({ summary }) => percent(worst(summary, "clipFraction"))),
+    column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl").toExponential(1)),
+    column("left", 6, 1, "plain", ({ secondsLeft }) => (secondsLeft === undefined ? "" : duration(secondsLeft))),
+  ];
+  const kept = new Set(columns);
+  const wide = () => [...kept].reduce((sum, one) => sum + one.width + GAP, 0);
+  for (const one of [...columns].sort((a, b) => b.rank - a.rank)) {
+    if (wide() <= width || one.rank === 0) break;
+    kept.delete(one);
+  }
+  return [...kept];
+}
+
+/** Pads to the column's width, to the right. */
+export function padded(text: string, column: Column): string {
+  return " ".repeat(GAP) + text.padStart(column.width);
+}
+
+export function percent(share: number): string {
+  return `${Math.round(100 * share)}%`;
+}
+
+/** `2m13s`, `1h02m`. */
+export function duration(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}s`;
+  const two = (n: number) => String(n).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
+  return `${Math.floor(whole / 3600)}h${two(Math.floor((whole % 3600) / 60))}m`;
+}
+
+function fraction(value: number | null): string {
+  return value === null ? "-" : value.toFixed(3);
+}
+
+function count(value: number | null): string {
+  return value === null ? "-" : Math.round(value).toLocaleString("en");
+}
+
+function worst(summary: StepSummary, field: "clipFraction" | "kl"): number {
+  return Math.max(0, ...Object.values(summary.training).map((stats) => stats?.[field] ?? 0));
+}
+
+/** Wilson's 95 % interval of a share: honest near 0 and 1, where the textbook's is not. */
+export function wilson(correct: number, n: number, z = 1.96): [low: number, high: number] {
+  if (n === 0) return [0, 1];
+  const share = correct / n;
+  const scale = 1 + (z * z) / n;
+  const centre = (share + (z * z) / (2 * n)) / scale;
+  const half = (z / scale) * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
+  return [Math.max(0, centre - half), Math.min(1, centre + half)];
+}

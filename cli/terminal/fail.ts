@@ -1,0 +1,36 @@
+/** @file How a command ends badly: one line on standard error, and exit code 1. */
+import { CommanderError, InvalidArgumentError } from "commander";
+import colors from "picocolors";
+import { isMgrpoError } from "../../core/errors.ts";
+
+/** MGRPO_DEBUG=1 adds the stack and the causes. */
+export function fail(error: unknown): void {
+  if (error instanceof CommanderError) {
+    // Said already, by the parser.
+    process.exitCode = error.exitCode;
+    return;
+  }
+  process.stderr.write(`${colors.red("mgrpo:")} ${describe(error)}\n`);
+  if (process.env["MGRPO_DEBUG"] === "1") console.error(error);
+  process.exitCode = 1;
+}
+
+/** A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. */
+export function describe(error: unknown): string {
+  if (isMgrpoError(error)) return `${error.message}${causeOf(error)}`;
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return `unexpected: ${text} (MGRPO_DEBUG=1 shows where)`;
+}
+
+function causeOf({ cause, message }: Error): string {
+  const line = cause instanceof Error && !isMgrpoError(cause) ? (cause.message.split("\n", 1)[0] ?? "") : "";
+  return message.includes(line) ? "" : ` (${line})`;
+}
+
+/** Parses a whole number of an option, or refuses with its name. */
+export function integer(option: string): (text: string) => number {
+  return (text) => {
+    if (!/^\d+$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number.`);
+    return Number(text);
+  };
+}

@@ -1,0 +1,45 @@
+/** @file The last words of a finished run: held-out scores before and after, and where everything lies. */
+
+import { relative } from "node:path";
+import colors from "picocolors";
+import type { RunFolder } from "../local/run-folder.ts";
+import type { Report } from "../report.ts";
+import { duration, percent } from "./columns.ts";
+import { MGRPO } from "./name.ts";
+
+const LABEL = 20;
+
+export function printSummary(report: Report, folder: RunFolder): void {
+  const path = (file: string) => relative(process.cwd(), file);
+  if (!process.stdout.isTTY) {
+    const { heldOut, closedBook, agents } = report;
+    const files = { report: path(folder.report), curve: path(folder.curve) };
+    console.log(JSON.stringify({ kind: "summary", run: report.run, heldOut, closedBook, agents, ...files }));
+    return;
+  }
+  const line = (label: string, text: string) => console.log(`  ${colors.dim(label.padEnd(LABEL))}${text}`);
+  console.log(`\n  ${colors.green("✔")} ${colors.bold(report.run)} finished in ${duration(report.seconds.total)}\n`);
+  const { before, after } = report.heldOut;
+  if (before && after) {
+    line("held-out", change(before, after));
+    if (before.greedy && after.greedy) line("held-out, greedy", change(before.greedy, after.greedy));
+  }
+  if (report.closedBook !== null) line("closed book", percent(report.closedBook));
+  console.log();
+  for (const [agent, { version, checkpoint, sha256 }] of Object.entries(report.agents)) {
+    line(agent, `${checkpoint}  ${colors.dim(`version ${version}, sha256 ${sha256.slice(0, 12)}…`)}`);
+  }
+  line("report", path(folder.report));
+  line("picture", path(folder.curve));
+  line("look inside", colors.cyan(`${MGRPO} show ${report.run} ${report.steps - 1}/0/0`));
+}
+
+interface Score {
+  readonly n: number;
+  readonly correct: number;
+}
+
+function change(before: Score, after: Score): string {
+  const share = ({ n, correct }: Score) => (n === 0 ? "-" : percent(correct / n));
+  return `${share(before)} → ${colors.bold(colors.green(share(after)))}  ${colors.dim(`${after.correct} of ${after.n}`)}`;
+}

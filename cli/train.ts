@@ -1,0 +1,52 @@
+/** @file `mgrpo train`: resolves the config, stores it, trains on this machine, and sums up. */
+import { inspect } from "node:util";
+import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import { resolveConfig } from "../core/training/resolve.ts";
+import { openEngine } from "../gpu-workers/engines/registry.ts";
+import { toolsOf } from "../gpu-workers/rollouts/agent.ts";
+import { openRecipe, openTools } from "../recipes/registry.ts";
+import { readBases } from "./local/prepare.ts";
+import { runLocally } from "./local/run.ts";
+import { createRunFolder, freeRunName, type RunFolder } from "./local/run-folder.ts";
+import { printSummary } from "./terminal/summary.ts";
+
+export interface TrainOptions {
+  readonly steps?: number;
+  readonly seed?: number;
+  readonly run?: string;
+  readonly arm?: Arm;
+  readonly set: readonly string[];
+}
+
+export async function train(recipeName: string, options: TrainOptions): Promise<void> {
+  const recipe = await openRecipe(recipeName);
+  const { arm = "mgrpo", seed = 1 } = options;
+  const run = options.run ?? freeRunName(recipe.name, arm, seed);
+  const set = options.steps === undefined ? options.set : [...options.set, `steps=${options.steps}`];
+  const config = resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
+  await refuseMissingParts(config);
+  const bases = readBases(config);
+  const questions = recipe.questions(config.seed);
+  const folder = createRunFolder(config);
+  printConfig(config, folder);
+  const report = await runLocally({ config, folder, bases: () => bases, questions });
+  if (report) printSummary(report, folder);
+}
+
+/** An engine or a tool that is not there is refused before anything starts. */
+export async function refuseMissingParts(config: RunConfig): Promise<void> {
+  const { tools, policies } = await openTools(config.recipe);
+  for (const [name, agent] of Object.entries(config.agents)) {
+    openEngine(agent.policy, policies);
+    toolsOf(name, agent, tools);
+  }
+}
+
+function printConfig(config: RunConfig, folder: RunFolder): void {
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ kind: "config", path: folder.config, config }));
+    return;
+  }
+  console.log(inspect(config, { colors: true, depth: null, compact: 4, breakLength: process.stdout.columns }));
+  console.log(`\n  ${folder.config}\n`);
+}

@@ -1,0 +1,76 @@
+/** @file Bad input: one clear line that says what, where and what to do; a non-zero exit; nothing left behind. */
+import { existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CommanderError } from "commander";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createProgram } from "../../cli/program.ts";
+import { describe } from "../../cli/terminal/fail.ts";
+import { RELAY, trainRelay, workplace } from "./command-line.ts";
+
+const folder = workplace();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const compiled = ["--set", "agents.main.policy=compiled"];
+const TABLE: [what: string, args: string[], line: RegExp][] = [
+  [
+    "an unknown config key",
+    trainRelay("bad", "--set", "algorithm.clipHi=0.3"),
+    /config of run 'bad': algorithm: .*clipHi/,
+  ],
+  ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
+  ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
+  ["steps that are no number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
+  ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
+  ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
+  ["an unknown policy", trainRelay("bad", "--set", "agents.main.policy=torch"), /'torch'/],
+  ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
+  ["asynchrony, which is not built", trainRelay("bad", "--set", "staleness=1"), /staleness/],
+  ["a run name that is no path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
+  [
+    "a model folder that is not there",
+    trainRelay("bad", "--set", "agents.main.model=nowhere"),
+    /agents\.main\.model: no checkpoint folder 'nowhere'/,
+  ],
+  ["a checkpoint without config.json", trainRelay("bad", ...compiled), /config\.json is missing: agent 'main'/],
+  ["an unknown run", ["resume", "nobody"], /no run 'nobody'/],
+  ["an address that is none", ["show", "nobody", "x"], /no run 'nobody'/],
+  ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, store, run/],
+  ["checkpoints that are not there", ["eval", "nowhere"], /no checkpoints at .*nowhere/],
+  ["a store that the environment does not name", ["dispatch"], /MGRPO_TABLE/],
+];
+
+const home = process.cwd();
+beforeAll(() => process.chdir(folder));
+afterAll(() => process.chdir(home));
+
+/** What the user reads. */
+async function lineOf(args: readonly string[]): Promise<string> {
+  const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  try {
+    await createProgram().parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) return describe(error);
+    expect(error.exitCode).toBe(1);
+    return written.mock.calls.join("");
+  } finally {
+    written.mockRestore();
+  }
+  throw new Error("was accepted");
+}
+
+test.each(TABLE)("%s", async (_what, args, expected) => {
+  const line = await lineOf(args);
+  expect(line).toMatch(expected);
+  expect(line).not.toMatch(/unexpected|\n\s+at /);
+  expect(existsSync("runs")).toBe(false);
+});
+
+test("a damaged checkpoint is named, with the agent it belongs to", async () => {
+  const model = join(folder, "damaged");
+  mkdirSync(model);
+  for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) writeFileSync(join(model, name), "{}");
+  writeFileSync(join(model, "model.safetensors"), Buffer.alloc(100));
+  truncateSync(join(model, "model.safetensors"), 3);
+  const line = await lineOf(trainRelay("bad", ...compiled, "--set", "agents.main.model=damaged"));
+  expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
+});

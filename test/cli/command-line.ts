@@ -1,0 +1,63 @@
+/** @file Runs the command line as a user does, in an empty folder, on the scripted relay recipe. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { baseFiles } from "../fixtures/relay/policy.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+export const RELAY = join(ROOT, "test/fixtures/relay");
+const COMMAND = ["--import", import.meta.resolve("tsx"), join(ROOT, "cli/mgrpo.ts")];
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** An empty folder with the scripted agents' base files. */
+export function workplace(): string {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-cli-"));
+  for (const agent of ["main", "searcher"]) {
+    mkdirSync(join(folder, "models", agent), { recursive: true });
+    for (const [name, bytes] of baseFiles(agent)) writeFileSync(join(folder, "models", agent, name), bytes);
+  }
+  return folder;
+}
+
+/** Arguments that train the relay team with two evaluations. */
+export function trainRelay(run: string, ...more: string[]): string[] {
+  const settings = [
+    "agents.main.model=models/main",
+    "agents.searcher.model=models/searcher",
+    `evaluation.suites=${JSON.stringify([{ name: "sampled" }, { name: "greedy", temperature: 0 }])}`,
+  ];
+  return ["train", RELAY, "--run", run, ...settings.flatMap((setting) => ["--set", setting]), ...more];
+}
+
+export function mgrpo(cwd: string, ...args: string[]): Promise<Ended> {
+  return new Promise((done) => {
+    execFile(process.execPath, [...COMMAND, ...args], { cwd, env: environment() }, (error, stdout, stderr) => {
+      done({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr });
+    });
+  });
+}
+
+/** The same, for tests that kill it. */
+export function startMgrpo(cwd: string, ...args: string[]): ChildProcess {
+  return spawn(process.execPath, [...COMMAND, ...args], {
+    cwd,
+    env: environment(),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+}
+
+export function readReport(cwd: string, run: string) {
+  return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
+}
+
+/** As npm would not start it: the tests may be run by npm themselves. */
+function environment(): NodeJS.ProcessEnv {
+  const { npm_lifecycle_event: _npm, ...rest } = process.env;
+  return rest;
+}

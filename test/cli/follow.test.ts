@@ -1,0 +1,64 @@
+/** @file Following a run: every step once, every evaluation once, then its end; and what it waits for. */
+import { expect, test } from "vitest";
+import { followRun, type RunEvent } from "../../cli/local/follow.ts";
+import { waitingFor } from "../../cli/waiting.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import type { AgentRecord } from "../../core/contracts/records.ts";
+import { config, groups, job, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
+
+const options = (from: number) => ({ from, pollSeconds: 0.001, signal: new AbortController().signal });
+
+async function events(from: number): Promise<RunEvent[]> {
+  const seen: RunEvent[] = [];
+  for await (const event of followRun(await storeOfFinishedRun(), config, options(from))) seen.push(event);
+  return seen;
+}
+
+test("a finished run: its steps, its evaluations, its end", async () => {
+  expect((await events(0)).map(({ kind }) => kind)).toEqual([
+    "step",
+    ...Array.from({ length: 4 }, () => "evaluation"),
+    "ended",
+  ]);
+});
+
+test("steps that are known already are not told again", async () => {
+  expect((await events(1)).filter(({ kind }) => kind === "step")).toEqual([]);
+});
+
+test("a finished run whose last evaluation is open goes on waiting for it by name", async () => {
+  const store = await storeOfFinishedRun();
+  const unfinished = { ...config, evaluation: { ...config.evaluation, suites: [...config.evaluation.suites] } };
+  unfinished.evaluation.suites.push({ name: "late", temperature: 1, closedBook: false, questions: 0, when: "ends" });
+  const seen: RunEvent[] = [];
+  for await (const event of followRun(store, unfinished, options(1))) {
+    seen.push(event);
+    if (event.kind !== "waiting") continue;
+    expect(event.for).toBe("evaluating late of team 0, late of team 1");
+    for (const one of [job("late", 0, 1), job("late", 1, 1)])
+      await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
+  }
+  expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
+});
+
+test("waiting for: the missing workers, the rollouts, the trainers", () => {
+  const open = { ...step, state: "open" as const };
+  const agents: AgentRecord[] = ["main", "searcher"].map((agent) => ({
+    run: RUN,
+    agent,
+    version: agent === "main" ? 1 : 0,
+    trainer: "",
+    fence: 0,
+    takeovers: 0,
+  }));
+  const both = [worker("main"), worker("searcher")];
+  const say = (state: Partial<Parameters<typeof waitingFor>[1]>) =>
+    waitingFor(config, { step: open, groups, agents, workers: both, ...state });
+  expect(say({ step: undefined })).toBe("the first plan");
+  expect(say({ workers: [] })).toBe("waiting for: main/rollout, searcher/rollout");
+  expect(say({ workers: [worker("main"), worker("searcher", "dead")] })).toBe("waiting for: searcher/rollout");
+  expect(say({})).toBe("rollouts 4/4");
+  // Main has published version 1 already.
+  expect(say({ step: { ...step, state: "ready" } })).toBe("training searcher");
+  expect(say({ step: { ...step, state: "ready" }, workers: [worker("main")] })).toBe("waiting for: searcher/train");
+});

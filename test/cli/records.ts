@@ -1,0 +1,223 @@
+/** @file One small step as records, for the tests of what the command line shows: two questions, two rollouts, one searcher. */
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { GroupRecord, JobRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+
+export const RUN = "tiny";
+export const FIRST = "A".repeat(22);
+export const SECOND = "B".repeat(22);
+
+export const config = RunConfig.parse({
+  run: RUN,
+  recipe: "atlas",
+  steps: 1,
+  questionsPerStep: 2,
+  rolloutsPerQuestion: 2,
+  agents: { main: { model: "models/main", delegates: ["searcher"] }, searcher: { model: "models/searcher" } },
+  evaluation: { suites: [{ name: "sampled" }, { name: "greedy", temperature: 0, when: "ends" }] },
+});
+
+export const step: StepRecord = {
+  run: RUN,
+  step: 0,
+  state: "closed",
+  groups: ["q1", "q2"],
+  round: 0,
+  policy: { main: 0, searcher: 0 },
+  trained: ["main", "searcher"],
+  curriculum: { stage: 0, drawn: [2] },
+};
+
+export const question = (id: string): Question => ({
+  id,
+  kind: "hop1",
+  level: 1,
+  prompt: `What is the capital of ${id}?`,
+  answer: "Lisbon",
+  facts: null,
+});
+
+/** q1: one rollout right with two calls, one wrong without a call. q2: one right with one call, one lost. */
+export const groups: GroupRecord[] = [
+  {
+    run: RUN,
+    step: 0,
+    group: 0,
+    questionId: "q1",
+    rolloutsPerQuestion: 2,
+    state: "sealed",
+    claims: {},
+    crashes: {},
+    rollouts: {
+      "0": {
+        reward: 1,
+        correct: 1,
+        wellFormed: true,
+        invocations: { searcher: [scored(FIRST, 0.9, 0.8), scored(SECOND, 0.5, 0)] },
+      },
+      "1": { reward: 0.1, correct: 0, wellFormed: true, invocations: { searcher: [] } },
+    },
+    sealed: {
+      main: sealed([0, 1], [1, -1], 0.55, 0.45),
+      searcher: { ...sealed([FIRST], [1], 0.7, 0.2), dropped: 1, duplicated: 0 },
+    },
+  },
+  {
+    run: RUN,
+    step: 0,
+    group: 1,
+    questionId: "q2",
+    rolloutsPerQuestion: 2,
+    state: "sealed",
+    claims: {},
+    crashes: {},
+    rollouts: {
+      "0": { reward: 1, correct: 1, wellFormed: true, invocations: { searcher: [scored("C".repeat(22), 1, 1)] } },
+      "1": { excluded: "infrastructure: gone" },
+    },
+    sealed: {},
+  },
+];
+
+export const manifests: Manifest[] = ["main", "searcher"].map((agent) => ({
+  run: RUN,
+  agent,
+  version: 1,
+  trained: agent === "main",
+  files: {},
+  stats:
+    agent === "main"
+      ? {
+          loss: 0,
+          gradientNorm: 1,
+          clipFraction: 0,
+          kl: 2e-7,
+          maxRatioDeviation: 1e-6,
+          trajectories: 2,
+          actionTokens: 60,
+          tokens: 90,
+        }
+      : null,
+  seconds: { sampling: 1, training: 0.5, waiting: 0.25 },
+}));
+
+export const worker = (agent: string, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
+  run: RUN,
+  worker: `${agent}-1`,
+  agent,
+  roles: ["rollout", "train"],
+  url: "",
+  state,
+  counter: 1,
+  seenCounter: 1,
+  seenAt: 0,
+  release: "",
+  inFlight: [],
+});
+
+export const job = (suite: string, team: number, correct: number): JobRecord => ({
+  run: RUN,
+  job: `${suite}-${team}`,
+  team,
+  suite,
+  state: "done",
+  owner: "",
+  fence: 1,
+  n: 10,
+  correct,
+});
+
+/** The words of a page that tries to be markup, and to repaint a terminal. */
+export const HOSTILE = '<script>alert("x")</script>\u001b[2J';
+
+const conversation: Conversation = {
+  prompt: "What is the capital of q1?",
+  turns: [
+    {
+      text: "delegating",
+      calls: [{ name: "delegate", arguments: { agent: "searcher", task: "capital" } }],
+      responses: [{ name: "delegate", text: "Lisbon", invocation: FIRST }],
+    },
+  ],
+  stop: "answered",
+  answer: "Lisbon",
+  fault: null,
+};
+
+const address = { run: RUN, phase: "train", step: 0, group: 0, rollout: 0 };
+const trajectory = (agent: string) => ({ agent, version: 0, tokens: [1], actions: [], logProbs: [] });
+
+export const invocation: Invocation = {
+  id: FIRST,
+  request: {
+    address,
+    questionId: "q1",
+    agent: "searcher",
+    version: 0,
+    call: 0,
+    task: "capital",
+    sampling: { temperature: 1, topP: 1, topK: 0 },
+    closedBook: false,
+  },
+  conversation: {
+    prompt: "capital",
+    turns: [
+      {
+        text: "searching",
+        calls: [{ name: "search", arguments: { query: "capital" } }],
+        responses: [{ name: "search", text: HOSTILE }],
+      },
+    ],
+    stop: "answered",
+    answer: "Lisbon",
+    fault: null,
+  },
+  trajectory: trajectory("searcher"),
+};
+
+export const outcome: Outcome = {
+  status: "finished",
+  address,
+  questionId: "q1",
+  conversation,
+  trajectory: trajectory("main"),
+  invocations: [{ id: FIRST, agent: "searcher", key: objectKeys.invocation(RUN, 0, FIRST), sha256: "0".repeat(64) }],
+};
+
+/** A store that holds the finished step, one outcome, and all evaluations. */
+export async function storeOfFinishedRun() {
+  const store = memoryStore();
+  const { table, objects } = store;
+  const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+  await table.insert(tableKeys.run(RUN), {
+    run: RUN,
+    status: "finished",
+    reason: "",
+    step: 1,
+    configSha256: "0".repeat(64),
+  });
+  await table.insert(tableKeys.step(RUN, 0), { ...step });
+  for (const group of groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
+  for (const one of [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)]) {
+    await table.insert(tableKeys.job(RUN, one.job), { ...one });
+  }
+  for (const manifest of manifests) await objects.commit(objectKeys.manifest(RUN, manifest.agent, 1), bytes(manifest));
+  await objects.commit(objectKeys.questions(RUN), bytes({ train: [question("q1"), question("q2")], heldOut: [] }));
+  await objects.commit(objectKeys.outcome(address), bytes(outcome));
+  await objects.commit(objectKeys.invocation(RUN, 0, FIRST), bytes(invocation));
+  return store;
+}
+
+function scored(id: string, reward: number, expert: number) {
+  return { id, reward, expert };
+}
+
+function sealed(trajectories: (number | string)[], advantages: number[], mean: number, std: number) {
+  const weights = trajectories.map(() => 1 / trajectories.length);
+  return { trajectories, weights, advantages, mean, std, duplicated: 0, dropped: 0 };
+}

@@ -1,0 +1,68 @@
+/** @file report.json keeps its contract; the picture holds what it should. */
+import { expect, test } from "vitest";
+import { drawCurve, smooth } from "../../cli/curve.ts";
+import { buildReport, type Evaluation, Report } from "../../cli/report.ts";
+import { summarizeStep } from "../../cli/summary.ts";
+import { config, groups, manifests, step } from "./records.ts";
+
+const evaluation = (team: number, correct: number, temperature: number, closedBook = false): Evaluation => ({
+  team,
+  suite: `t${temperature}${closedBook}`,
+  temperature,
+  closedBook,
+  n: 10,
+  correct,
+});
+const evaluations = [
+  evaluation(0, 3, 1),
+  evaluation(0, 4, 0),
+  evaluation(1, 8, 1),
+  evaluation(1, 9, 0),
+  evaluation(1, 1, 1, true),
+];
+const perStep = [summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2)];
+const input = {
+  config,
+  evaluations,
+  perStep,
+  writes: { requests: 8, bytes: 4000, units: 12 },
+  scoringSeconds: 0.5,
+  totalSeconds: 9,
+  agents: { main: { version: 1, checkpoint: "checkpoints/main", sha256: "a".repeat(64) } },
+};
+
+test("the contract's fields, computed by hand", () => {
+  const report = buildReport(input);
+  expect(Report.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
+  expect(report.heldOut).toEqual({
+    before: { n: 10, correct: 3, greedy: { n: 10, correct: 4 } },
+    after: { n: 10, correct: 8, greedy: { n: 10, correct: 9 } },
+  });
+  expect(report.closedBook).toBeCloseTo(0.1, 12);
+  // Four rollouts were written about, the lost one included.
+  expect(report.store).toEqual({ bytesPerRollout: 1000, writesPerRollout: 2, writeUnitsPerRollout: 3 });
+  expect(report.seconds).toEqual({
+    main: { sampling: 1, training: 0.5, waiting: 0.25 },
+    searcher: { sampling: 1, training: 0.5, waiting: 0.25 },
+    scoring: 0.5,
+    total: 9,
+  });
+});
+
+test("a run without evaluations says so with null, never with a zero score", () => {
+  const report = buildReport({ ...input, evaluations: [] });
+  expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
+});
+
+test("smoothing starts at the first value, skips gaps, and halves a step's weight in its half-life", () => {
+  expect(smooth([null, 1, null, 1])).toEqual([null, 1, 1, 1]);
+  expect(smooth([1, 0], 1)).toEqual([1, 0.5]);
+});
+
+test("the picture is SVG with every agent, both themes, and no reference to anything outside it", () => {
+  const svg = drawCurve({ ...buildReport(input), agents: ["main", "searcher"] });
+  expect(svg).toMatch(/^<svg[^>]*xmlns/);
+  for (const text of ["main", "searcher", "held-out, greedy", "prefers-color-scheme: dark"])
+    expect(svg).toContain(text);
+  expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
+});

@@ -1,0 +1,55 @@
+/** @file The tree of a rollout, and that the words of a page stay words. */
+import { expect, test } from "vitest";
+import { loadTrees, parseAddress } from "../../cli/show/load.ts";
+import { drawPage } from "../../cli/show/page.ts";
+import { drawText } from "../../cli/show/text.ts";
+import type { Tree } from "../../cli/show/tree.ts";
+import { config, storeOfFinishedRun } from "./records.ts";
+
+const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
+
+test("main turn -> invocation -> tool call, with reward parts and advantages", async () => {
+  const [tree] = await loadTrees(await storeOfFinishedRun(), config, { step: 0, group: 0, rollout: 0 });
+  expect(tags(tree)).toEqual([
+    "right",
+    "reward 1.000 = 0.1·format + 0.9·1 correct",
+    "advantage +1.000",
+    "weight 0.500",
+  ]);
+  const [turn, answer] = tree?.children ?? [];
+  expect(answer?.title).toBe("answer");
+  const [delegated] = turn?.children ?? [];
+  expect(delegated?.title).toBe("delegate → searcher");
+  expect(tags(delegated)).toEqual([
+    "reward 0.900 = 0.1·format + 0.4·1 correct + 0.5·0.8 expert",
+    "advantage +1.000",
+    "weight 1.000",
+  ]);
+  expect(delegated?.children[0]?.children[0]).toMatchObject({ title: "search" });
+});
+
+test("a step shows its groups, and a rollout without an outcome says so", async () => {
+  const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
+  expect(trees.map(({ title }) => title)).toEqual(["group 0/0", "group 0/1"]);
+  expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
+});
+
+test("a page's text is neither markup in the page nor an escape sequence on the terminal", async () => {
+  const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
+  const page = await drawPage("<b>title", "sub", trees);
+  expect(page).not.toMatch(/<script|<b>title/);
+  expect(page).toContain("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;");
+  expect(page).toContain("default-src 'none'");
+  const text = trees.map(drawText).join("\n");
+  expect(text).toContain("<script>");
+  expect(text).not.toContain("\u001b[2J");
+});
+
+test("addresses", async () => {
+  expect(parseAddress("12")).toEqual({ step: 12 });
+  expect(parseAddress("12/3/5")).toEqual({ step: 12, group: 3, rollout: 5 });
+  expect(() => parseAddress("12/x")).toThrow("write a step, step/group or step/group/rollout");
+  const store = await storeOfFinishedRun();
+  await expect(loadTrees(store, config, { step: 0, group: 7 })).rejects.toThrow("groups 0 to 1, not 7");
+  await expect(loadTrees(store, config, { step: 4 })).rejects.toThrow("no such record");
+});

@@ -1,0 +1,39 @@
+/** @file What a step's records say, worked by hand. */
+import { expect, test } from "vitest";
+import { StepSummary, summarizeStep } from "../../cli/summary.ts";
+import { config, groups, manifests, step } from "./records.ts";
+
+const byAgent = new Map(manifests.map((manifest) => [manifest.agent, manifest]));
+
+test("means, shares, counts and histograms leave the lost rollout out", () => {
+  const summary = summarizeStep(config, step, groups, byAgent, 2);
+  expect(StepSummary.parse(summary)).toEqual(summary);
+  // main: (1 + 0.1 + 1) / 3; searcher: (0.9 + 0.5 + 1) / 3
+  expect(summary.reward["main"]).toBeCloseTo(0.7, 12);
+  expect(summary.reward["searcher"]).toBeCloseTo(0.8, 12);
+  expect(summary.correct).toBeCloseTo(2 / 3, 12);
+  expect(summary).toMatchObject({ rollouts: 3, excluded: 1, groups: 2, wellFormed: 1 });
+  // d_k of the three counted rollouts: 2, 0, 1
+  expect(summary.calls).toEqual({ searcher: [1, 1, 1] });
+  expect(summary.dropped).toEqual({ searcher: 1 });
+  // The second group was not sealed for the main agent: nothing to learn from it.
+  expect(summary.zeroVariance).toBe(1);
+  // 60 action tokens of main, none of searcher, in 2 s.
+  expect(summary.tokensPerSecond).toBe(30);
+  expect(summary.training["searcher"]).toBeNull();
+});
+
+test("a step that nobody watched has no speed, and a sub-agent that was never called no reward", () => {
+  const uncalled = groups.map((group) => ({
+    ...group,
+    rollouts: { "0": { reward: 0, correct: 0, wellFormed: false, invocations: {} } },
+  }));
+  const summary = summarizeStep(config, step, uncalled, byAgent, null);
+  expect(summary).toMatchObject({
+    seconds: null,
+    tokensPerSecond: null,
+    reward: { main: 0, searcher: null },
+    wellFormed: 0,
+  });
+  expect(summary.calls).toEqual({ searcher: [2] });
+});

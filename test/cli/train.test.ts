@@ -1,0 +1,99 @@
+/** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
+import { once } from "node:events";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createProgram } from "../../cli/program.ts";
+import { Report } from "../../cli/report.ts";
+import { mgrpo, readReport, startMgrpo, trainRelay, workplace } from "./command-line.ts";
+
+const TIMEOUT = 90_000;
+const STEPS = 6;
+const SIX = ["--steps", String(STEPS)];
+const folder = workplace();
+const home = process.cwd();
+beforeAll(() => process.chdir(folder));
+afterAll(() => {
+  process.chdir(home);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** What a command prints, called in this process. */
+async function printed(...args: string[]): Promise<string> {
+  const lines: string[] = [];
+  const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
+  try {
+    await createProgram().parseAsync(args, { from: "user" });
+    return lines.join("");
+  } finally {
+    log.mockRestore();
+    write.mockRestore();
+  }
+}
+
+const kinds = (stdout: string) =>
+  stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).kind);
+const sums = (run: string) =>
+  Object.entries(Report.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
+
+/** Starts a run, and resolves once it has told of a step. */
+async function untilFirstStep(...args: string[]) {
+  const child = startMgrpo(folder, ...args);
+  const ended = once(child, "exit");
+  if (!child.stdout) throw new Error("no output");
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (JSON.parse(line).kind === "step") break;
+  }
+  child.stdout.resume();
+  return { child, ended };
+}
+
+test("trains to the end: report, picture, checkpoints, one JSON object per line", { timeout: TIMEOUT }, async () => {
+  const { code, stdout, stderr } = await mgrpo(folder, ...trainRelay("whole", ...SIX));
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  expect(kinds(stdout).filter((kind) => kind !== "waiting")).toEqual(
+    expect.arrayContaining(["config", "step", "evaluation", "ended", "summary"]),
+  );
+  const report = Report.parse(readReport(folder, "whole"));
+  expect(report.perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(report.heldOut.before?.n).toBeGreaterThan(0);
+  expect(report.heldOut.after?.greedy?.n).toBe(report.heldOut.before?.n);
+  expect(report.store.bytesPerRollout).toBeGreaterThan(0);
+  expect(report.seconds.scoring).toBeGreaterThan(0);
+  for (const { checkpoint, version } of Object.values(report.agents)) {
+    expect(version).toBe(STEPS);
+    expect(existsSync(join(folder, checkpoint, "model.safetensors"))).toBe(true);
+  }
+  expect(readFileSync(join(folder, "runs/whole/curve.svg"), "utf8")).toMatch(/^<svg/);
+});
+
+test("the run can be looked into, listed, and not be overwritten", { timeout: TIMEOUT }, async () => {
+  expect(kinds(await printed("show", "whole"))).toEqual(Array.from({ length: STEPS }, () => "step"));
+  await printed("show", "whole", "1/0", "--html", "page.html");
+  expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");
+  expect(JSON.parse(await printed("runs"))).toMatchObject({ run: "whole", state: "finished", step: STEPS });
+  expect(await printed("show", "whole", "1/0/0")).toContain("advantage");
+  expect(kinds(await printed("resume", "whole"))).toEqual(["summary"]);
+  await expect(printed(...trainRelay("whole"))).rejects.toThrow(/run 'whole' exists at .*resume whole/);
+  await expect(printed("resume", "nobody")).rejects.toThrow(/no run 'nobody' .*whole/);
+});
+
+test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeout: TIMEOUT }, async () => {
+  const stopped = await untilFirstStep(...trainRelay("torn", ...SIX));
+  stopped.child.kill("SIGINT");
+  expect(await stopped.ended).toEqual([130, null]);
+  expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
+  const killed = await untilFirstStep("resume", "torn");
+  killed.child.kill("SIGKILL");
+  await killed.ended;
+  expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
+  expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
+  expect(sums("torn")).toEqual(sums("whole"));
+  expect(Report.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+});
