@@ -92,7 +92,7 @@ export type CheckpointFiles = ReadonlyMap<string, Uint8Array>;
 export interface SampleRequest {
   /**
    * The conversation this belongs to. While it is open the engine may keep its key/value cache, if its tokens are a prefix of
-   * `tokens`; `release` ends it. Numbers must not depend on whether the cache was there.
+   * `tokens`; `release` ends it. But for rounding, numbers must not depend on whether the cache was there.
    */
   readonly sequence: string;
   /** The whole prefix, in the policy's own tokens. */

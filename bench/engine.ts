@@ -1,0 +1,109 @@
+/**
+ * @file engine.train and engine.sample: the compiled engine on one fixed model. bench/pytorch measures the same work in PyTorch.
+ * Run alone it prints one JSON object per line.
+ */
+import { pathToFileURL } from "node:url";
+import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";
+import { stream } from "../core/random.ts";
+import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
+import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
+import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
+import { MODEL_FILE, writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
+import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+
+export interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly config: Readonly<Record<string, number | string>>;
+}
+
+const MODEL: ModelConfig = {
+  layers: 4,
+  width: 192,
+  heads: 6,
+  kvHeads: 2,
+  headWidth: 32,
+  ffnWidth: 512,
+  vocabulary: 2048,
+  ropeTheta: 10000,
+  epsilon: 1e-6,
+  tied: true,
+};
+const MODEL_FIGURES = { layers: 4, width: 192, heads: 6, kvHeads: 2, ffn: 512, vocabulary: 2048, dtype: "fp32" };
+const OPTIONS: EngineOptions = { threads: 2, slots: 64, contextTokens: 257, microBatchTokens: 4096 };
+const REPEATS = 5;
+
+/** Tokens/s of forward, clipped loss and backward on 16 x 256 tokens: the median of several batches. */
+export async function engineTrain(repeats = REPEATS): Promise<Figure> {
+  const [sequences, tokens] = [16, 256];
+  const trainer = await compiledEngine.openTrainer(checkpoint(), OPTIONS);
+  const batch = Array.from({ length: sequences }, (_, i) => ({
+    tokens: randomTokens(i, tokens),
+    weights_T: new Float32Array(tokens).fill(1 / (sequences * tokens)),
+    advantages_T: Float32Array.from({ length: tokens }, (_x, t) => (t % 2 ? 1 : -1)),
+    behaviourLogProbs_T: new Float32Array(tokens).fill(-Math.log(MODEL.vocabulary)),
+  }));
+  const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
+  const seconds = await medianSeconds(repeats, () => trainer.forwardBackward(batch, loss, 1));
+  await trainer.close();
+  const config = { ...MODEL_FIGURES, threads: OPTIONS.threads, sequences, tokens };
+  return { name: "engine.train", value: Math.round((sequences * tokens) / seconds), unit: "tokens/s", config };
+}
+
+/** Generated tokens/s: 64 sequences, prompt 128, 128 new tokens, temperature 1; prefill included. */
+export async function engineSample(repeats = REPEATS): Promise<Figure> {
+  const [sequences, prompt, fresh] = [64, 128, 128];
+  const sampler = await compiledEngine.openSampler(checkpoint(), OPTIONS);
+  let round = 0;
+  const seconds = await medianSeconds(repeats, async () => {
+    round++;
+    await Promise.all(
+      Array.from({ length: sequences }, async (_, i) => {
+        const sequence = `${round}/${i}`;
+        await sampler.sample({
+          sequence,
+          tokens: randomTokens(i, prompt),
+          maxTokens: fresh,
+          stop: [],
+          sampling: { temperature: 1, topP: 1, topK: 0 },
+          stream: ["bench", round, i],
+        });
+        sampler.release(sequence);
+      }),
+    );
+  });
+  await sampler.close();
+  const config = { ...MODEL_FIGURES, threads: OPTIONS.threads, sequences, prompt, newTokens: fresh, temperature: 1 };
+  return { name: "engine.sample", value: Math.round((sequences * fresh) / seconds), unit: "tokens/s", config };
+}
+
+function checkpoint(): CheckpointFiles {
+  const weights = initializeWeights(MODEL, 1);
+  return new Map([
+    ["config.json", new TextEncoder().encode(writeModelConfig(MODEL, OPTIONS.contextTokens))],
+    [MODEL_FILE, writeModel(parameterLayout(MODEL), weights)],
+  ]);
+}
+
+function randomTokens(seed: number, count: number): number[] {
+  const { integer } = stream("bench", "tokens", seed);
+  return Array.from({ length: count }, () => integer(MODEL.vocabulary));
+}
+
+/** Once to warm up, then the median. */
+async function medianSeconds(repeats: number, work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const times: number[] = [];
+  for (let i = 0; i < repeats; i++) {
+    const start = performance.now();
+    await work();
+    times.push((performance.now() - start) / 1000);
+  }
+  return times.sort((a, b) => a - b)[repeats >> 1] ?? Number.NaN;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  console.log(JSON.stringify(await engineTrain()));
+  console.log(JSON.stringify(await engineSample()));
+}

@@ -1,0 +1,79 @@
+/**
+ * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their places in one flat vector, which is
+ * what gradients, AdamW and the safetensors file work on.
+ */
+import type { ModelConfig } from "./config.ts";
+
+export interface Parameter {
+  readonly name: string;
+  readonly shape: readonly number[];
+  /** Place in the flat vector, in elements. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface Layout {
+  readonly parameters: readonly Parameter[];
+  readonly length: number;
+}
+
+export const EMBEDDING = "model.embed_tokens.weight";
+export const FINAL_NORM = "model.norm.weight";
+export const HEAD = "lm_head.weight";
+
+/** Names of a layer's parameters, as checkpoints write them. */
+export function layerNames(layer: number) {
+  const at = (name: string) => `model.layers.${layer}.${name}.weight`;
+  return {
+    attentionNorm: at("input_layernorm"),
+    query: at("self_attn.q_proj"),
+    key: at("self_attn.k_proj"),
+    value: at("self_attn.v_proj"),
+    output: at("self_attn.o_proj"),
+    queryNorm: at("self_attn.q_norm"),
+    keyNorm: at("self_attn.k_norm"),
+    ffnNorm: at("post_attention_layernorm"),
+    gate: at("mlp.gate_proj"),
+    up: at("mlp.up_proj"),
+    down: at("mlp.down_proj"),
+  };
+}
+
+/** Name of the output head's matrix. */
+export const headName = (config: ModelConfig): string => (config.tied ? EMBEDDING : HEAD);
+
+export function parameterLayout(config: ModelConfig): Layout {
+  const { width, heads, kvHeads, headWidth, ffnWidth, vocabulary } = config;
+  const shapes: [string, number[]][] = [[EMBEDDING, [vocabulary, width]]];
+  for (let layer = 0; layer < config.layers; layer++) {
+    const name = layerNames(layer);
+    shapes.push(
+      [name.attentionNorm, [width]],
+      [name.query, [heads * headWidth, width]],
+      [name.key, [kvHeads * headWidth, width]],
+      [name.value, [kvHeads * headWidth, width]],
+      [name.output, [width, heads * headWidth]],
+      [name.queryNorm, [headWidth]],
+      [name.keyNorm, [headWidth]],
+      [name.ffnNorm, [width]],
+      [name.gate, [ffnWidth, width]],
+      [name.up, [ffnWidth, width]],
+      [name.down, [width, ffnWidth]],
+    );
+  }
+  shapes.push([FINAL_NORM, [width]]);
+  if (!config.tied) shapes.push([HEAD, [vocabulary, width]]);
+  let offset = 0;
+  const parameters = shapes.map(([name, shape]) => {
+    const length = shape.reduce((product, size) => product * size, 1);
+    const parameter = { name, shape, offset, length };
+    offset += length;
+    return parameter;
+  });
+  return { parameters, length: offset };
+}
+
+/** Each parameter's part of a flat vector; no copy. */
+export function views(layout: Layout, flat: Float32Array): Map<string, Float32Array> {
+  return new Map(layout.parameters.map(({ name, offset, length }) => [name, flat.subarray(offset, offset + length)]));
+}

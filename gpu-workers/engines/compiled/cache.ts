@@ -1,0 +1,115 @@
+/**
+ * @file The key/value cache: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd], which the graph updates in place.
+ * C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so a run of slots is a view.
+ * A sequence that must leave its slot is parked as a compact copy.
+ */
+import type { ModelConfig } from "../checkpoint/config.ts";
+import { cacheNames } from "./graphs/extend.ts";
+import { type Feeds, tensor } from "./session.ts";
+
+const GRAIN = 64;
+
+/** One sequence's keys and values, [KV, hd, n] and [KV, n, hd] per layer. */
+export interface Parked {
+  readonly tokens: number;
+  readonly arrays: readonly Float32Array[];
+}
+
+export class Cache {
+  readonly #config: ModelConfig;
+  readonly #slots: number;
+  readonly #limit: number;
+  #width = GRAIN;
+  /** keys of layer 0, values of layer 0, keys of layer 1, ... */
+  #arrays: Float32Array[];
+  #ranges = new Map<string, { feeds: Feeds; fetches: Feeds }>();
+
+  constructor(config: ModelConfig, slots: number, contextTokens: number) {
+    this.#config = config;
+    this.#slots = slots;
+    this.#limit = Math.ceil((contextTokens + 1) / GRAIN) * GRAIN;
+    this.#arrays = this.#allocate(this.#width);
+  }
+
+  get width(): number {
+    return this.#width;
+  }
+
+  /** Makes room for sequences of so many tokens and one more. True: the width changed, and with it every view. */
+  reserve(tokens: number): boolean {
+    if (tokens < this.#width) return false;
+    const width = Math.min(this.#limit, Math.ceil((tokens + 1) / GRAIN) * GRAIN);
+    const wider = this.#allocate(width);
+    this.#arrays.forEach((from, index) => {
+      const to = { array: wider[index] as Float32Array, width, slot: 0 };
+      this.#copy(index, { array: from, width: this.#width, slot: 0 }, to, this.#slots, this.#width);
+    });
+    this.#arrays = wider;
+    this.#width = width;
+    this.#ranges.clear();
+    return true;
+  }
+
+  /** Feeds and in-place outputs of the slots [from, to). */
+  range(from: number, to: number): { feeds: Feeds; fetches: Feeds } {
+    const key = `${from}-${to}`;
+    const known = this.#ranges.get(key);
+    if (known) return known;
+    const { kvHeads, headWidth } = this.#config;
+    const [feeds, fetches]: [Feeds, Feeds] = [{}, {}];
+    for (let layer = 0; layer < this.#config.layers; layer++) {
+      const name = cacheNames(layer);
+      const view = (index: number, dims: number[]) => {
+        const size = kvHeads * headWidth * this.#width;
+        return tensor((this.#arrays[index] as Float32Array).subarray(from * size, to * size), [to - from, ...dims]);
+      };
+      const keys = view(2 * layer, [kvHeads, headWidth, this.#width]);
+      const values = view(2 * layer + 1, [kvHeads, this.#width, headWidth]);
+      Object.assign(feeds, { [name.keys]: keys, [name.values]: values });
+      Object.assign(fetches, { [name.keysAfter]: keys, [name.valuesAfter]: values });
+    }
+    this.#ranges.set(key, { feeds, fetches });
+    return { feeds, fetches };
+  }
+
+  park(slot: number, tokens: number): Parked {
+    const { kvHeads, headWidth } = this.#config;
+    const arrays = this.#arrays.map((array, index) => {
+      const parked = new Float32Array(kvHeads * headWidth * tokens);
+      this.#copy(index, { array, width: this.#width, slot }, { array: parked, width: tokens, slot: 0 }, 1, tokens);
+      return parked;
+    });
+    return { tokens, arrays };
+  }
+
+  restore(slot: number, { tokens, arrays }: Parked): void {
+    this.reserve(tokens);
+    arrays.forEach((parked, index) => {
+      const array = this.#arrays[index] as Float32Array;
+      this.#copy(index, { array: parked, width: tokens, slot: 0 }, { array, width: this.#width, slot }, 1, tokens);
+    });
+  }
+
+  #allocate(width: number): Float32Array[] {
+    const { layers, kvHeads, headWidth } = this.#config;
+    return Array.from({ length: 2 * layers }, () => new Float32Array(this.#slots * kvHeads * headWidth * width));
+  }
+
+  /** Copies the first positions of some slots. Keys have a row of C numbers per (head, hd), values one of C * hd per head. */
+  #copy(index: number, from: Place, to: Place, slots: number, positions: number): void {
+    const { kvHeads, headWidth } = this.#config;
+    const [rows, unit] = index % 2 === 0 ? [kvHeads * headWidth, 1] : [kvHeads, headWidth];
+    for (let row = 0; row < slots * rows; row++) {
+      const start = (from.slot * rows + row) * from.width * unit;
+      const target = (to.slot * rows + row) * to.width * unit;
+      to.array.set(from.array.subarray(start, start + positions * unit), target);
+    }
+  }
+}
+
+/** From a slot on in an array of a cache width. */
+interface Place {
+  readonly array: Float32Array;
+  readonly width: number;
+  readonly slot: number;
+}

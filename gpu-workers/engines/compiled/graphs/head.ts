@@ -1,0 +1,52 @@
+/**
+ * @file Log-probs of the targets with a gradient in pieces. With P = softmax(logits) and d = dLoss/dlogProb:
+ *   dHidden = d/tau * (E[target] - P E)        dE = -P^T (d/tau * hidden)  +  scatter-add over targets of d/tau * hidden
+ * No [N, V] array but P is touched in the backward pass. The scatter-add is left to the caller, as rows (`targetRows`):
+ * ONNX's is a race when several threads run it, a loop over rows is neither slow nor random.
+ */
+import * as tf from "@tensorflow/tfjs-core";
+
+export interface HeadPass {
+  /** [N] */
+  readonly logProbs: tf.Tensor1D;
+  /** [N, D], known once the gradient has been taken: what row n adds to the gradient of E[target n]. */
+  targetRows: tf.Tensor2D | undefined;
+}
+
+export function logProbsByParts(
+  hidden: tf.Tensor2D,
+  head: tf.Tensor2D,
+  targets: tf.Tensor1D,
+  inverseTemperature: tf.Scalar,
+): HeadPass {
+  let targetRows: tf.Tensor2D | undefined;
+  const operation = tf.customGrad<tf.Tensor>((...inputs) => {
+    const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
+    const logits = tf.matMul(tf.mul<tf.Tensor2D>(h, inverseTemperature), e, false, true);
+    // The kernel itself: tf.logSoftmax is composed of five passes.
+    const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
+    save([h, e, all]);
+    return {
+      value: pickColumn(all, targets),
+      gradFunc: (dy, saved) => {
+        const [h_, e_, all_] = saved as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
+        const p = tf.exp(all_) as tf.Tensor2D;
+        const d = tf.mul(dy, inverseTemperature);
+        targetRows = tf.keep(tf.mul(d, h_) as tf.Tensor2D);
+        const dHidden = tf.mul(d, tf.sub(tf.gather(e_, targets), tf.matMul(p, e_)));
+        return [dHidden, tf.neg(tf.matMul(p, targetRows, true, false))];
+      },
+    };
+  });
+  const logProbs = tf.reshape(operation(hidden, head), [-1]) as tf.Tensor1D;
+  return {
+    logProbs,
+    get targetRows() {
+      return targetRows;
+    },
+  };
+}
+
+export function pickColumn(x: tf.Tensor2D, columns: tf.Tensor1D): tf.Tensor2D {
+  return tf.engine().runKernel("PickColumn", { x, columns }) as unknown as tf.Tensor2D;
+}

@@ -1,0 +1,91 @@
+/** @file Graphs of the trainer: log-probs alone, and forward with loss and backward. Batch and tokens vary from run to run. */
+import * as tf from "@tensorflow/tfjs-core";
+import type { ModelConfig } from "../../checkpoint/config.ts";
+import { headName } from "../../checkpoint/parameters.ts";
+import "../../model/gradients.ts";
+import { causalAttention } from "../../model/attention.ts";
+import { type LossRows, loss } from "../../model/losses.ts";
+import { transformer, type Weights, weightOf } from "../../model/transformer.ts";
+import { type Lengths, symbolic } from "../trace/dimensions.ts";
+import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
+import { logProbsByParts } from "./head.ts";
+import { declareWeights } from "./weights.ts";
+
+/** Attention goes over queries in so many blocks; T is a multiple of it, and the graph's varying length is T / BLOCKS. */
+const BLOCKS = 4;
+
+/** The lengths of a run on B sequences of T tokens. */
+export const trainLengths = (batch: number, tokens: number): Lengths => ({ batch, tokens: tokens / BLOCKS });
+
+/** Outputs: logProbs [B * T]. */
+export function traceLogProbs(config: ModelConfig): TracedGraph {
+  return traceGraph("log-probs", (scope) => {
+    const inputs = declareInputs(config, scope);
+    const weights = declareWeights(config, scope);
+    scope.output("logProbs", forward(config, inputs, weights, inputs.embedded).logProbs);
+  });
+}
+
+/** Outputs: loss, logProbs [B * T], embeddedGradient [B, T, D], targetRows [B * T, D], and `d:<parameter>` for each parameter. */
+export function traceTrain(config: ModelConfig): TracedGraph {
+  return traceGraph("train", (scope) => {
+    const inputs = declareInputs(config, scope);
+    const weights = declareWeights(config, scope);
+    const row = (name: string) => scope.input<tf.Tensor1D>(name, [symbolic.batch * BLOCKS * symbolic.tokens]);
+    const rows: LossRows = {
+      linearWeights: row("linearWeights"),
+      clippedWeights: row("clippedWeights"),
+      advantages: row("advantages"),
+      behaviourLogProbs: row("behaviourLogProbs"),
+      lowest: scope.input("lowest", []),
+      highest: scope.input("highest", []),
+    };
+    const names = Object.keys(weights);
+    let pass: ReturnType<typeof logProbsByParts> | undefined;
+    const lossOf = (...values: tf.Tensor[]) => {
+      const [embedded, ...parameters] = values;
+      const given = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
+      pass = forward(config, inputs, given, embedded as tf.Tensor3D);
+      tf.keep(pass.logProbs);
+      return loss(pass.logProbs, rows);
+    };
+    const { value, grads } = tf.valueAndGrads(lossOf)([inputs.embedded, ...Object.values(weights)]);
+    if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
+    scope.output("loss", value);
+    scope.output("logProbs", pass.logProbs);
+    scope.output("targetRows", pass.targetRows);
+    grads.forEach((gradient, i) => {
+      scope.output(i === 0 ? "embeddedGradient" : gradientName(names[i - 1] ?? ""), gradient);
+    });
+  });
+}
+
+export const gradientName = (parameter: string): string => `d:${parameter}`;
+
+interface ForwardInputs {
+  readonly embedded: tf.Tensor3D;
+  readonly cos: tf.Tensor;
+  readonly sin: tf.Tensor;
+  readonly mask: tf.Tensor2D;
+  readonly targets: tf.Tensor1D;
+  readonly inverseTemperature: tf.Scalar;
+}
+
+function declareInputs(config: ModelConfig, scope: TraceScope): ForwardInputs {
+  const { batch } = symbolic;
+  const tokens = BLOCKS * symbolic.tokens;
+  return {
+    embedded: scope.input("embedded", [batch, tokens, config.width]),
+    cos: scope.input("cos", [batch, tokens, config.headWidth / 2]),
+    sin: scope.input("sin", [batch, tokens, config.headWidth / 2]),
+    mask: scope.input("mask", [tokens, tokens]),
+    targets: scope.input("targets", [batch * tokens], "int32"),
+    inverseTemperature: scope.input("inverseTemperature", []),
+  };
+}
+
+function forward(config: ModelConfig, inputs: ForwardInputs, weights: Weights, embedded: tf.Tensor3D) {
+  const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, BLOCKS));
+  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
+  return logProbsByParts(hidden, head, inputs.targets, inputs.inverseTemperature);
+}

@@ -1,0 +1,100 @@
+/** @file A graph as data, and its ONNX bytes. */
+import { onnx } from "./schema.ts";
+
+export type ElementType = "float32" | "int32" | "int64" | "bool";
+const ELEMENT_TYPES: Record<ElementType, number> = { float32: 1, int32: 6, int64: 7, bool: 9 };
+
+/** A float, an integer, or integers; a float attribute says so, since 1 is also an integer. */
+export type Attribute = number | readonly number[] | { readonly float: number };
+
+export interface GraphNode {
+  readonly op: string;
+  /** Empty for standard ONNX. */
+  readonly domain: string;
+  /** An empty name is an input left out. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+/** A graph input or output; a dimension is a length or the name of one that varies. */
+export interface Port {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly dims: readonly (number | string)[];
+}
+
+export interface Constant {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly dims: readonly number[];
+  readonly values: readonly number[];
+}
+
+export interface Graph {
+  readonly name: string;
+  readonly nodes: readonly GraphNode[];
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  readonly constants: readonly Constant[];
+}
+
+export const CONTRIB = "com.microsoft";
+const OPSETS = [
+  { domain: "", version: 24 },
+  { domain: CONTRIB, version: 1 },
+];
+const IR_VERSION = 11;
+
+export function serializeOnnx(graph: Graph): Uint8Array {
+  const type = onnx.lookupType("ModelProto");
+  return type
+    .encode(
+      type.create({
+        irVersion: IR_VERSION,
+        producerName: "mgrpo",
+        opsetImport: OPSETS,
+        graph: {
+          name: graph.name,
+          node: graph.nodes.map((node, index) => ({
+            name: `${node.op}_${index}`,
+            opType: node.op,
+            domain: node.domain,
+            input: node.inputs,
+            output: node.outputs,
+            attribute: Object.entries(node.attributes).map(([name, value]) => attribute(name, value)),
+          })),
+          initializer: graph.constants.map((constant) => ({
+            name: constant.name,
+            dims: constant.dims,
+            dataType: ELEMENT_TYPES[constant.type],
+            rawData: rawData(constant),
+          })),
+          input: graph.inputs.map(valueInfo),
+          output: graph.outputs.map(valueInfo),
+        },
+      }),
+    )
+    .finish();
+}
+
+function attribute(name: string, value: Attribute) {
+  if (typeof value === "number") return { name, i: value, type: 2 };
+  if ("float" in value) return { name, f: value.float, type: 1 };
+  return { name, ints: value, type: 7 };
+}
+
+function valueInfo(port: Port) {
+  const dim = port.dims.map((size) => (typeof size === "number" ? { dimValue: size } : { dimParam: size }));
+  return { name: port.name, type: { tensorType: { elemType: ELEMENT_TYPES[port.type], shape: { dim } } } };
+}
+
+function rawData({ type, values }: Constant): Uint8Array {
+  const arrays = {
+    float32: () => Float32Array.from(values),
+    int32: () => Int32Array.from(values),
+    int64: () => BigInt64Array.from(values, BigInt),
+    bool: () => Uint8Array.from(values),
+  };
+  return new Uint8Array(arrays[type]().buffer);
+}

@@ -1,0 +1,43 @@
+/** @file What crosses between the program and its engine threads. */
+
+import type { OptimizerConfig } from "../../../core/contracts/config.ts";
+import type { ErrorCode } from "../../../core/errors.ts";
+import type { EngineOptions, Loss, SampleRequest, TrainingSequence } from "../../../core/ports.ts";
+
+/** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
+export type Call =
+  | { readonly method: "openSampler" | "openTrainer"; readonly files: Files; readonly options: EngineOptions }
+  | { readonly method: "sample"; readonly request: SampleRequest }
+  | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }
+  | {
+      readonly method: "forwardBackward";
+      readonly batch: readonly TrainingSequence[];
+      readonly loss: Loss;
+      readonly temperature: number;
+    }
+  | { readonly method: "optimizerStep"; readonly config: OptimizerConfig }
+  | { readonly method: "save" }
+  | { readonly method: "load"; readonly files: Files }
+  | { readonly method: "close" };
+
+export type Files = ReadonlyMap<string, Uint8Array>;
+
+export type ToThread =
+  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: Call }
+  /** The caller gave up on a call. */
+  | { readonly kind: "cancel"; readonly call: number }
+  | { readonly kind: "release"; readonly handle: number; readonly sequence: string };
+
+export type FromThread =
+  | { readonly kind: "result"; readonly call: number; readonly value: unknown }
+  | { readonly kind: "error"; readonly call: number; readonly error: PortableError }
+  /** The engine computed from start to end (milliseconds of the monotonic clock that all processes of a machine share). */
+  | { readonly kind: "busy"; readonly handle: number; readonly start: number; readonly end: number };
+
+/** A MgrpoError as data. */
+export interface PortableError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly evidence: unknown;
+}

@@ -1,0 +1,172 @@
+/**
+ * @file The sampler on compiled graphs: continuous batching. One loop serves all requests:
+ *
+ *   waiting --(a slot is free)--> prefill all new tokens but the last --> decode, one token of every active slot per call
+ *                                                                          --(stop, length)--> answered; the cache stays
+ *
+ * waits for: a request (the loop ends when there is none). New requests join between two calls; nobody waits for another to end.
+ */
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
+import { stream } from "../../../core/random.ts";
+import { readCheckpoint } from "../checkpoint/weights.ts";
+import { draw, endsWith } from "../draw.ts";
+import { checkPrompt } from "../sequences.ts";
+import { Decoder } from "./decoder.ts";
+import { traceExtend } from "./graphs/extend.ts";
+import { type Resident, Residents } from "./residents.ts";
+import { sharedSession } from "./sessions.ts";
+
+interface Turn {
+  readonly request: SampleRequest;
+  readonly uniform: () => number;
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  readonly limit: number;
+  readonly answer: (sample: Sample) => void;
+  readonly fail: (error: unknown) => void;
+  resident: (Resident & { slot: number }) | undefined;
+  cancelled: boolean;
+}
+
+/** A single row would take the path of a matrix-vector product, with other bits. */
+const FEWEST_ROWS = 2;
+
+export async function openCompiledSampler(
+  files: CheckpointFiles,
+  options: EngineOptions,
+  now: () => number = () => 0,
+  onBusy: (start: number, end: number) => void = () => {},
+): Promise<Sampler> {
+  const { config, layout, weights } = readCheckpoint(files);
+  const session = await sharedSession("extend", config, options.threads, traceExtend);
+  const slots = Math.max(FEWEST_ROWS, options.slots);
+  const decoder = new Decoder(session, config, layout, weights, slots, options.contextTokens);
+  const residents = new Residents(decoder.cache, slots);
+  let waiting: Turn[] = [];
+  let active: Turn[] = [];
+  let closed = false;
+  let running: Promise<void> | undefined;
+
+  const admit = async () => {
+    for (const turn of [...waiting]) {
+      if (turn.cancelled || residents.isActive(turn.request.sequence)) continue;
+      const resident = residents.activate(turn.request.sequence);
+      if (!resident) return;
+      waiting = waiting.filter((other) => other !== turn);
+      turn.resident = resident;
+      active.push(turn);
+      const { tokens } = turn.request;
+      const known = resident.tokens;
+      const kept = known.length < tokens.length && known.every((token, i) => token === tokens[i]) ? known.length : 0;
+      const fresh = tokens.slice(kept, -1);
+      await decoder.prefill(resident.slot, kept, fresh);
+      resident.tokens = tokens.slice(0, -1);
+      decoder.rest(resident.slot, resident.tokens.length);
+    }
+  };
+
+  const decode = async () => {
+    const turns = active.filter((turn) => !turn.cancelled);
+    if (turns.length === 0) return;
+    for (const { resident, request, tokens } of turns) {
+      if (!resident) continue;
+      const pending = tokens.at(-1) ?? request.tokens.at(-1) ?? 0;
+      decoder.place(resident.slot, pending, resident.tokens.length, request.sampling.temperature || 1);
+      resident.tokens.push(pending);
+    }
+    const places = turns.map((turn) => turn.resident?.slot ?? 0);
+    const from = Math.min(Math.min(...places), slots - FEWEST_ROWS);
+    await decoder.decode(from, Math.max(Math.max(...places) + 1, from + FEWEST_ROWS));
+    for (const turn of turns) take(turn);
+  };
+
+  const take = (turn: Turn) => {
+    const { resident, request, tokens, logProbs } = turn;
+    if (!resident || turn.cancelled) return;
+    decoder.rest(resident.slot, resident.tokens.length);
+    const from = resident.slot * config.vocabulary;
+    const drawn = draw(decoder.probabilities, from, config.vocabulary, request.sampling, turn.uniform);
+    tokens.push(drawn.token);
+    logProbs.push(drawn.logProb);
+    if (endsWith(tokens, request.stop)) finish(turn, "stop");
+    else if (tokens.length >= turn.limit) finish(turn, "length");
+  };
+
+  const finish = (turn: Turn, stop: Sample["stop"]) => {
+    if (turn.resident) turn.resident.active = false;
+    turn.answer({ tokens: turn.tokens, logProbs: turn.logProbs, stop });
+    active = active.filter((other) => other !== turn);
+  };
+
+  const drop = (turn: Turn, error: MgrpoError) => {
+    turn.cancelled = true;
+    if (turn.resident) turn.resident.active = false;
+    waiting = waiting.filter((other) => other !== turn);
+    active = active.filter((other) => other !== turn);
+    turn.fail(error);
+  };
+
+  const loop = async () => {
+    const start = now();
+    while (waiting.length + active.length > 0 && !closed) {
+      await admit();
+      await decode();
+    }
+    onBusy(start, now());
+  };
+
+  const wake = () => {
+    running ??= loop()
+      .catch((error: unknown) => {
+        for (const turn of [...waiting, ...active]) drop(turn, asEngineError(error));
+      })
+      .finally(() => {
+        running = undefined;
+        if (waiting.length > 0 && !closed) wake();
+      });
+  };
+
+  return {
+    async sample(request, signal) {
+      checkPrompt(request, config.vocabulary, options.contextTokens);
+      if (signal?.aborted) throw cancelled(request);
+      const limit = Math.min(request.maxTokens, options.contextTokens - request.tokens.length);
+      if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
+      return new Promise<Sample>((answer, fail) => {
+        const turn: Turn = {
+          request,
+          uniform: stream(...request.stream).uniform,
+          tokens: [],
+          logProbs: [],
+          limit,
+          answer,
+          fail,
+          resident: undefined,
+          cancelled: false,
+        };
+        signal?.addEventListener("abort", () => drop(turn, cancelled(request)), { once: true });
+        waiting.push(turn);
+        wake();
+      });
+    },
+    release(sequence) {
+      const turn = [...waiting, ...active].find((other) => other.request.sequence === sequence);
+      if (turn) drop(turn, cancelled(turn.request));
+      residents.release(sequence);
+    },
+    async close() {
+      closed = true;
+      for (const turn of [...waiting, ...active]) drop(turn, cancelled(turn.request));
+      await running;
+    },
+  };
+}
+
+const cancelled = ({ sequence }: SampleRequest) =>
+  new MgrpoError("cancelled", `sampling of '${sequence}' was cancelled by its caller`);
+
+function asEngineError(error: unknown): MgrpoError {
+  if (isMgrpoError(error)) return error;
+  return new MgrpoError("engine-unsupported", `the engine failed: ${String(error)}`, { cause: error });
+}

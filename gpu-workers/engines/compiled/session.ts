@@ -1,0 +1,64 @@
+/** @file A traced graph as an onnxruntime session: fills in shapes, runs on arrays, writes outputs where it is told to. */
+import * as ort from "onnxruntime-node";
+import { serializeOnnx } from "./onnx/serialize.ts";
+import { evaluate, type Lengths } from "./trace/dimensions.ts";
+import type { TracedGraph } from "./trace/trace.ts";
+
+export type Arrays = Float32Array | Int32Array | BigInt64Array;
+export type Feeds = Record<string, ort.Tensor>;
+
+export interface Session {
+  /**
+   * Runs the graph at these lengths. Outputs named in `into` are written into those tensors (which may be inputs, for a cache that
+   * is updated in place); the others are new arrays.
+   */
+  run(lengths: Lengths, feeds: Feeds, into?: Feeds): Promise<Record<string, Float32Array>>;
+}
+
+/** A tensor over an array; no copy. */
+export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
+  if (data instanceof Float32Array) return new ort.Tensor("float32", data, dims);
+  return data instanceof Int32Array ? new ort.Tensor("int32", data, dims) : new ort.Tensor("int64", data, dims);
+}
+
+export async function openSession(traced: TracedGraph, threads: number): Promise<Session> {
+  const session = await ort.InferenceSession.create(serializeOnnx(traced.graph), {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    executionMode: "sequential",
+    graphOptimizationLevel: "all",
+    logSeverityLevel: 3,
+    // Waiting threads must not take the cores from the other agents' processes.
+    // Hidden keys get weights near 1e-39: as denormals they would slow every product they meet.
+    extra: { session: { intra_op: { allow_spinning: "0" }, set_denormal_as_zero: "1" } },
+  });
+  const shapes = new Map<string, Feeds>();
+  const shapeFeeds = (lengths: Lengths): Feeds => {
+    const key = JSON.stringify(lengths);
+    const known = shapes.get(key);
+    if (known) return known;
+    const feeds = Object.fromEntries(
+      traced.shapeInputs.map(({ name, shape }) => [
+        name,
+        tensor(
+          BigInt64Array.from(shape, (size) => BigInt(evaluate(size, lengths))),
+          [shape.length],
+        ),
+      ]),
+    );
+    shapes.set(key, feeds);
+    return feeds;
+  };
+  const free = [...traced.outputShapes.keys()];
+  return {
+    async run(lengths, feeds, into = {}) {
+      const fetches: Record<string, ort.Tensor | null> = {};
+      for (const name of free) fetches[name] = into[name] ?? null;
+      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) }, fetches);
+      const arrays: Record<string, Float32Array> = {};
+      for (const name of free) if (!into[name]) arrays[name] = outputs[name]?.data as Float32Array;
+      return arrays;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * @file The program's side of an engine thread. The thread is started by the first call, kept for all later ones (its graphs are
+ * compiled once), and keeps the process alive only while a call is open.
+ */
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { Call, FromThread, ToThread } from "./protocol.ts";
+
+interface Open {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: MgrpoError) => void;
+}
+
+export class EngineThread {
+  #worker: Worker | undefined;
+  #calls = 0;
+  #handles = 0;
+  readonly #open = new Map<number, Open>();
+  readonly #busy = new Map<number, (start: number, end: number) => void>();
+
+  /** A number for a sampler or trainer to be opened in this thread. */
+  newHandle(onBusy?: (start: number, end: number) => void): number {
+    const handle = this.#handles++;
+    if (onBusy) this.#busy.set(handle, onBusy);
+    return handle;
+  }
+
+  call<T>(handle: number, body: Call, signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted)
+      return Promise.reject(new MgrpoError("cancelled", `${body.method} was cancelled by its caller`));
+    const call = this.#calls++;
+    return new Promise<T>((resolve, reject) => {
+      const cancel = () => this.#post({ kind: "cancel", call });
+      const ended = () => {
+        signal?.removeEventListener("abort", cancel);
+        this.#open.delete(call);
+        if (this.#open.size === 0) this.#worker?.unref();
+      };
+      this.#open.set(call, {
+        resolve: (value) => {
+          ended();
+          resolve(value);
+        },
+        reject: (error) => {
+          ended();
+          reject(error);
+        },
+      });
+      signal?.addEventListener("abort", cancel, { once: true });
+      this.#post({ kind: "call", call, handle, body });
+      this.#worker?.ref();
+    });
+  }
+
+  release(handle: number, sequence: string): void {
+    this.#post({ kind: "release", handle, sequence });
+  }
+
+  #post(message: ToThread): void {
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(message);
+  }
+
+  #start(): Worker {
+    const worker = startWorker();
+    worker.on("message", (message: FromThread) => {
+      if (message.kind === "busy") this.#busy.get(message.handle)?.(message.start, message.end);
+      else if (message.kind === "result") this.#open.get(message.call)?.resolve(message.value as never);
+      else {
+        const { code, message: text, retryable, evidence } = message.error;
+        this.#open.get(message.call)?.reject(new MgrpoError(code, text, { retryable, evidence }));
+      }
+    });
+    const died = (reason: string) => {
+      if (this.#worker === worker) this.#worker = undefined;
+      const error = new MgrpoError("worker-unavailable", `the engine thread ended: ${reason}`, { retryable: true });
+      for (const open of [...this.#open.values()]) open.reject(error);
+    };
+    worker.on("error", (error) => died(error instanceof Error ? error.message : String(error)));
+    worker.on("exit", (code) => died(`exit code ${code}`));
+    worker.unref();
+    return worker;
+  }
+}
+
+/** In a package the thread runs JavaScript; in a checkout it loads TypeScript through tsx, which it must register for itself. */
+function startWorker(): Worker {
+  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("./worker.js", import.meta.url), { execArgv: [] });
+  const { href: loader } = new URL("./esm/api/index.mjs", pathToFileURL(createRequire(import.meta.url).resolve("tsx")));
+  const entry = new URL("./worker.ts", import.meta.url).href;
+  const script = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(entry)}); })`;
+  return new Worker(script, { eval: true, execArgv: [] });
+}

@@ -1,0 +1,236 @@
+/** @file What each tfjs kernel becomes in ONNX. Only kernels that the model and its gradients use are here. */
+import { backend_util, type DataType, type TensorInfo } from "@tensorflow/tfjs-core";
+import { CONTRIB } from "../onnx/serialize.ts";
+import type { NodeOptions, Recorder, Value } from "./recorder.ts";
+
+type Inputs = Record<string, TensorInfo>;
+type Attributes = Record<string, unknown>;
+export type TracedKernel = (recorder: Recorder, inputs: Inputs, attributes: Attributes) => TensorInfo | TensorInfo[];
+
+const broadcast = (a: readonly number[], b: readonly number[]) =>
+  backend_util.assertAndGetBroadcastShape([...a], [...b]);
+const size = (shape: readonly number[]) => shape.reduce((product, length) => product * length, 1);
+
+function given(inputs: Inputs, name: string): TensorInfo {
+  const tensor = inputs[name];
+  if (!tensor) throw new Error(`kernel input '${name}' is missing`);
+  return tensor;
+}
+
+/** Elementwise on two tensors; `shortcut` may answer without a node. */
+function binary(op: string, dtype?: DataType, shortcut?: (a: Value, b: Value) => Value | undefined): TracedKernel {
+  return (recorder, inputs) => {
+    const [a, b] = [given(inputs, "a"), given(inputs, "b")];
+    const shape = broadcast(a.shape, b.shape);
+    const [left, right] = [recorder.value(a), recorder.value(b)];
+    const known = shortcut?.(left, right);
+    if (known) return recorder.tensor(known, shape, dtype ?? a.dtype);
+    const [name] = recorder.node(op, [left.name, right.name], 1);
+    return recorder.tensor({ name, shape: broadcast(left.shape, right.shape) }, shape, dtype ?? a.dtype);
+  };
+}
+
+const times = (a: Value, b: Value) => (a.splat === 1 ? b : b.splat === 1 ? a : undefined);
+const plus = (a: Value, b: Value) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
+
+/** Elementwise on one tensor. */
+function unary(op: string, options?: NodeOptions): TracedKernel {
+  return (recorder, inputs) => {
+    const x = given(inputs, "x");
+    const value = recorder.value(x);
+    const [name] = recorder.node(op, [value.name], 1, options);
+    return recorder.tensor({ name, shape: value.shape }, x.shape, x.dtype);
+  };
+}
+
+const alias =
+  (input: string): TracedKernel =>
+  (recorder, inputs) => {
+    const x = given(inputs, input);
+    return recorder.tensor(recorder.value(x), x.shape, x.dtype);
+  };
+
+function reshaped(recorder: Recorder, x: TensorInfo, shape: readonly number[]): TensorInfo {
+  const value = recorder.value(x);
+  if (value.splat !== undefined) return splat(recorder, shape, value.splat, x.dtype);
+  const source = recorder.full(x);
+  if (shape.length === x.shape.length && shape.every((length, i) => length === x.shape[i])) {
+    return recorder.tensor({ name: source, shape }, shape, x.dtype);
+  }
+  const [name] = recorder.node("Reshape", [source, recorder.shape(shape, true)], 1);
+  return recorder.tensor({ name, shape }, shape, x.dtype);
+}
+
+function splat(recorder: Recorder, shape: readonly number[], value: number, dtype: DataType): TensorInfo {
+  const type = dtype === "int32" ? "int32" : "float32";
+  const ones = shape.map(() => 1);
+  const name = recorder.constant(type, ones, [value]);
+  return recorder.tensor({ name, shape: ones, splat: value }, shape, dtype);
+}
+
+function reduce(op: string): TracedKernel {
+  return (recorder, inputs, attributes) => {
+    const x = given(inputs, "x");
+    const given_ = attributes["axis"];
+    const every = x.shape.map((_, i) => i);
+    const axes = (given_ === undefined || given_ === null ? every : ([given_].flat() as number[])).map((axis) =>
+      axis < 0 ? axis + x.shape.length : axis,
+    );
+    if (axes.length === 0) return recorder.tensor(recorder.value(x), x.shape, x.dtype);
+    const keep = attributes["keepDims"] === true;
+    const shape = keep
+      ? x.shape.map((length, i) => (axes.includes(i) ? 1 : length))
+      : x.shape.filter((_, i) => !axes.includes(i));
+    const options = { attributes: { keepdims: keep ? 1 : 0 } };
+    const [name] = recorder.node(op, [recorder.full(x), recorder.integers(axes)], 1, options);
+    return recorder.tensor({ name, shape }, shape, x.dtype);
+  };
+}
+
+/** FusedMatMul transposes while it multiplies. */
+const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB }) => {
+  const [a, b] = [given(inputs, "a"), given(inputs, "b")];
+  const rows = a.shape.at(transposeA ? -1 : -2) ?? 0;
+  const columns = b.shape.at(transposeB ? -2 : -1) ?? 0;
+  const batch = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
+  const shape = [...batch, rows, columns];
+  const names = [recorder.full(a), recorder.full(b)];
+  const options = { domain: CONTRIB, attributes: { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 } };
+  const [name] =
+    transposeA || transposeB ? recorder.node("FusedMatMul", names, 1, options) : recorder.node("MatMul", names, 1);
+  return recorder.tensor({ name, shape }, shape, a.dtype);
+};
+
+const TARGETS: Partial<Record<DataType, number>> = { float32: 1, int32: 6, bool: 9 };
+
+const along =
+  (op: string, input: string, attribute: string): TracedKernel =>
+  (recorder, inputs, attributes) => {
+    const x = given(inputs, input);
+    const [name] = recorder.node(op, [recorder.full(x)], 1, { attributes: { axis: Number(attributes[attribute]) } });
+    return recorder.tensor({ name, shape: x.shape }, x.shape, "float32");
+  };
+
+export const KERNELS: Readonly<Record<string, TracedKernel>> = {
+  Add: binary("Add", undefined, plus),
+  Sub: binary("Sub", undefined, (a, b) => (b.splat === 0 ? a : undefined)),
+  Multiply: binary("Mul", undefined, times),
+  Maximum: binary("Max"),
+  Minimum: binary("Min"),
+  Greater: binary("Greater", "bool"),
+  GreaterEqual: binary("GreaterOrEqual", "bool"),
+  LessEqual: binary("LessOrEqual", "bool"),
+  Exp: unary("Exp"),
+  Neg: unary("Neg"),
+  Sigmoid: unary("Sigmoid"),
+  Identity: alias("x"),
+  Square: (recorder, inputs) => {
+    const x = given(inputs, "x");
+    const value = recorder.value(x);
+    const [name] = recorder.node("Mul", [value.name, value.name], 1);
+    return recorder.tensor({ name, shape: value.shape }, x.shape, x.dtype);
+  },
+  AddN: (recorder, inputs) => {
+    const terms = Object.values(inputs);
+    const [first] = terms;
+    if (!first) throw new Error("a sum of nothing");
+    const [name] = recorder.node(
+      "Sum",
+      terms.map((term) => recorder.full(term)),
+      1,
+    );
+    return recorder.tensor({ name, shape: first.shape }, first.shape, first.dtype);
+  },
+  Reshape: (recorder, inputs, { shape }) => {
+    const x = given(inputs, "x");
+    const wanted = shape as number[];
+    const known = wanted.filter((length) => length !== -1);
+    return reshaped(
+      recorder,
+      x,
+      wanted.map((length) => (length === -1 ? size(x.shape) / size(known) : length)),
+    );
+  },
+  Transpose: (recorder, inputs, { perm }) => {
+    const x = given(inputs, "x");
+    const order = perm as number[];
+    const shape = order.map((axis) => x.shape[axis] ?? 0);
+    const [name] = recorder.node("Transpose", [recorder.full(x)], 1, { attributes: { perm: order } });
+    return recorder.tensor({ name, shape }, shape, x.dtype);
+  },
+  BatchMatMul: matMul,
+  Sum: reduce("ReduceSum"),
+  Mean: reduce("ReduceMean"),
+  Softmax: along("Softmax", "logits", "dim"),
+  LogSoftmax: along("LogSoftmax", "logits", "axis"),
+  Cast: (recorder, inputs, { dtype }) => {
+    const x = given(inputs, "x");
+    const value = recorder.value(x);
+    const target = dtype as DataType;
+    if (target === x.dtype) return recorder.tensor(value, x.shape, target);
+    if (value.splat !== undefined) return splat(recorder, x.shape, value.splat, target);
+    const [name] = recorder.node("Cast", [value.name], 1, { attributes: { to: TARGETS[target] ?? 1 } });
+    return recorder.tensor({ name, shape: value.shape }, x.shape, target);
+  },
+  Slice: (recorder, inputs, { begin, size: lengths }) => {
+    const x = given(inputs, "x");
+    const starts = begin as number[];
+    const shape = (lengths as number[]).map((length, i) =>
+      length === -1 ? (x.shape[i] ?? 0) - (starts[i] ?? 0) : length,
+    );
+    const ends = shape.map((length, i) => length + (starts[i] ?? 0));
+    const [name] = recorder.node("Slice", [recorder.full(x), recorder.shape(starts), recorder.shape(ends)], 1);
+    return recorder.tensor({ name, shape }, shape, x.dtype);
+  },
+  Concat: (recorder, inputs, { axis }) => {
+    const parts = Object.values(inputs);
+    const at = Number(axis);
+    const shape = (parts[0]?.shape ?? []).map((length, i) =>
+      i === at ? parts.reduce((sum, part) => sum + (part.shape[at] ?? 0), 0) : length,
+    );
+    const names = parts.map((part) => recorder.full(part));
+    const [name] = recorder.node("Concat", names, 1, { attributes: { axis: at } });
+    return recorder.tensor({ name, shape }, shape, parts[0]?.dtype ?? "float32");
+  },
+  GatherV2: (recorder, inputs, { axis }) => {
+    const [x, indices] = [given(inputs, "x"), given(inputs, "indices")];
+    const at = Number(axis);
+    const shape = [...x.shape.slice(0, at), ...indices.shape, ...x.shape.slice(at + 1)];
+    const [name] = recorder.node("Gather", [recorder.full(x), recorder.full(indices)], 1, { attributes: { axis: at } });
+    return recorder.tensor({ name, shape }, shape, x.dtype);
+  },
+  /** y = x * r * gain with r = 1/rms(x): one node, which also returns r for the gradient. */
+  RmsNorm: (recorder, inputs, { epsilon }) => {
+    const [x, gain] = [given(inputs, "x"), given(inputs, "gain")];
+    const options = { attributes: { axis: -1, epsilon: { float: Number(epsilon) } } };
+    const [y, r] = recorder.node("SimplifiedLayerNormalization", [recorder.full(x), recorder.full(gain)], 2, options);
+    const rows = [...x.shape.slice(0, -1), 1];
+    return [
+      recorder.tensor({ name: y, shape: x.shape }, x.shape, x.dtype),
+      recorder.tensor({ name: r, shape: rows }, rows, x.dtype),
+    ];
+  },
+  /** ONNX's rotary embedding takes [B, T, heads * hd] and angles [B, T, hd / 2] as they are. */
+  Rotate: (recorder, inputs, { heads }) => {
+    const x = given(inputs, "x");
+    const names = ["x", "cos", "sin"].map((name) => recorder.full(given(inputs, name)));
+    const options = { attributes: { num_heads: Number(heads) } };
+    const [name] = recorder.node("RotaryEmbedding", names, 1, options);
+    return recorder.tensor({ name, shape: x.shape }, x.shape, x.dtype);
+  },
+  /** x [N, V], columns [N] -> x[n, columns[n]], [N, 1]. */
+  PickColumn: (recorder, inputs) => {
+    const [x, columns] = [given(inputs, "x"), given(inputs, "columns")];
+    const shape = [x.shape[0] ?? 0, 1];
+    const column = recorder.full(reshaped(recorder, columns, shape));
+    const [name] = recorder.node("GatherElements", [recorder.full(x), column], 1, { attributes: { axis: 1 } });
+    return recorder.tensor({ name, shape }, shape, x.dtype);
+  },
+  /** Writes `update` into `cache` from `start[b]` on along an axis, in place where the output is bound to the cache's memory. */
+  WriteCache: (recorder, inputs, { axis }) => {
+    const cache = given(inputs, "cache");
+    const names = ["cache", "update", "start"].map((name) => recorder.full(given(inputs, name)));
+    const [name] = recorder.node("TensorScatter", names, 1, { attributes: { axis: Number(axis) } });
+    return recorder.tensor({ name, shape: cache.shape }, cache.shape, cache.dtype);
+  },
+};

@@ -1,0 +1,168 @@
+/**
+ * @file A tfjs backend that computes nothing: every kernel becomes ONNX nodes (kernels.ts), so that running a tfjs function,
+ * gradients included, writes down its graph.
+ *
+ * A recorded value may be narrower than its tensor ([N, 1] standing for [N, D]): broadcasting is left to the ONNX operators,
+ * and only what cannot broadcast asks for the `full` value. Values that hold one number everywhere stay numbers.
+ */
+import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";
+import type { Attribute, Constant, ElementType, GraphNode, Port } from "../onnx/serialize.ts";
+import { isSymbolic } from "./dimensions.ts";
+
+export interface Value {
+  readonly name: string;
+  /** Shape of the ONNX value: broadcasts to the tensor's. */
+  readonly shape: readonly number[];
+  /** The number it holds everywhere, if that is known. */
+  readonly splat?: number;
+}
+
+/** A shape that is known only when the graph runs: a graph input of int64, one entry per dimension. */
+export interface ShapeInput {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+export interface NodeOptions {
+  readonly domain?: string;
+  readonly attributes?: Readonly<Record<string, Attribute>>;
+}
+
+/** A longer one is a shape with a varying dimension, written out. */
+const LARGEST_CONSTANT = 10000;
+
+export class Recorder extends KernelBackend {
+  readonly nodes: GraphNode[] = [];
+  readonly inputs: Port[] = [];
+  readonly shapeInputs: ShapeInput[] = [];
+  readonly #values = new WeakMap<object, Value>();
+  readonly #constants = new Map<string, Constant>();
+  #names = 0;
+  #live = 0;
+
+  get constants(): Constant[] {
+    return [...this.#constants.values()];
+  }
+
+  value(tensor: TensorInfo): Value {
+    const value = this.#values.get(tensor.dataId);
+    if (!value) throw new Error(`a tensor of shape [${tensor.shape}] was not made by this trace`);
+    return value;
+  }
+
+  /** The name of a value of the tensor's full shape. */
+  full(tensor: TensorInfo): string {
+    const value = this.value(tensor);
+    if (value.shape.length === tensor.shape.length && value.shape.every((size, i) => size === tensor.shape[i])) {
+      return value.name;
+    }
+    const [name] = this.node("Expand", [value.name, this.shape(tensor.shape)], 1);
+    this.#values.set(tensor.dataId, { name, shape: tensor.shape });
+    return name;
+  }
+
+  /** Adds a node and returns the names of its outputs. */
+  node<N extends 1 | 2>(
+    op: string,
+    inputs: readonly string[],
+    outputs: N,
+    options?: NodeOptions,
+  ): N extends 1 ? [string] : [string, string];
+  node(op: string, inputs: readonly string[], outputs: number, options?: NodeOptions): string[];
+  node(op: string, inputs: readonly string[], outputs: number, options: NodeOptions = {}): string[] {
+    const names = Array.from({ length: outputs }, () => `v${this.#names++}`);
+    this.nodes.push({
+      op,
+      domain: options.domain ?? "",
+      inputs,
+      outputs: names,
+      attributes: options.attributes ?? {},
+    });
+    return names;
+  }
+
+  /** A new tensor that stands for a recorded value. */
+  tensor(value: Value, shape: readonly number[], dtype: DataType): TensorInfo {
+    const dataId = {};
+    this.#values.set(dataId, value);
+    this.#live++;
+    return { dataId, shape: [...shape], dtype };
+  }
+
+  input(name: string, type: ElementType, dims: Port["dims"]): void {
+    this.inputs.push({ name, type, dims });
+  }
+
+  constant(type: ElementType, dims: readonly number[], values: readonly number[]): string {
+    const key = `${type}[${dims}]${values.join(",")}`;
+    const known = this.#constants.get(key);
+    if (known) return known.name;
+    const name = `c${this.#constants.size}`;
+    this.#constants.set(key, { name, type, dims, values });
+    return name;
+  }
+
+  integers(values: readonly number[]): string {
+    return this.constant("int64", [values.length], values);
+  }
+
+  /** The name of a shape: a constant where at most one dimension varies (-1), otherwise a graph input. */
+  shape(shape: readonly number[], inferOne = false): string {
+    const varying = shape.filter(isSymbolic).length;
+    if (varying === 0) return this.integers(shape);
+    if (inferOne && varying === 1) return this.integers(shape.map((size) => (isSymbolic(size) ? -1 : size)));
+    const name = `shape:${shape.join(",")}`;
+    if (!this.shapeInputs.some((input) => input.name === name)) {
+      this.shapeInputs.push({ name, shape: [...shape] });
+      this.input(name, "int64", [shape.length]);
+    }
+    return name;
+  }
+
+  // tfjs's own interface. Only constants are ever written.
+
+  override write(values: BackendValues, shape: number[], dtype: DataType): object {
+    const dataId = {};
+    this.move(dataId, values, shape, dtype);
+    return dataId;
+  }
+
+  override move(dataId: object, values: BackendValues, shape: number[], dtype: DataType): void {
+    if (values.length > LARGEST_CONSTANT) throw new Error(`a constant of shape [${shape}] in a traced function`);
+    const list = Array.from(values, Number);
+    const name = this.constant(elementType(dtype), shape, list);
+    const splat = list.length === 1 ? list[0] : undefined;
+    this.#values.set(dataId, splat === undefined ? { name, shape } : { name, shape, splat });
+    this.#live++;
+  }
+
+  override numDataIds(): number {
+    return this.#live;
+  }
+  override dispose(): void {}
+  override incRef(): void {}
+  decRef(): void {}
+  override refCount(): number {
+    return 1;
+  }
+  override disposeData(): boolean {
+    return true;
+  }
+  override memory(): { unreliable: boolean } {
+    return { unreliable: true };
+  }
+  override floatPrecision(): 32 {
+    return 32;
+  }
+  override epsilon(): number {
+    return 1e-7;
+  }
+  override readSync(): never {
+    throw new Error("a traced function must not read the values of its tensors");
+  }
+}
+
+export function elementType(dtype: DataType): ElementType {
+  if (dtype === "float32" || dtype === "int32" || dtype === "bool") return dtype;
+  throw new Error(`dtype ${dtype} has no place in a traced graph`);
+}

@@ -1,0 +1,114 @@
+/** @file Traces a tfjs function into an ONNX graph: names its inputs and outputs, and leaves out what no output needs. */
+import * as tf from "@tensorflow/tfjs-core";
+import type { Graph, GraphNode, Port } from "../onnx/serialize.ts";
+import { portDims } from "./dimensions.ts";
+import { KERNELS } from "./kernels.ts";
+import { elementType, Recorder, type ShapeInput } from "./recorder.ts";
+
+export interface TracedGraph {
+  readonly graph: Graph;
+  /** Inputs that the session fills with shapes, once the varying dimensions are known. */
+  readonly shapeInputs: readonly ShapeInput[];
+  /** Output name -> shape, varying dimensions as primes. */
+  readonly outputShapes: ReadonlyMap<string, readonly number[]>;
+}
+
+/** What a traced function declares its ends with. */
+export interface TraceScope {
+  /** An input; int64 inputs are int32 tensors to tfjs. */
+  input<T extends tf.Tensor>(name: string, shape: readonly number[], type?: "float32" | "int32" | "int64"): T;
+  output(name: string, tensor: tf.Tensor): void;
+}
+
+const BACKEND = "mgrpo-recording";
+let kernelsRegistered = false;
+
+/** Runs `build` on the recording backend. Synchronous, so that no other tfjs work can fall into the trace. */
+export function traceGraph(name: string, build: (scope: TraceScope) => void): TracedGraph {
+  registerKernels();
+  const recorder = new Recorder();
+  const outputs: Port[] = [];
+  const outputShapes = new Map<string, readonly number[]>();
+  const sources = new Map<string, string>();
+  const before = tf.engine().backendName;
+  tf.registerBackend(BACKEND, () => recorder);
+  void tf.setBackend(BACKEND);
+  try {
+    tf.tidy(() =>
+      build({
+        input: <T extends tf.Tensor>(input: string, shape: readonly number[], type = "float32" as const) => {
+          recorder.input(input, type, portDims(shape));
+          const dtype = type === "float32" ? "float32" : "int32";
+          return tf.engine().makeTensorFromTensorInfo(recorder.tensor({ name: input, shape }, shape, dtype)) as T;
+        },
+        output(output, tensor) {
+          sources.set(output, recorder.full(tensor));
+          outputs.push({ name: output, type: elementType(tensor.dtype), dims: portDims(tensor.shape) });
+          outputShapes.set(output, tensor.shape);
+        },
+      }),
+    );
+  } finally {
+    if (before) void tf.setBackend(before);
+    tf.removeBackend(BACKEND);
+  }
+  const nodes = needed(nameOutputs(recorder.nodes, sources), outputs);
+  const read = new Set(nodes.flatMap((node) => node.inputs));
+  const graph = {
+    name,
+    nodes,
+    inputs: recorder.inputs.filter((input) => read.has(input.name)),
+    outputs,
+    constants: recorder.constants.filter((constant) => read.has(constant.name)),
+  };
+  return { graph, shapeInputs: recorder.shapeInputs.filter((input) => read.has(input.name)), outputShapes };
+}
+
+/**
+ * Gives the values that are outputs their names. (An Identity node would copy them, and keep a cache from being updated in place; it is
+ * only for a value that is an input, or an output already.)
+ */
+function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
+  const made = new Set(nodes.flatMap((node) => node.outputs));
+  const names = new Map<string, string>();
+  const copies: GraphNode[] = [];
+  for (const [output, value] of sources) {
+    if (made.has(value) && !names.has(value)) names.set(value, output);
+    else {
+      const inputs = [names.get(value) ?? value];
+      copies.push({ op: "Identity", domain: "", inputs, outputs: [output], attributes: {} });
+    }
+  }
+  const named = (name: string) => names.get(name) ?? name;
+  const renamed = nodes.map((node) => ({
+    ...node,
+    inputs: node.inputs.map(named),
+    outputs: node.outputs.map(named),
+  }));
+  return [...renamed, ...copies];
+}
+
+/** The nodes that some output depends on, in order. */
+function needed(nodes: readonly GraphNode[], outputs: readonly Port[]): GraphNode[] {
+  const wanted = new Set(outputs.map((output) => output.name));
+  return [...nodes]
+    .reverse()
+    .filter((node) => {
+      if (!node.outputs.some((output) => wanted.has(output))) return false;
+      for (const input of node.inputs) wanted.add(input);
+      return true;
+    })
+    .reverse();
+}
+
+function registerKernels(): void {
+  if (kernelsRegistered) return;
+  kernelsRegistered = true;
+  for (const [kernelName, kernel] of Object.entries(KERNELS)) {
+    tf.registerKernel({
+      kernelName,
+      backendName: BACKEND,
+      kernelFunc: ({ inputs, backend, attrs }) => kernel(backend as Recorder, inputs as never, attrs ?? {}),
+    });
+  }
+}

@@ -1,0 +1,131 @@
+/** @file The trainer on compiled graphs: gradients over micro-batches accumulate in one flat vector that AdamW then applies. */
+import type {
+  CheckpointFiles,
+  EngineOptions,
+  ForwardBackward,
+  Trainer,
+  TrainingSequence,
+} from "../../../core/ports.ts";
+import { EMBEDDING, headName, views } from "../checkpoint/parameters.ts";
+import {
+  MODEL_FILE,
+  OPTIMIZER_FILE,
+  readCheckpoint,
+  readOptimizer,
+  withConfigOf,
+  writeModel,
+  writeOptimizer,
+} from "../checkpoint/weights.ts";
+import { adamStep } from "../model/adamw.ts";
+import { rotaryTable } from "../model/positions.ts";
+import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
+import { type MicroBatch, microBatches } from "./batches.ts";
+import { gradientName, traceLogProbs, traceTrain, trainLengths } from "./graphs/train.ts";
+import { graphParameters, parameterTensors } from "./graphs/weights.ts";
+import { tensor } from "./session.ts";
+import { sharedSession } from "./sessions.ts";
+import { forwardFeeds, lossFeeds, scatterAdd } from "./train-inputs.ts";
+
+export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptions): Trainer {
+  const { config, layout, weights } = readCheckpoint(files);
+  let adam = readOptimizer(files, layout.length);
+  const gradient = new Float32Array(layout.length);
+  // What one micro-batch adds; the graph writes into it.
+  const share = new Float32Array(layout.length);
+  const rotary = rotaryTable(config, options.contextTokens + 16);
+  const parameters = graphParameters(config);
+  const weightFeeds = parameterTensors(config, layout, weights);
+  const shareTensors = parameterTensors(config, layout, share, gradientName);
+  const embedding = () => views(layout, weights).get(EMBEDDING) ?? new Float32Array();
+  const gradientOf = (name: string) => views(layout, gradient).get(name) ?? new Float32Array();
+
+  const plan = (sequences: readonly (readonly number[])[]) => {
+    for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
+    // The last token predicts nothing.
+    const lengths = sequences.map((tokens) => Math.max(1, tokens.length - 1));
+    return microBatches(lengths, options.microBatchTokens);
+  };
+  const forward = (batch: MicroBatch, sequences: readonly (readonly number[])[], temperature: number) => {
+    const inputs = forwardFeeds(batch, sequences, embedding(), config.width, rotary);
+    const inverseTemperature = tensor(Float32Array.of(1 / temperature), []);
+    return { ...inputs, feeds: { ...weightFeeds, ...inputs.feeds, inverseTemperature } };
+  };
+  const lengths = (batch: MicroBatch) => trainLengths(batch.members.length, batch.tokens);
+  const collect = (
+    into: Float32Array[],
+    batch: MicroBatch,
+    sequences: readonly (readonly number[])[],
+    all: Float32Array | undefined,
+  ) => {
+    batch.members.forEach((member, b) => {
+      const count = sequences[member]?.length ?? 0;
+      const logProbs_T = new Float32Array(count);
+      for (let t = 1; t < count; t++) logProbs_T[t] = all?.[b * batch.tokens + t - 1] ?? 0;
+      into[member] = logProbs_T;
+    });
+  };
+
+  const accumulate = (outputs: Record<string, Float32Array>, targets: Int32Array, sources: Int32Array) => {
+    for (const { offset, length } of parameters) {
+      for (let i = offset; i < offset + length; i++) gradient[i] = (gradient[i] as number) + (share[i] as number);
+    }
+    const { targetRows, embeddedGradient } = outputs;
+    if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
+    scatterAdd(gradientOf(headName(config)), targets, targetRows, config.width);
+    scatterAdd(gradientOf(EMBEDDING), sources, embeddedGradient, config.width);
+  };
+
+  const forwardBackward: Trainer["forwardBackward"] = async (batch, loss, temperature): Promise<ForwardBackward> => {
+    for (const sequence of batch) checkTraining(sequence, loss);
+    const sequences = batch.map((sequence: TrainingSequence) => sequence.tokens);
+    const session = await sharedSession("train", config, options.threads, traceTrain);
+    const logProbs: Float32Array[] = [];
+    const bounds = loss.kind === "linear" ? [1, 1] : [1 - loss.clipLow, 1 + loss.clipHigh];
+    const [lowest, highest] = bounds.map((bound) => tensor(Float32Array.of(bound), []));
+    if (!lowest || !highest) throw new Error("no clip bounds");
+    let total = 0;
+    for (const micro of plan(sequences)) {
+      const { feeds, targets, sources } = forward(micro, sequences, temperature);
+      const rows = lossFeeds(micro, batch, loss.kind === "linear");
+      const outputs = await session.run(lengths(micro), { ...feeds, ...rows, lowest, highest }, shareTensors);
+      accumulate(outputs, targets, sources);
+      collect(logProbs, micro, sequences, outputs["logProbs"]);
+      total += outputs["loss"]?.[0] ?? 0;
+    }
+    return { loss: total, logProbs };
+  };
+
+  return {
+    forwardBackward,
+    async logProbs(sequences, temperature) {
+      const session = await sharedSession("log-probs", config, options.threads, traceLogProbs);
+      const logProbs: Float32Array[] = [];
+      for (const micro of plan(sequences)) {
+        const { feeds } = forward(micro, sequences, temperature);
+        const outputs = await session.run(lengths(micro), feeds);
+        collect(logProbs, micro, sequences, outputs["logProbs"]);
+      }
+      return logProbs;
+    },
+    async optimizerStep(optimizer) {
+      checkGradient(gradient);
+      const gradientNorm = adamStep(weights, gradient, adam, optimizer);
+      gradient.fill(0);
+      return { gradientNorm };
+    },
+    async save() {
+      return new Map([
+        [MODEL_FILE, writeModel(layout, weights)],
+        [OPTIMIZER_FILE, writeOptimizer(adam)],
+      ]);
+    },
+    async load(from) {
+      const next = readCheckpoint(withConfigOf(from, config, files));
+      // In place: the graph's feeds are views.
+      weights.set(next.weights);
+      adam = readOptimizer(from, layout.length);
+      gradient.fill(0);
+    },
+    async close() {},
+  };
+}

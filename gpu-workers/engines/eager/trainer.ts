@@ -1,0 +1,120 @@
+/** @file The trainer in plain tfjs: one sequence at a time, gradients from the tape. Slow on the cpu backend; the oracle of the compiled one. */
+import * as tf from "@tensorflow/tfjs-core";
+import "../model/gradients.ts";
+import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
+import { views } from "../checkpoint/parameters.ts";
+import {
+  MODEL_FILE,
+  OPTIMIZER_FILE,
+  readCheckpoint,
+  readOptimizer,
+  withConfigOf,
+  writeModel,
+  writeOptimizer,
+} from "../checkpoint/weights.ts";
+import { adamStep } from "../model/adamw.ts";
+import { type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
+import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
+import { type EagerBackend, onBackend } from "./backend.ts";
+import { headOf, hiddenStates, weightTensors } from "./model.ts";
+
+export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
+  const { config, layout, weights } = readCheckpoint(files);
+  let adam = readOptimizer(files, layout.length);
+  const gradient = new Float32Array(layout.length);
+  const names = layout.parameters.map(({ name }) => name);
+
+  /** Row t predicts token t + 1. */
+  const rowLogProbs = (given: Record<string, tf.Tensor>, tokens: readonly number[], temperature: number) => {
+    const hidden = hiddenStates(config, given, tokens.slice(0, -1));
+    const targets = tf.tensor1d(tokens.slice(1), "int32");
+    return targetLogProbs(hidden, headOf(config, given), targets, tf.scalar(1 / temperature));
+  };
+  const check = (tokens: readonly number[]) => checkTokens(tokens, config.vocabulary, options.contextTokens);
+  const busy = <T>(work: () => T): T => {
+    const start = monotonic();
+    const result = onBackend(backend, work);
+    options.onBusy?.({ kind: "train", start, end: monotonic() });
+    return result;
+  };
+
+  const backward = (sequence: TrainingSequence, loss: Loss, temperature: number) => {
+    const { tokens } = sequence;
+    if (tokens.length < 2) return { loss: 0, logProbs_T: new Float32Array(tokens.length) };
+    let rows: tf.Tensor1D | undefined;
+    const { value, grads } = tf.valueAndGrads((...values) => {
+      const given = Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor]));
+      rows = tf.keep(rowLogProbs(given, tokens, temperature));
+      return lossOf(rows, lossRows(sequence, loss));
+    })(Object.values(weightTensors(layout, weights)));
+    grads.forEach((tensor, i) => {
+      const into = views(layout, gradient).get(names[i] ?? "");
+      tensor.dataSync().forEach((number, at) => {
+        if (into) into[at] = (into[at] as number) + number;
+      });
+    });
+    const logProbs_T = Float32Array.of(0, ...(rows?.dataSync() ?? []));
+    rows?.dispose();
+    return { loss: value.dataSync()[0] ?? 0, logProbs_T };
+  };
+
+  return {
+    async logProbs(sequences, temperature) {
+      sequences.forEach(check);
+      return sequences.map((tokens) =>
+        tokens.length < 2
+          ? new Float32Array(tokens.length)
+          : busy(() =>
+              Float32Array.of(0, ...rowLogProbs(weightTensors(layout, weights), tokens, temperature).dataSync()),
+            ),
+      );
+    },
+    async forwardBackward(batch, loss, temperature) {
+      for (const sequence of batch) {
+        check(sequence.tokens);
+        checkTraining(sequence, loss);
+      }
+      const passes = batch.map((sequence) => busy(() => backward(sequence, loss, temperature)));
+      return {
+        loss: passes.reduce((sum, pass) => sum + pass.loss, 0),
+        logProbs: passes.map((pass) => pass.logProbs_T),
+      };
+    },
+    async optimizerStep(optimizer) {
+      checkGradient(gradient);
+      const gradientNorm = adamStep(weights, gradient, adam, optimizer);
+      gradient.fill(0);
+      return { gradientNorm };
+    },
+    async save() {
+      return new Map([
+        [MODEL_FILE, writeModel(layout, weights)],
+        [OPTIMIZER_FILE, writeOptimizer(adam)],
+      ]);
+    },
+    async load(from) {
+      const next = readCheckpoint(withConfigOf(from, config, files));
+      weights.set(next.weights);
+      adam = readOptimizer(from, layout.length);
+      gradient.fill(0);
+    },
+    async close() {},
+  };
+}
+
+export const monotonic = () => Number(process.hrtime.bigint() / 1000n) / 1000;
+
+function lossRows(sequence: TrainingSequence, loss: Loss): LossRows {
+  const { weights_T, advantages_T, behaviourLogProbs_T } = sequence;
+  const none = new Float32Array(weights_T.length);
+  const row = (values: Float32Array | undefined) => tf.tensor1d((values ?? none).slice(1));
+  const linear = loss.kind === "linear";
+  return {
+    linearWeights: row(linear ? weights_T : none),
+    clippedWeights: row(linear ? none : weights_T),
+    advantages: row(advantages_T),
+    behaviourLogProbs: row(linear ? none : behaviourLogProbs_T?.map((value, t) => (weights_T[t] === 0 ? 0 : value))),
+    lowest: tf.scalar(linear ? 1 : 1 - loss.clipLow),
+    highest: tf.scalar(linear ? 1 : 1 + loss.clipHigh),
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * @file Two operations that TensorFlow.js lacks, as kernels with gradients: RMS normalisation and rotary positions. The recording
+ * backend turns each into one ONNX node; on any other backend they are composed of tfjs operations (registerModelKernels).
+ */
+import * as tf from "@tensorflow/tfjs-core";
+
+/**
+ * y = x * r * gain, r = 1 / sqrt(mean(x^2) + epsilon), over the last axis. x [N, D], gain [D].
+ * dx = r * (dy * gain) - x * r^3 / D * sum(dy * gain * x); dgain = sum over rows of dy * x * r
+ */
+export function rmsNorm(x: tf.Tensor2D, gain: tf.Tensor, epsilon: number): tf.Tensor2D {
+  const operation = tf.customGrad<tf.Tensor>((...inputs) => {
+    const [x_, gain_, save] = inputs as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    const [y, r] = tf.engine().runKernel("RmsNorm", { x: x_, gain: gain_ }, { epsilon }) as unknown as [
+      tf.Tensor,
+      tf.Tensor,
+    ];
+    save([x_, gain_, r]);
+    return { value: y, gradFunc: (dy, saved) => rmsNormGradient(dy, saved as [tf.Tensor, tf.Tensor, tf.Tensor]) };
+  });
+  return operation(x, gain) as tf.Tensor2D;
+}
+
+function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.Tensor]): tf.Tensor[] {
+  const scaled = tf.mul(dy, gain);
+  const overlap = tf.mean(tf.mul(scaled, x), -1, true);
+  const pull = tf.mul(overlap, tf.mul(r, tf.square(r)));
+  return [tf.sub(tf.mul(scaled, r), tf.mul(x, pull)), tf.sum(tf.mul(dy, tf.mul(x, r)), 0)];
+}
+
+/**
+ * Rotates each head by its position, Hugging Face convention: (a, b) -> (a cos - b sin, b cos + a sin) for the two halves of a head.
+ * x [B, T, heads * hd]; cos and sin [B, T, hd / 2].
+ */
+export function rotate(x: tf.Tensor3D, cos: tf.Tensor, sin: tf.Tensor, heads: number): tf.Tensor3D {
+  return tf.engine().runKernel("Rotate", { x, cos, sin }, { heads }) as unknown as tf.Tensor3D;
+}
+
+// The inverse of a rotation is its transpose: rotate back.
+tf.registerGradient({
+  kernelName: "Rotate",
+  inputsToSave: ["cos", "sin"],
+  gradFunc: (dy, saved, attributes) => {
+    const [cos, sin] = saved as [tf.Tensor, tf.Tensor];
+    const none = (tensor: tf.Tensor) => () => tf.zerosLike(tensor);
+    return {
+      x: () => rotate(dy as tf.Tensor3D, cos, tf.neg(sin), Number(attributes["heads"])),
+      cos: none(cos),
+      sin: none(sin),
+    };
+  },
+});
+
+/** Makes the two kernels available on a computing backend (`cpu`, `tensorflow`, ...). */
+export function registerModelKernels(backendName: string): void {
+  if (tf.getKernel("RmsNorm", backendName)) return;
+  tf.registerKernel({
+    kernelName: "RmsNorm",
+    backendName,
+    kernelFunc: ({ inputs, attrs }) => {
+      const { x, gain } = inputs as unknown as { x: tf.Tensor; gain: tf.Tensor };
+      const r = tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), Number(attrs?.["epsilon"])));
+      return [tf.mul(tf.mul(x, r), gain), r];
+    },
+  });
+  tf.registerKernel({
+    kernelName: "Rotate",
+    backendName,
+    kernelFunc: ({ inputs, attrs }) => {
+      const { x, cos, sin } = inputs as unknown as { x: tf.Tensor3D; cos: tf.Tensor3D; sin: tf.Tensor3D };
+      const [batch, tokens, width] = x.shape;
+      const [a, b] = tf.split(tf.reshape(x, [batch, tokens, Number(attrs?.["heads"]), -1]), 2, 3) as [
+        tf.Tensor,
+        tf.Tensor,
+      ];
+      const [c, s] = [tf.expandDims(cos, 2), tf.expandDims(sin, 2)];
+      const halves = [tf.sub(tf.mul(a, c), tf.mul(b, s)), tf.add(tf.mul(b, c), tf.mul(a, s))];
+      return tf.reshape(tf.concat(halves, 3), [batch, tokens, width]);
+    },
+  });
+}

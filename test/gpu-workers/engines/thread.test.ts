@@ -1,0 +1,92 @@
+/** @file The engine's own thread: the program's timers go on during a long step, busy stretches are told, a wider cache changes no bits. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { EngineInterval, SampleRequest } from "../../../core/ports.ts";
+import { compiledEngine } from "../../../gpu-workers/engines/compiled/engine.ts";
+import { openEngine } from "../../../gpu-workers/engines/registry.ts";
+import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
+
+const AT_1 = { temperature: 1, topP: 1, topK: 0 };
+
+test("heartbeats keep coming while the engine trains, and the busy time is reported", async () => {
+  const wide = { ...TINY, width: 96, ffnWidth: 512, vocabulary: 1024 };
+  const intervals: EngineInterval[] = [];
+  const options = {
+    ...OPTIONS,
+    microBatchTokens: 8192,
+    onBusy: (interval: EngineInterval) => intervals.push(interval),
+  };
+  const trainer = await compiledEngine.openTrainer(tinyCheckpoint(wide), options);
+  const batch = Array.from({ length: 40 }, () => ({
+    tokens: Array.from({ length: 200 }, (_, t) => t),
+    weights_T: new Float32Array(200).fill(1),
+  }));
+  await trainer.logProbs([[1, 2]], 1);
+  let beats = 0;
+  const heart = setInterval(() => beats++, 10);
+  const start = performance.now();
+  await trainer.forwardBackward(batch, { kind: "linear" }, 1);
+  const milliseconds = performance.now() - start;
+  clearInterval(heart);
+  await trainer.close();
+  // Other processes may hold the cores: a third of the beats is proof enough, a blocked loop has none.
+  expect(beats).toBeGreaterThan(milliseconds / 30);
+  await sleep(0);
+  const last = intervals.at(-1);
+  expect(last?.kind).toBe("train");
+  expect((last?.end ?? 0) - (last?.start ?? 0)).toBeLessThanOrEqual(milliseconds + 1);
+  expect((last?.end ?? 0) - (last?.start ?? 0)).toBeGreaterThan(milliseconds / 2);
+});
+
+test("a sequence has the same bits whether the cache is narrow or its neighbour made it wide", async () => {
+  const request: SampleRequest = {
+    sequence: "short",
+    tokens: [1, 2, 3],
+    maxTokens: 40,
+    stop: [],
+    sampling: AT_1,
+    stream: ["short"],
+  };
+  const alone = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const expected = await alone.sample(request);
+  await alone.close();
+  const sampler = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const tokens = Array.from({ length: 150 }, (_, i) => i % 37);
+  const [short] = await Promise.all([
+    sampler.sample(request),
+    // Grows the cache to 192 at once, and later to its limit.
+    sampler.sample({ ...request, sequence: "long", tokens, stream: ["long"], maxTokens: 45 }),
+  ]);
+  expect(short).toEqual(expected);
+  await sampler.close();
+});
+
+test("a second turn after a released or foreign prefix starts afresh", async () => {
+  const sampler = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const ask = (tokens: number[]) =>
+    sampler.sample({ sequence: "s", tokens, maxTokens: 8, stop: [], sampling: AT_1, stream: ["s"] });
+  const first = await ask([4, 5, 6]);
+  await ask([9, 9, 9, 9, 9]);
+  expect(await ask([4, 5, 6])).toEqual(first);
+  sampler.release("s");
+  expect(await ask([4, 5, 6])).toEqual(first);
+  await sampler.close();
+});
+
+test("policies are found by name, and an unknown name lists the known ones", () => {
+  expect(openEngine("compiled")).toBe(compiledEngine);
+  expect(openEngine("recipe:mine", new Map([["mine", compiledEngine]]))).toBe(compiledEngine);
+  expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
+});
+
+test("the GPU backend says how to get it", async () => {
+  await expect(openEngine("eager-gpu").openTrainer(tinyCheckpoint(), OPTIONS)).rejects.toThrow(
+    /npm install @tensorflow\/tfjs-node-gpu@4.22.0/,
+  );
+});
+
+test("a vocabulary that the tracer would take for a varying length is refused", async () => {
+  const trainer = await compiledEngine.openTrainer(tinyCheckpoint({ ...TINY, vocabulary: 10007 }), OPTIONS);
+  await expect(trainer.logProbs([[1, 2]], 1)).rejects.toThrow(/dimension of 10007/);
+  await trainer.close();
+});
