@@ -1,6 +1,6 @@
 /**
- * @file The key/value cache: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd], which the graph updates in place.
- * C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so a run of slots is a view.
+ * @file The key/value cache: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd]; the graph reads them where they
+ * lie, and new rows are written here. C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so a run of slots is a view.
  * A sequence that must leave its slot is parked as a compact copy.
  */
 import type { ModelConfig } from "../checkpoint/config.ts";
@@ -22,7 +22,7 @@ export class Cache {
   #width = GRAIN;
   /** keys of layer 0, values of layer 0, keys of layer 1, ... */
   #arrays: Float32Array[];
-  #ranges = new Map<string, { feeds: Feeds; fetches: Feeds }>();
+  #ranges = new Map<string, Feeds>();
 
   constructor(config: ModelConfig, slots: number, contextTokens: number) {
     this.#config = config;
@@ -50,26 +50,47 @@ export class Cache {
     return true;
   }
 
-  /** Feeds and in-place outputs of the slots [from, to). */
-  range(from: number, to: number): { feeds: Feeds; fetches: Feeds } {
+  /** Feeds of the slots [from, to). */
+  range(from: number, to: number): Feeds {
     const key = `${from}-${to}`;
     const known = this.#ranges.get(key);
     if (known) return known;
     const { kvHeads, headWidth } = this.#config;
-    const [feeds, fetches]: [Feeds, Feeds] = [{}, {}];
+    const feeds: Feeds = {};
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const name = cacheNames(layer);
       const view = (index: number, dims: number[]) => {
         const size = kvHeads * headWidth * this.#width;
         return tensor((this.#arrays[index] as Float32Array).subarray(from * size, to * size), [to - from, ...dims]);
       };
-      const keys = view(2 * layer, [kvHeads, headWidth, this.#width]);
-      const values = view(2 * layer + 1, [kvHeads, this.#width, headWidth]);
-      Object.assign(feeds, { [name.keys]: keys, [name.values]: values });
-      Object.assign(fetches, { [name.keysAfter]: keys, [name.valuesAfter]: values });
+      feeds[name.keys] = view(2 * layer, [kvHeads, headWidth, this.#width]);
+      feeds[name.values] = view(2 * layer + 1, [kvHeads, this.#width, headWidth]);
     }
-    this.#ranges.set(key, { feeds, fetches });
-    return { feeds, fetches };
+    this.#ranges.set(key, feeds);
+    return feeds;
+  }
+
+  /** Puts row `row` of the graph's new keys and values, of `tokens` tokens, into a slot from `position` on. */
+  write(slot: number, position: number, outputs: Record<string, Float32Array>, row: number, tokens: number): void {
+    const { layers, kvHeads, headWidth } = this.#config;
+    const width = this.#width;
+    const [from, to] = [row * kvHeads * headWidth, slot * kvHeads * headWidth];
+    for (let layer = 0; layer < layers; layer++) {
+      const name = cacheNames(layer);
+      const newKeys = outputs[name.newKeys] as Float32Array;
+      const newValues = outputs[name.newValues] as Float32Array;
+      const keys = this.#arrays[2 * layer] as Float32Array;
+      const values = this.#arrays[2 * layer + 1] as Float32Array;
+      for (let i = 0; i < kvHeads * headWidth; i++) {
+        for (let t = 0; t < tokens; t++)
+          keys[(to + i) * width + position + t] = newKeys[(from + i) * tokens + t] as number;
+      }
+      for (let head = 0; head < kvHeads; head++) {
+        const source = (from + head * headWidth) * tokens;
+        const target = (to + head * headWidth) * width + position * headWidth;
+        values.set(newValues.subarray(source, source + tokens * headWidth), target);
+      }
+    }
   }
 
   park(slot: number, tokens: number): Parked {

@@ -1,6 +1,6 @@
 /**
  * @file Runs the extend graph: a chunk of one slot's new tokens (prefill), or one token of each slot in a run of slots (decode).
- * Slots that have no turn of their own write their row at their own end, where nothing is lost.
+ * Only slots that have a token placed write to their cache.
  */
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { EMBEDDING, type Layout, views } from "../checkpoint/parameters.ts";
@@ -14,19 +14,18 @@ const CHUNK = 256;
 
 export class Decoder {
   readonly cache: Cache;
-  /** [slots, V], what the last decode wrote. */
-  readonly probabilities: Float32Array;
   readonly #session: Session;
   readonly #config: ModelConfig;
   readonly #weights: Feeds;
   readonly #embedding: Float32Array;
   readonly #rotary: RotaryTable;
   readonly #slots: number;
-  /** [slots, C]: which cached positions each slot sees when decoding. */
+  /** [slots, C + 1]: which cached positions each slot sees when decoding, and the new token. */
   #mask: Float32Array;
   /** Positions that each row of the mask shows. */
   readonly #shown: Int32Array;
-  readonly #start: BigInt64Array;
+  /** Slots with a token for the next decode, and its position. */
+  readonly #placed = new Map<number, number>();
   readonly #inverseTemperature: Float32Array;
   readonly #embedded: Float32Array;
   readonly #cos: Float32Array;
@@ -47,10 +46,8 @@ export class Decoder {
     this.#rotary = rotaryTable(config, contextTokens + 1);
     this.#slots = slots;
     this.cache = new Cache(config, slots, contextTokens);
-    this.probabilities = new Float32Array(slots * config.vocabulary);
     this.#shown = new Int32Array(slots);
-    this.#mask = new Float32Array(slots * this.cache.width).fill(HIDDEN);
-    this.#start = new BigInt64Array(slots);
+    this.#mask = this.#hideAll();
     this.#inverseTemperature = new Float32Array(slots).fill(1);
     this.#embedded = new Float32Array(slots * config.width);
     this.#cos = new Float32Array(slots * this.#rotary.half);
@@ -69,29 +66,29 @@ export class Decoder {
     const { width, half } = { width: this.cache.width, half: this.#rotary.half };
     const count = tokens.length;
     const embedded = new Float32Array(count * this.#config.width);
-    const mask = new Float32Array(count * width);
+    const seen = width + count;
+    const mask = new Float32Array(count * seen);
     tokens.forEach((token, t) => {
       embedded.set(this.#row(token), t * this.#config.width);
-      mask.fill(HIDDEN, t * width + position + t + 1, (t + 1) * width);
+      mask.fill(HIDDEN, t * seen + position, t * seen + width);
+      mask.fill(HIDDEN, t * seen + width + t + 1, (t + 1) * seen);
     });
     const angles = (table: Float32Array) =>
       tensor(table.subarray(position * half, (position + count) * half), [1, count, half]);
-    const { feeds, fetches } = this.cache.range(slot, slot + 1);
-    await this.#session.run(
-      { batch: 1, tokens: count, cached: width },
+    const outputs = await this.#session.run(
+      { batch: 1, tokens: count, cached: width, seen },
       {
         ...this.#weights,
-        ...feeds,
+        ...this.cache.range(slot, slot + 1),
         embedded: tensor(embedded, [1, count, this.#config.width]),
         cos: angles(this.#rotary.cos),
         sin: angles(this.#rotary.sin),
-        start: tensor(BigInt64Array.of(BigInt(position)), [1]),
-        mask: tensor(mask, [1, 1, 1, count, width]),
+        mask: tensor(mask, [1, 1, 1, count, seen]),
         last: tensor(BigInt64Array.of(BigInt(count - 1)), [1]),
         inverseTemperature: tensor(Float32Array.of(1), [1, 1]),
       },
-      fetches,
     );
+    this.cache.write(slot, position, outputs, 0, count);
   }
 
   /** Says what a slot contributes to the next decode: its pending token at its position, and the temperature to predict at. */
@@ -102,43 +99,37 @@ export class Decoder {
     this.#cos.set(cos.subarray(position * half, (position + 1) * half), slot * half);
     this.#sin.set(sin.subarray(position * half, (position + 1) * half), slot * half);
     this.#inverseTemperature[slot] = 1 / temperature;
-    this.rest(slot, position);
-    this.#show(slot, position + 1);
+    this.#show(slot, position);
+    this.#placed.set(slot, position);
   }
 
-  /** Where a slot's row goes while it has no turn: after its last cached token. */
-  rest(slot: number, position: number): void {
-    this.#start[slot] = BigInt(position);
-  }
-
-  /** One token of the slots [from, to); their rows of `probabilities` are theirs afterwards. */
-  async decode(from: number, to: number): Promise<void> {
+  /** One token of every placed slot, all of them within [from, to): probabilities [to - from, V]. */
+  async decode(from: number, to: number): Promise<Float32Array> {
     const width = this.cache.width;
     this.#fitMask(width);
     const rows = to - from;
-    const { vocabulary } = this.#config;
     const { half } = this.#rotary;
     const part = (array: Float32Array, size: number, dims: number[]) =>
       tensor(array.subarray(from * size, to * size), [rows, ...dims]);
-    const { feeds, fetches } = this.cache.range(from, to);
-    await this.#session.run(
-      { batch: rows, tokens: 1, cached: width },
+    const outputs = await this.#session.run(
+      { batch: rows, tokens: 1, cached: width, seen: width + 1 },
       {
         ...this.#weights,
-        ...feeds,
+        ...this.cache.range(from, to),
         embedded: part(this.#embedded, this.#config.width, [1, this.#config.width]),
         cos: part(this.#cos, half, [1, half]),
         sin: part(this.#sin, half, [1, half]),
-        start: tensor(this.#start.subarray(from, to), [rows]),
-        mask: part(this.#mask, width, [1, 1, 1, width]),
+        mask: part(this.#mask, width + 1, [1, 1, 1, width + 1]),
         last: tensor(
           BigInt64Array.from({ length: rows }, (_, i) => BigInt(i)),
           [rows],
         ),
         inverseTemperature: part(this.#inverseTemperature, 1, [1]),
       },
-      { ...fetches, probabilities: part(this.probabilities, vocabulary, [vocabulary]) },
     );
+    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot - from, 1);
+    this.#placed.clear();
+    return outputs["probabilities"] as Float32Array;
   }
 
   #row(token: number): Float32Array {
@@ -149,7 +140,7 @@ export class Decoder {
     this.#fitMask(this.cache.width);
     const width = this.cache.width;
     const before = this.#shown[slot] ?? 0;
-    const row = slot * width;
+    const row = slot * (width + 1);
     if (positions < before) this.#mask.fill(HIDDEN, row + positions, row + before);
     else this.#mask.fill(0, row + before, row + positions);
     this.#shown[slot] = positions;
@@ -157,10 +148,18 @@ export class Decoder {
 
   /** The mask follows the cache when it grows. */
   #fitMask(width: number): void {
-    if (this.#mask.length === this.#slots * width) return;
-    this.#mask = new Float32Array(this.#slots * width).fill(HIDDEN);
+    if (this.#mask.length === this.#slots * (width + 1)) return;
+    this.#mask = this.#hideAll();
     this.#shown.forEach((positions, slot) => {
-      this.#mask.fill(0, slot * width, slot * width + positions);
+      this.#mask.fill(0, slot * (width + 1), slot * (width + 1) + positions);
     });
+  }
+
+  /** A mask that shows every slot its new token and nothing else. */
+  #hideAll(): Float32Array {
+    const seen = this.cache.width + 1;
+    const mask = new Float32Array(this.#slots * seen).fill(HIDDEN);
+    for (let slot = 0; slot < this.#slots; slot++) mask[slot * seen + seen - 1] = 0;
+    return mask;
   }
 }

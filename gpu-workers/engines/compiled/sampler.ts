@@ -62,7 +62,6 @@ export async function openCompiledSampler(
       const fresh = tokens.slice(kept, -1);
       await decoder.prefill(resident.slot, kept, fresh);
       resident.tokens = tokens.slice(0, -1);
-      decoder.rest(resident.slot, resident.tokens.length);
     }
   };
 
@@ -77,16 +76,15 @@ export async function openCompiledSampler(
     }
     const places = turns.map((turn) => turn.resident?.slot ?? 0);
     const from = Math.min(Math.min(...places), slots - FEWEST_ROWS);
-    await decoder.decode(from, Math.max(Math.max(...places) + 1, from + FEWEST_ROWS));
-    for (const turn of turns) take(turn);
+    const probabilities = await decoder.decode(from, Math.max(Math.max(...places) + 1, from + FEWEST_ROWS));
+    for (const turn of turns) take(turn, probabilities, from);
   };
 
-  const take = (turn: Turn) => {
+  const take = (turn: Turn, probabilities: Float32Array, first: number) => {
     const { resident, request, tokens, logProbs } = turn;
     if (!resident || turn.cancelled) return;
-    decoder.rest(resident.slot, resident.tokens.length);
-    const from = resident.slot * config.vocabulary;
-    const drawn = draw(decoder.probabilities, from, config.vocabulary, request.sampling, turn.uniform);
+    const from = (resident.slot - first) * config.vocabulary;
+    const drawn = draw(probabilities, from, config.vocabulary, request.sampling, turn.uniform);
     tokens.push(drawn.token);
     logProbs.push(drawn.logProb);
     if (endsWith(tokens, request.stop)) finish(turn, "stop");

@@ -8,11 +8,8 @@ export type Arrays = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
 export interface Session {
-  /**
-   * Runs the graph at these lengths. Outputs named in `into` are written into those tensors (which may be inputs, for a cache that
-   * is updated in place); the others are new arrays.
-   */
-  run(lengths: Lengths, feeds: Feeds, into?: Feeds): Promise<Record<string, Float32Array>>;
+  /** Runs the graph at these lengths. Outputs are new arrays: keep them small, for the collector counts every byte of them. */
+  run(lengths: Lengths, feeds: Feeds): Promise<Record<string, Float32Array>>;
 }
 
 /** A tensor over an array; no copy. */
@@ -50,15 +47,10 @@ export async function openSession(traced: TracedGraph, threads: number): Promise
     shapes.set(key, feeds);
     return feeds;
   };
-  const free = [...traced.outputShapes.keys()];
   return {
-    async run(lengths, feeds, into = {}) {
-      const fetches: Record<string, ort.Tensor | null> = {};
-      for (const name of free) fetches[name] = into[name] ?? null;
-      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) }, fetches);
-      const arrays: Record<string, Float32Array> = {};
-      for (const name of free) if (!into[name]) arrays[name] = outputs[name]?.data as Float32Array;
-      return arrays;
+    async run(lengths, feeds) {
+      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) });
+      return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
     },
   };
 }

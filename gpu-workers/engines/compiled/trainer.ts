@@ -30,12 +30,9 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
   const { config, layout, weights } = readCheckpoint(files);
   let adam = readOptimizer(files, layout.length);
   const gradient = new Float32Array(layout.length);
-  // What one micro-batch adds; the graph writes into it.
-  const share = new Float32Array(layout.length);
   const rotary = rotaryTable(config, options.contextTokens + 16);
   const parameters = graphParameters(config);
   const weightFeeds = parameterTensors(config, layout, weights);
-  const shareTensors = parameterTensors(config, layout, share, gradientName);
   const embedding = () => views(layout, weights).get(EMBEDDING) ?? new Float32Array();
   const gradientOf = (name: string) => views(layout, gradient).get(name) ?? new Float32Array();
 
@@ -66,8 +63,10 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
   };
 
   const accumulate = (outputs: Record<string, Float32Array>, targets: Int32Array, sources: Int32Array) => {
-    for (const { offset, length } of parameters) {
-      for (let i = offset; i < offset + length; i++) gradient[i] = (gradient[i] as number) + (share[i] as number);
+    for (const { name, offset, length } of parameters) {
+      const share = outputs[gradientName(name)];
+      if (!share) throw new Error(`the train graph lacks the gradient of ${name}`);
+      for (let i = 0; i < length; i++) gradient[offset + i] = (gradient[offset + i] as number) + (share[i] as number);
     }
     const { targetRows, embeddedGradient } = outputs;
     if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
@@ -87,7 +86,7 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
     for (const micro of plan(sequences)) {
       const { feeds, targets, sources } = forward(micro, sequences, temperature);
       const rows = lossFeeds(micro, batch, loss.kind === "linear");
-      const outputs = await session.run(lengths(micro), { ...feeds, ...rows, lowest, highest }, shareTensors);
+      const outputs = await session.run(lengths(micro), { ...feeds, ...rows, lowest, highest });
       accumulate(outputs, targets, sources);
       collect(logProbs, micro, sequences, outputs["logProbs"]);
       total += outputs["loss"]?.[0] ?? 0;

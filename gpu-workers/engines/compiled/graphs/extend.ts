@@ -1,9 +1,10 @@
 /**
- * @file The sampler's one graph: writes the keys and values of new tokens into the cache, in place, attends to the cache, and gives the
- * distribution after one token of each row. Prefill is one slot with many tokens, decoding many slots with one token.
+ * @file The sampler's one graph: new tokens attend to the cache and to each other; out come their keys and values, for the caller to
+ * put into the cache, and the distribution after one token of each row. Prefill is one slot with many tokens, decoding many slots
+ * with one token.
  *
- * A token's key lies at its position whether it came alone or in a chunk, and every query reads the whole cache width, so a
- * sequence's numbers depend on no other row.
+ * The cache is an input and never an output: the runtime hands every output over as a fresh copy, and the cache is large. Every query
+ * reads the whole cache width, and what is hidden weighs exactly nothing, so a sequence's numbers depend on no other row.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
@@ -17,43 +18,54 @@ import { declareWeights } from "./weights.ts";
 export const cacheNames = (layer: number) => ({
   keys: `keys:${layer}`,
   values: `values:${layer}`,
-  keysAfter: `keysAfter:${layer}`,
-  valuesAfter: `valuesAfter:${layer}`,
+  newKeys: `newKeys:${layer}`,
+  newValues: `newValues:${layer}`,
 });
 
 /**
- * Inputs: embedded [B, T, D]; cos, sin [B, T, hd/2]; per layer keys [B, KV, hd, C] and values [B, KV, C, hd] for a cache width C; start [B], where
- * row b's tokens go; mask [B, 1, 1, T, C]; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
- * Outputs: the caches, and probabilities [B, V].
+ * Inputs: embedded [B, T, D]; cos, sin [B, T, hd/2]; per layer keys [B, KV, hd, C] and values [B, KV, C, hd] for a cache width C;
+ * mask [B, 1, 1, T, C + T], the cache first; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
+ * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
 export function traceExtend(config: ModelConfig): TracedGraph {
   return traceGraph("extend", (scope) => {
-    const { batch, tokens, cached } = symbolic;
+    const { batch, tokens, cached, seen } = symbolic;
     const { heads, kvHeads, headWidth } = config;
     const group = heads / kvHeads;
     const embedded = scope.input<tf.Tensor3D>("embedded", [batch, tokens, config.width]);
     const cos = scope.input("cos", [batch, tokens, headWidth / 2]);
     const sin = scope.input("sin", [batch, tokens, headWidth / 2]);
-    const start = scope.input("start", [batch], "int64");
-    const mask = scope.input("mask", [batch, 1, 1, tokens, cached]);
+    const mask = scope.input("mask", [batch, 1, 1, tokens, seen]);
     const last = scope.input<tf.Tensor1D>("last", [batch], "int64");
     const inverseTemperature = scope.input("inverseTemperature", [batch, 1]);
     const weights = declareWeights(config, scope);
 
     const attend: Attend = ({ layer, q, k, v }) => {
       const name = cacheNames(layer);
-      const keyColumns = tf.transpose(tf.reshape(k, [batch, tokens, kvHeads, headWidth]), [0, 2, 3, 1]);
-      const keysBefore = scope.input(name.keys, [batch, kvHeads, headWidth, cached]);
-      const valuesBefore = scope.input(name.values, [batch, kvHeads, cached, headWidth]);
-      const keys = writeCache(keysBefore, keyColumns, start, -1);
-      const values = writeCache(valuesBefore, splitHeads(v, kvHeads), start, -2);
-      scope.output(name.keysAfter, keys);
-      scope.output(name.valuesAfter, values);
+      const keys = scope.input(name.keys, [batch, kvHeads, headWidth, cached]);
+      const values = scope.input(name.values, [batch, kvHeads, cached, headWidth]);
+      const newKeys = tf.transpose(tf.reshape(k, [batch, tokens, kvHeads, headWidth]), [0, 2, 3, 1]);
+      const newValues = splitHeads(v, kvHeads);
+      scope.output(name.newKeys, newKeys);
+      scope.output(name.newValues, newValues);
       // One product per query head: with one new token each is a vector by a matrix, which needs no repacking of the cache.
       const queries = tf.transpose(tf.reshape(q, [batch, tokens, kvHeads, group, headWidth]), [0, 2, 3, 1, 4]);
-      const scores = tf.matMul(queries, tf.reshape(keys, [batch, kvHeads, 1, headWidth, cached]));
+      const scores = tf.concat(
+        [
+          tf.matMul(queries, tf.reshape(keys, [batch, kvHeads, 1, headWidth, cached])),
+          tf.matMul(queries, tf.reshape(newKeys, [batch, kvHeads, 1, headWidth, tokens])),
+        ],
+        -1,
+      );
       const attention = tf.softmax(tf.add(scores, mask));
-      const read = tf.matMul(attention, tf.reshape(values, [batch, kvHeads, 1, cached, headWidth]));
+      const [onCache, onNew] = [
+        tf.slice(attention, [0, 0, 0, 0, 0], [batch, kvHeads, group, tokens, cached]),
+        tf.slice(attention, [0, 0, 0, 0, cached], [batch, kvHeads, group, tokens, tokens]),
+      ];
+      const read = tf.add(
+        tf.matMul(onCache, tf.reshape(values, [batch, kvHeads, 1, cached, headWidth])),
+        tf.matMul(onNew, tf.reshape(newValues, [batch, kvHeads, 1, tokens, headWidth])),
+      );
       return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
     };
     const hidden = transformer(config, weights, embedded, { cos, sin }, attend);
@@ -61,8 +73,4 @@ export function traceExtend(config: ModelConfig): TracedGraph {
     const head = weightOf(weights, headName(config)) as tf.Tensor2D;
     scope.output("probabilities", tf.softmax(tf.matMul(chosen, head, false, true)));
   });
-}
-
-function writeCache(cache: tf.Tensor, update: tf.Tensor, start: tf.Tensor, axis: number): tf.Tensor {
-  return tf.engine().runKernel("WriteCache", { cache, update, start }, { axis }) as unknown as tf.Tensor;
 }

@@ -184,7 +184,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   },
   Concat: (recorder, inputs, { axis }) => {
     const parts = Object.values(inputs);
-    const at = Number(axis);
+    const at = Number(axis) < 0 ? Number(axis) + (parts[0]?.shape.length ?? 0) : Number(axis);
     const shape = (parts[0]?.shape ?? []).map((length, i) =>
       i === at ? parts.reduce((sum, part) => sum + (part.shape[at] ?? 0), 0) : length,
     );
@@ -225,12 +225,5 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     const column = recorder.full(reshaped(recorder, columns, shape));
     const [name] = recorder.node("GatherElements", [recorder.full(x), column], 1, { attributes: { axis: 1 } });
     return recorder.tensor({ name, shape }, shape, x.dtype);
-  },
-  /** Writes `update` into `cache` from `start[b]` on along an axis, in place where the output is bound to the cache's memory. */
-  WriteCache: (recorder, inputs, { axis }) => {
-    const cache = given(inputs, "cache");
-    const names = ["cache", "update", "start"].map((name) => recorder.full(given(inputs, name)));
-    const [name] = recorder.node("TensorScatter", names, 1, { attributes: { axis: Number(axis) } });
-    return recorder.tensor({ name, shape: cache.shape }, cache.shape, cache.dtype);
   },
 };

@@ -9,8 +9,6 @@ export interface TracedGraph {
   readonly graph: Graph;
   /** Inputs that the session fills with shapes, once the varying dimensions are known. */
   readonly shapeInputs: readonly ShapeInput[];
-  /** Output name -> shape, varying dimensions as primes. */
-  readonly outputShapes: ReadonlyMap<string, readonly number[]>;
 }
 
 /** What a traced function declares its ends with. */
@@ -28,7 +26,6 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
   registerKernels();
   const recorder = new Recorder();
   const outputs: Port[] = [];
-  const outputShapes = new Map<string, readonly number[]>();
   const sources = new Map<string, string>();
   const before = tf.engine().backendName;
   tf.registerBackend(BACKEND, () => recorder);
@@ -44,7 +41,6 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
         output(output, tensor) {
           sources.set(output, recorder.full(tensor));
           outputs.push({ name: output, type: elementType(tensor.dtype), dims: portDims(tensor.shape) });
-          outputShapes.set(output, tensor.shape);
         },
       }),
     );
@@ -61,7 +57,7 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
     outputs,
     constants: recorder.constants.filter((constant) => read.has(constant.name)),
   };
-  return { graph, shapeInputs: recorder.shapeInputs.filter((input) => read.has(input.name)), outputShapes };
+  return { graph, shapeInputs: recorder.shapeInputs.filter((input) => read.has(input.name)) };
 }
 
 /**
