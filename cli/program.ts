@@ -81,8 +81,9 @@ export function createProgram(): Command {
     .command("pretrain")
     .description("make a recipe's base models from its demonstrations")
     .argument("<recipe>")
-    .allowUnknownOption()
-    .action(async (recipe) => (await import("./pretrain.ts")).pretrain(recipe));
+    .option("--only <folders...>", "base models to make, by their folders' names; all by default")
+    .option("--tokens <n>", "tokens of demonstrations, instead of the recipe's", Number)
+    .action(async (recipe, options) => (await import("./pretrain.ts")).pretrain(recipe, options));
 
   program
     .command("bench")

@@ -70,8 +70,32 @@ export class Cache {
     return feeds;
   }
 
-  /** Puts row `row` of the graph's new keys and values, of `tokens` tokens, into a slot from `position` on. */
-  write(slot: number, position: number, outputs: Record<string, Float32Array>, row: number, tokens: number): void {
+  /** Copies of some slots' caches, one after the other, as narrow as their tokens allow. */
+  gather(pieces: readonly { readonly slot: number; readonly position: number }[]): { feeds: Feeds; width: number } {
+    const { kvHeads, headWidth } = this.#config;
+    const width = Math.ceil(Math.max(1, ...pieces.map(({ position }) => position)) / GRAIN) * GRAIN;
+    const feeds: Feeds = {};
+    this.#arrays.forEach((array, index) => {
+      const copy = new Float32Array(pieces.length * kvHeads * headWidth * width);
+      pieces.forEach(({ slot, position }, row) => {
+        this.#copy(index, { array, width: this.#width, slot }, { array: copy, width, slot: row }, 1, position);
+      });
+      const name = cacheNames(index >> 1);
+      if (index % 2 === 0) feeds[name.keys] = tensor(copy, [pieces.length, kvHeads, headWidth, width]);
+      else feeds[name.values] = tensor(copy, [pieces.length, kvHeads, width, headWidth]);
+    });
+    return { feeds, width };
+  }
+
+  /** Puts the first `tokens` of the `stride` new keys and values in the graph's row `row` into a slot from `position` on. */
+  write(
+    slot: number,
+    position: number,
+    outputs: Record<string, Float32Array>,
+    row: number,
+    stride: number,
+    tokens: number,
+  ): void {
     const { layers, kvHeads, headWidth } = this.#config;
     const width = this.#width;
     const [from, to] = [row * kvHeads * headWidth, slot * kvHeads * headWidth];
@@ -83,10 +107,10 @@ export class Cache {
       const values = this.#arrays[2 * layer + 1] as Float32Array;
       for (let i = 0; i < kvHeads * headWidth; i++) {
         for (let t = 0; t < tokens; t++)
-          keys[(to + i) * width + position + t] = newKeys[(from + i) * tokens + t] as number;
+          keys[(to + i) * width + position + t] = newKeys[(from + i) * stride + t] as number;
       }
       for (let head = 0; head < kvHeads; head++) {
-        const source = (from + head * headWidth) * tokens;
+        const source = (from + head * headWidth) * stride;
         const target = (to + head * headWidth) * width + position * headWidth;
         values.set(newValues.subarray(source, source + tokens * headWidth), target);
       }

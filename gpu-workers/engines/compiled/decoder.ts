@@ -9,8 +9,19 @@ import { Cache } from "./cache.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import { type Feeds, type Session, tensor } from "./session.ts";
 
-/** Prefill at most so many tokens in one call. */
+/** Prefill takes at most so many tokens of a slot in one call, */
 const CHUNK = 256;
+/** and at most so many of all slots, padding included, */
+const BATCH = 1024;
+/** and never one alone: a single row would take the path of a matrix-vector product, with other bits. */
+const FEWEST_TOKENS = 2;
+
+/** New tokens of a slot, whose cache holds `position` tokens already. */
+export interface Piece {
+  readonly slot: number;
+  readonly position: number;
+  readonly tokens: readonly number[];
+}
 
 export class Decoder {
   readonly cache: Cache;
@@ -54,41 +65,56 @@ export class Decoder {
     this.#sin = new Float32Array(slots * this.#rotary.half);
   }
 
-  /** Writes tokens into a slot's cache from `position` on. */
-  async prefill(slot: number, position: number, tokens: readonly number[]): Promise<void> {
-    for (let at = 0; at < tokens.length; at += CHUNK) {
-      await this.#prefillChunk(slot, position + at, tokens.slice(at, at + CHUNK));
+  /** Writes each slot's tokens into its cache from `position` on, several slots in one call. */
+  async prefill(pieces: readonly Piece[]): Promise<void> {
+    let left = pieces.filter(({ tokens }) => tokens.length > 0);
+    while (left.length > 0) {
+      for (const batch of batches(left.map(firstChunk))) await this.#prefillBatch(batch);
+      left = left.map(withoutChunk).filter(({ tokens }) => tokens.length > 0);
     }
   }
 
-  async #prefillChunk(slot: number, position: number, tokens: readonly number[]): Promise<void> {
-    this.cache.reserve(position + tokens.length);
-    const { width, half } = { width: this.cache.width, half: this.#rotary.half };
-    const count = tokens.length;
-    const embedded = new Float32Array(count * this.#config.width);
-    const seen = width + count;
-    const mask = new Float32Array(count * seen);
-    tokens.forEach((token, t) => {
-      embedded.set(this.#row(token), t * this.#config.width);
-      mask.fill(HIDDEN, t * seen + position, t * seen + width);
-      mask.fill(HIDDEN, t * seen + width + t + 1, (t + 1) * seen);
+  async #prefillBatch(pieces: readonly Piece[]): Promise<void> {
+    for (const { position, tokens } of pieces) this.cache.reserve(position + tokens.length);
+    const rows = pieces.length;
+    const count = Math.max(FEWEST_TOKENS, ...pieces.map(({ tokens }) => tokens.length));
+    const gathered = this.cache.gather(pieces);
+    const seen = gathered.width + count;
+    const { half } = this.#rotary;
+    const { width } = this.#config;
+    const embedded = new Float32Array(rows * count * width);
+    const [cos, sin] = [new Float32Array(rows * count * half), new Float32Array(rows * count * half)];
+    const mask = new Float32Array(rows * count * seen).fill(HIDDEN);
+    pieces.forEach(({ position, tokens }, b) => {
+      tokens.forEach((token, t) => {
+        embedded.set(this.#row(token), (b * count + t) * width);
+      });
+      const angles = (table: Float32Array) => table.subarray(position * half, (position + tokens.length) * half);
+      cos.set(angles(this.#rotary.cos), b * count * half);
+      sin.set(angles(this.#rotary.sin), b * count * half);
+      // Padding after the tokens sees what comes before it, like any token: a row that saw nothing would have no softmax.
+      for (let t = 0; t < count; t++) {
+        const row = (b * count + t) * seen;
+        mask.fill(0, row, row + position);
+        mask.fill(0, row + gathered.width, row + gathered.width + t + 1);
+      }
     });
-    const angles = (table: Float32Array) =>
-      tensor(table.subarray(position * half, (position + count) * half), [1, count, half]);
     const outputs = await this.#session.run(
-      { batch: 1, tokens: count, cached: width, seen },
+      { batch: rows, tokens: count, cached: gathered.width, seen },
       {
         ...this.#weights,
-        ...this.cache.range(slot, slot + 1),
-        embedded: tensor(embedded, [1, count, this.#config.width]),
-        cos: angles(this.#rotary.cos),
-        sin: angles(this.#rotary.sin),
-        mask: tensor(mask, [1, 1, 1, count, seen]),
-        last: tensor(BigInt64Array.of(BigInt(count - 1)), [1]),
-        inverseTemperature: tensor(Float32Array.of(1), [1, 1]),
+        ...gathered.feeds,
+        embedded: tensor(embedded, [rows, count, width]),
+        cos: tensor(cos, [rows, count, half]),
+        sin: tensor(sin, [rows, count, half]),
+        mask: tensor(mask, [rows, 1, 1, count, seen]),
+        last: tensor(new BigInt64Array(rows), [rows]),
+        inverseTemperature: tensor(new Float32Array(rows).fill(1), [rows, 1]),
       },
     );
-    this.cache.write(slot, position, outputs, 0, count);
+    pieces.forEach(({ slot, position, tokens }, b) => {
+      this.cache.write(slot, position, outputs, b, count, tokens.length);
+    });
   }
 
   /** Says what a slot contributes to the next decode: its pending token at its position, and the temperature to predict at. */
@@ -127,7 +153,7 @@ export class Decoder {
         inverseTemperature: part(this.#inverseTemperature, 1, [1]),
       },
     );
-    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot - from, 1);
+    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot - from, 1, 1);
     this.#placed.clear();
     return outputs["probabilities"] as Float32Array;
   }
@@ -162,4 +188,22 @@ export class Decoder {
     for (let slot = 0; slot < this.#slots; slot++) mask[slot * seen + seen - 1] = 0;
     return mask;
   }
+}
+
+const firstChunk = (piece: Piece): Piece => ({ ...piece, tokens: piece.tokens.slice(0, CHUNK) });
+const withoutChunk = (piece: Piece): Piece => ({
+  ...piece,
+  position: piece.position + Math.min(CHUNK, piece.tokens.length),
+  tokens: piece.tokens.slice(CHUNK),
+});
+
+/** Pieces of like length together, so that little is padding. */
+function batches(pieces: readonly Piece[]): Piece[][] {
+  const cut: Piece[][] = [];
+  for (const piece of [...pieces].sort((a, b) => b.tokens.length - a.tokens.length)) {
+    const last = cut.at(-1);
+    if (last?.[0] && (last.length + 1) * last[0].tokens.length <= BATCH) last.push(piece);
+    else cut.push([piece]);
+  }
+  return cut;
 }

@@ -12,7 +12,7 @@ import { stream } from "../../../core/random.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { draw, endsWith } from "../draw.ts";
 import { checkPrompt } from "../sequences.ts";
-import { Decoder } from "./decoder.ts";
+import { Decoder, type Piece } from "./decoder.ts";
 import { traceExtend } from "./graphs/extend.ts";
 import { type Resident, Residents } from "./residents.ts";
 import { sharedSession } from "./sessions.ts";
@@ -49,20 +49,21 @@ export async function openCompiledSampler(
   let running: Promise<void> | undefined;
 
   const admit = async () => {
+    const pieces: Piece[] = [];
     for (const turn of [...waiting]) {
       if (turn.cancelled || residents.isActive(turn.request.sequence)) continue;
       const resident = residents.activate(turn.request.sequence);
-      if (!resident) return;
+      if (!resident) break;
       waiting = waiting.filter((other) => other !== turn);
       turn.resident = resident;
       active.push(turn);
       const { tokens } = turn.request;
       const known = resident.tokens;
       const kept = known.length < tokens.length && known.every((token, i) => token === tokens[i]) ? known.length : 0;
-      const fresh = tokens.slice(kept, -1);
-      await decoder.prefill(resident.slot, kept, fresh);
+      pieces.push({ slot: resident.slot, position: kept, tokens: tokens.slice(kept, -1) });
       resident.tokens = tokens.slice(0, -1);
     }
+    await decoder.prefill(pieces);
   };
 
   const decode = async () => {
