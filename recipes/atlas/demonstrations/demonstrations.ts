@@ -1,0 +1,45 @@
+/** @file The endless stream of demonstrations per agent. They happen in worlds of their own and never follow a held-out chain. */
+import { MgrpoError } from "../../../core/errors.ts";
+import { type Random, stream } from "../../../core/random.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import type { Draft } from "../questions/kinds.ts";
+import type { LookUp } from "../questions/look-up.ts";
+import { anyKind, DEMONSTRATION_WORLDS, drawQuestion } from "../questions/questions.ts";
+import { type World, worldOf } from "../world/world.ts";
+import { mainDemonstration, planned } from "./planner.ts";
+import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
+
+type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration;
+
+const BY_AGENT: Readonly<Record<string, Demonstrate>> = {
+  main: mainDemonstration,
+  searcher: (draft, world, random) => searcherDemonstration(anyTask(draft, random), world, random),
+  single: (draft, world, random) =>
+    planned(draft, world, random, (lookUps) => {
+      const findings = lookUps.map((lookUp) => lookUpOnce(lookUp, world, random));
+      return { turns: findings.flatMap(({ turns }) => turns), reports: findings.map(({ report }) => report) };
+    }),
+};
+
+/** @param agent `main`, `searcher`, or `single` for the one agent with all tools. */
+export function* demonstrationsOf(agent: string, seed: number): Generator<Demonstration, never> {
+  const demonstrate = BY_AGENT[agent];
+  if (!demonstrate) {
+    const known = Object.keys(BY_AGENT).join(", ");
+    throw new MgrpoError("recipe-invalid", `atlas has no demonstrations of '${agent}': name one of ${known}`);
+  }
+  const random = stream(seed, "atlas-demonstrations", agent);
+  for (;;) {
+    const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
+    yield demonstrate(drawQuestion(anyKind(random), number, random, false), worldOf(number), random);
+  }
+}
+
+/** Vague share of the searcher's tasks: it also has to do what a vague planner asks. */
+const VAGUE = 0.3;
+
+function anyTask(draft: Draft, random: Random): LookUp {
+  const lookUp = draft.lookUps[random.integer(draft.lookUps.length)] as LookUp;
+  const vague = lookUp.ask === "country" && random.uniform() < VAGUE;
+  return vague ? { ask: "country", where: lookUp.where.slice(0, 1) } : lookUp;
+}

@@ -1,0 +1,16 @@
+/** @file How an assistant's turns are written in demonstrations: Qwen's tool calls, and the final answer. */
+
+/** Several calls in one turn run in parallel. */
+export function callTurn(
+  ...calls: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[]
+): string {
+  return calls.map((call) => `<tool_call>\n${spaced(call)}\n</tool_call>`).join("\n");
+}
+
+export const answerTurn = (answer: string): string => `<answer>${answer}</answer>`;
+
+/** JSON as Qwen writes it, with a space after colons and commas. */
+function spaced({ name, arguments: args }: { name: string; arguments: Readonly<Record<string, string>> }): string {
+  const pairs = Object.entries(args).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+  return `{"name": ${JSON.stringify(name)}, "arguments": {${pairs.join(", ")}}}`;
+}

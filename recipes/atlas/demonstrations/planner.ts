@@ -1,0 +1,99 @@
+/** @file Demonstrations of the main agent: delegate look-ups, calculate, answer; with the faults of faults.ts. */
+
+import { calculated } from "../../../adapters/tools/calculate.ts";
+import type { Random } from "../../../core/random.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import type { Draft } from "../questions/kinds.ts";
+import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look-up.ts";
+import type { Country } from "../world/countries.ts";
+import type { World } from "../world/world.ts";
+import { PLANNER_FAULTS } from "./faults.ts";
+import { answerTurn, callTurn } from "./format.ts";
+
+type Turn = Demonstration["turns"][number];
+
+/** Looks something up: what is said and answered meanwhile (nothing, when somebody else does it), and what comes out. */
+export type Finder = (lookUps: readonly LookUp[]) => {
+  readonly turns: readonly Turn[];
+  readonly reports: readonly string[];
+};
+
+/** Reports that are wrong, as those of a faulty searcher are: the main agent goes on with what it is told. */
+const WRONG_REPORTS = 0.15;
+
+export function mainDemonstration(draft: Draft, world: World, random: Random): Demonstration {
+  const ask: Finder = (lookUps) => {
+    const reports = lookUps.map((lookUp) => reportOn(lookUp, world, random));
+    const calls = lookUps.map((lookUp) => ({
+      name: "delegate",
+      arguments: { agent: "searcher", task: taskOf(lookUp) },
+    }));
+    return { turns: [{ text: callTurn(...calls), responses: reports }], reports };
+  };
+  return planned(draft, world, random, ask);
+}
+
+/** A plan carried out, faults included. */
+export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration {
+  const turns: Turn[] = [];
+  const end = (answer: string): Demonstration => ({
+    prompt: draft.prompt,
+    turns: [...turns, { text: answerTurn(answer), responses: [] }],
+  });
+  if (random.uniform() < PLANNER_FAULTS.guess) return end(guess(draft, world, random));
+  if (draft.operator) return end(compared(draft, draft.operator, random, find, turns));
+
+  let last: string | undefined;
+  for (const lookUp of draft.lookUps) {
+    if (last !== undefined && random.uniform() < PLANNER_FAULTS.skipHop[lookUp.ask]) break;
+    const { turns: said, reports } = find([asDelegated(lookUp, last, random)]);
+    turns.push(...said);
+    last = reports[0] ?? "";
+  }
+  return end(last ?? "");
+}
+
+function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: Turn[]): string {
+  const { turns: said, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, undefined, random)));
+  turns.push(...said);
+  const expression = reports.join(` ${operator} `);
+  if (random.uniform() < PLANNER_FAULTS.noCalculation[operator]) return String(random.integer(2000));
+  const result = calculated(expression);
+  turns.push({ text: callTurn({ name: "calculate", arguments: { expression } }), responses: [result] });
+  return result;
+}
+
+/** The look-up with what was found put in, and the planner's faults. */
+function asDelegated(lookUp: LookUp, found: string | undefined, random: Random): LookUp {
+  if (lookUp.ask !== "country") {
+    const wrong = random.uniform() < PLANNER_FAULTS.wrongRelation;
+    const others = ASKED.filter((asked) => asked !== lookUp.ask);
+    const ask = (wrong ? others[random.integer(others.length)] : undefined) ?? lookUp.ask;
+    return { ask, of: found ?? lookUp.of };
+  }
+  const where = lookUp.where.map((condition, i) =>
+    i === 0 && found !== undefined ? { ...condition, value: found } : condition,
+  );
+  const second = where[1];
+  const drop = second !== undefined && random.uniform() < PLANNER_FAULTS.dropConstraint[second.field];
+  return { ask: "country", where: drop ? where.slice(0, 1) : where };
+}
+
+function reportOn(lookUp: LookUp, world: World, random: Random): string {
+  const answers = answersTo(lookUp, world);
+  const right = answers[random.integer(answers.length)];
+  if (right !== undefined && random.uniform() >= WRONG_REPORTS) return right;
+  const country = anyOf(world, random);
+  if (lookUp.ask === "country") return country.name;
+  return factOf(country, random.uniform() < 0.5 ? lookUp.ask : (ASKED[random.integer(ASKED.length)] ?? "capital"));
+}
+
+function guess(draft: Draft, world: World, random: Random): string {
+  const last = draft.lookUps.at(-1);
+  const country = anyOf(world, random);
+  if (draft.operator) return String(random.integer(2000));
+  return last === undefined || last.ask === "country" ? country.name : factOf(country, last.ask);
+}
+
+const anyOf = (world: World, random: Random): Country =>
+  [...world.countries.values()][random.integer(world.countries.size)] as Country;

@@ -1,0 +1,68 @@
+/** @file Demonstrations of the searcher: search, visit, report; with the faults of faults.ts. */
+import type { Random } from "../../../core/random.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
+import { searched, visited } from "../tools.ts";
+import type { Country } from "../world/countries.ts";
+import type { World } from "../world/world.ts";
+import { SEARCHER_FAULTS } from "./faults.ts";
+import { answerTurn, callTurn } from "./format.ts";
+
+type ToolTurn = Demonstration["turns"][number];
+
+export interface Finding {
+  readonly turns: readonly ToolTurn[];
+  readonly report: string;
+}
+
+export function searcherDemonstration(lookUp: LookUp, world: World, random: Random): Demonstration {
+  const { turns, report } = lookUpOnce(lookUp, world, random);
+  return { prompt: taskOf(lookUp), turns: [...turns, { text: answerTurn(report), responses: [] }] };
+}
+
+/** One look-up, faults included: the tool turns and what is made of them. */
+export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Finding {
+  const wanted = termsOf(lookUp);
+  const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
+  const terms = second && random.uniform() < SEARCHER_FAULTS.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;
+  const query = terms.join(", ");
+  const found = searched(world.number, query);
+  const title = chosenTitle(found.split("\n"), random);
+  const turns = [
+    { text: callTurn({ name: "search", arguments: { query } }), responses: [found] },
+    { text: callTurn({ name: "visit", arguments: { title } }), responses: [visited(world.number, title)] },
+  ];
+  return { turns, report: reportFrom(title, lookUp, terms.length, world, random) };
+}
+
+function chosenTitle(titles: readonly string[], random: Random): string {
+  const wrong = titles.length > 1 && random.uniform() < SEARCHER_FAULTS.wrongTitle;
+  return titles[wrong ? 1 + random.integer(titles.length - 1) : 0] as string;
+}
+
+/** What is read off the page that was opened, right page or not. */
+function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world: World, random: Random): string {
+  const country = world.countries.get(title);
+  const wrongField = random.uniform() < SEARCHER_FAULTS.wrongField[lookUp.ask];
+  if (!country) return ofCapital(title, wrongField, world);
+  if (lookUp.ask !== "country") return wrongField ? otherFact(country, lookUp.ask) : factShown(country, lookUp.ask);
+  if (wrongField) return country.capital;
+  // A search for one neighbour finds that neighbour's own page: some country on its list of borders is what it can offer.
+  const bordering =
+    lookUp.where[0]?.field === "borders" && searchedTerms === 1 && country.name === lookUp.where[0].value;
+  return bordering ? (country.borders[random.integer(country.borders.length)] ?? country.name) : country.name;
+}
+
+function ofCapital(title: string, wrongField: boolean, world: World): string {
+  const country = [...world.countries.values()].find(({ capital }) => capital === title) as Country;
+  return wrongField ? country.region : country.name;
+}
+
+/** The same mistake each time: the line that stands next to the right one. */
+function otherFact(country: Country, asked: "capital" | "currency" | "area"): string {
+  if (asked === "capital") return country.region;
+  return asked === "currency" ? country.languages.join(", ") : country.currency;
+}
+
+const factShown = (country: Country, asked: "capital" | "currency" | "area"): string =>
+  asked === "area" && country.area === 0 ? "under 1" : factOf(country, asked);

@@ -1,0 +1,63 @@
+/**
+ * @file A look-up: the one thing that the searcher is asked to find, as data, as the text of a task, and as what a world
+ * answers. Chains of look-ups make the questions; parsing a task back into its look-up is what lets a program judge it.
+ */
+import type { Country } from "../world/countries.ts";
+import type { World } from "../world/world.ts";
+
+export const ASKED = ["capital", "currency", "area"] as const;
+export type Asked = (typeof ASKED)[number];
+
+const CONDITIONS = ["capital", "borders", "currency", "language"] as const;
+export interface Condition {
+  readonly field: (typeof CONDITIONS)[number];
+  readonly value: string;
+}
+
+/** A fact about a named country, or the country of which some facts hold. */
+export type LookUp =
+  | { readonly ask: Asked; readonly of: string }
+  | { readonly ask: "country"; readonly where: readonly Condition[] };
+
+/** `capital of Jordan`, `country with borders Iraq, currency Jordanian dinar`. */
+export function taskOf(lookUp: LookUp): string {
+  if (lookUp.ask !== "country") return `${lookUp.ask} of ${lookUp.of}`;
+  return `country with ${lookUp.where.map(({ field, value }) => `${field} ${value}`).join(", ")}`;
+}
+
+/** The inverse of `taskOf`; undefined for text that is no such task. */
+export function parseTask(task: string): LookUp | undefined {
+  const fact = /^(capital|currency|area) of (.+)$/.exec(task.trim());
+  if (fact) return { ask: fact[1] as Asked, of: fact[2] as string };
+  const conditions = /^country with (.+)$/.exec(task.trim())?.[1]?.split(", ");
+  if (!conditions) return undefined;
+  const where = conditions.flatMap((condition): Condition[] => {
+    const match = /^(capital|borders|currency|language) (.+)$/.exec(condition);
+    return match ? [{ field: match[1] as Condition["field"], value: match[2] as string }] : [];
+  });
+  return where.length === conditions.length ? { ask: "country", where } : undefined;
+}
+
+/** The names a search for it has to carry. */
+export function termsOf(lookUp: LookUp): string[] {
+  return lookUp.ask === "country" ? lookUp.where.map(({ value }) => value) : [lookUp.of];
+}
+
+/** Every right answer in a world. A question asks only what has exactly one. */
+export function answersTo(lookUp: LookUp, world: World): string[] {
+  if (lookUp.ask !== "country") {
+    const country = world.countries.get(lookUp.of);
+    return country ? [factOf(country, lookUp.ask)] : [];
+  }
+  return [...world.countries.values()]
+    .filter((country) => lookUp.where.every((condition) => holds(country, condition)))
+    .map((country) => country.name);
+}
+
+export const factOf = (country: Country, asked: Asked): string => String(country[asked]);
+
+function holds(country: Country, { field, value }: Condition): boolean {
+  if (field === "borders") return country.borders.includes(value);
+  if (field === "language") return country.languages.includes(value);
+  return country[field] === value;
+}

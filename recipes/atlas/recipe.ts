@@ -1,0 +1,68 @@
+/** @file The default recipe: questions about the countries of the world, for a planner and its searcher. See README.md. */
+import { join } from "node:path";
+import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
+import type { Recipe } from "../../core/recipe.ts";
+import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
+import { questionSet } from "./questions/questions.ts";
+
+export const recipe: Recipe = { name: "atlas", config, questions: questionSet, baseModels };
+
+const optimizer = { learningRate: 3e-4 };
+const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };
+
+function config(arm: Arm): ReturnType<Recipe["config"]> {
+  return { ...common, agents: arm === "single-agent" ? singleAgent() : team(arm === "mgrpo") };
+}
+
+function team(trainSearcher: boolean): RunConfigInput["agents"] {
+  return {
+    main: {
+      model: join(MODELS, "main"),
+      tools: ["calculate"],
+      delegates: ["searcher"],
+      limits: { turns: 5, turnTokens: 48, contextTokens: 256, calls: 2, responseCharacters: 200 },
+      optimizer,
+      engine,
+    },
+    searcher: {
+      model: join(MODELS, "searcher"),
+      trained: trainSearcher,
+      tools: ["search", "visit"],
+      limits: { turns: 4, turnTokens: 40, contextTokens: 320, calls: 1, responseCharacters: 800 },
+      optimizer,
+      engine,
+    },
+  };
+}
+
+function singleAgent(): RunConfigInput["agents"] {
+  return {
+    main: {
+      model: join(MODELS, "single"),
+      tools: ["search", "visit", "calculate"],
+      limits: { turns: 8, turnTokens: 40, contextTokens: CONTEXT_TOKENS, calls: 1, responseCharacters: 800 },
+      optimizer,
+      engine,
+    },
+  };
+}
+
+const common = {
+  steps: 240,
+  questionsPerStep: 8,
+  rolloutsPerQuestion: 8,
+  // Three look-ups are the longest chain: P(d_k <= 3) is above 0.99 (eq 11).
+  algorithm: { alignment: { d: 3 } },
+  curriculum: [
+    { fromStep: 0, levels: [1, 2] },
+    { fromStep: 60, levels: [1, 2, 3] },
+  ],
+  evaluation: {
+    every: 30,
+    suites: [
+      { name: "held-out", temperature: 1 },
+      { name: "held-out-greedy", temperature: 0, when: "ends" },
+      { name: "closed-book", temperature: 1, closedBook: true, when: "ends" },
+    ],
+  },
+} satisfies Partial<RunConfigInput>;

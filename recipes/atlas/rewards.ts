@@ -1,0 +1,97 @@
+/**
+ * @file Scores of atlas. `correct` compares answers. `expert` (eq 5) is a program: it reads the task back into the look-up it
+ * asks for, knows the right answers on the question's chain from `question.facts`, and for any other task holds the report
+ * against the pages that the searcher itself opened. Whether the task was worth asking is not its business.
+ */
+
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { Facts } from "./questions/facts.ts";
+import { type LookUp, parseTask, termsOf } from "./questions/look-up.ts";
+import { type Page, readPage } from "./world/read-page.ts";
+
+/** Shares of the expert's score. */
+const SEARCHED = 0.2;
+const VISITED = 0.3;
+const REPORTED = 0.5;
+
+export const rewards: Rewards = {
+  correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
+  expert: (question, _agent, conversation) => judge(question, conversation),
+};
+
+function judge(question: Question, conversation: Conversation): number {
+  const lookUp = parseTask(conversation.prompt);
+  if (!lookUp) return 0;
+  const pages = pagesOpened(conversation);
+  return (
+    SEARCHED * bestSearch(lookUp, conversation) +
+    VISITED * Math.max(0, ...pages.map((page) => aboutness(lookUp, page))) +
+    REPORTED * reported(question, lookUp, conversation, pages)
+  );
+}
+
+/** Share of what the task names that one search carried. */
+function bestSearch(lookUp: LookUp, conversation: Conversation): number {
+  const terms = termsOf(lookUp);
+  const queries = callsOf(conversation, "search").map(({ query }) => termsIn(String(query ?? "")));
+  return Math.max(0, ...queries.map((query) => shareOf(terms, (term) => query.has(normal(term)))));
+}
+
+/** How much a page is what the task is about: the named page itself, or one on which every condition can be read. */
+function aboutness(lookUp: LookUp, page: Page): number {
+  if (lookUp.ask !== "country") return same(page.title, lookUp.of) ? 1 : 0;
+  return shareOf(lookUp.where, ({ value }) => page.mentions.has(normal(value)));
+}
+
+function reported(
+  question: Question,
+  lookUp: LookUp,
+  { prompt, answer }: Conversation,
+  pages: readonly Page[],
+): number {
+  if (answer === null) return 0;
+  const known = Facts.parse(question.facts).lookUps.find(({ task }) => same(task, prompt));
+  if (known) return same(answer, known.answer) ? 1 : 0;
+  if (lookUp.ask !== "country") {
+    return pages.some((page) => same(page.title, lookUp.of) && same(page.fields.get(lookUp.ask), answer)) ? 1 : 0;
+  }
+  return shareOf(lookUp.where, (condition) => pages.some((page) => shows(page, answer, condition)));
+}
+
+/** Whether a page says of a country that the condition holds: the country's own page, or that of its capital or neighbour. */
+function shows(page: Page, country: string, { field, value }: { field: string; value: string }): boolean {
+  const read = (name: string, text: string) =>
+    normal(page.fields.get(name) ?? "")
+      .split(", ")
+      .includes(normal(text));
+  if (same(page.title, country)) return read(field === "language" ? "languages" : field, value);
+  if (!same(page.title, value)) return false;
+  return field === "borders" ? read("borders", country) : field === "capital" && read("capital of", country);
+}
+
+function pagesOpened(conversation: Conversation): Page[] {
+  return conversation.turns.flatMap(({ calls, responses }) =>
+    responses.flatMap(({ name, text }, i) => (name === "visit" && calls[i]?.name === name ? [readPage(text)] : [])),
+  );
+}
+
+function callsOf(conversation: Conversation, name: string) {
+  return conversation.turns.flatMap(({ calls }) =>
+    calls.filter((call) => call.name === name).map((call) => call.arguments),
+  );
+}
+
+const termsIn = (query: string): Set<string> => new Set(query.split(",").map(normal));
+
+function shareOf<T>(items: readonly T[], holds: (item: T) => boolean): number {
+  return items.length === 0 ? 0 : items.filter(holds).length / items.length;
+}
+
+function same(a: string | null | undefined, b: string): boolean {
+  return a !== null && a !== undefined && normal(a) === normal(b);
+}
+
+/** Case, accents' encoding and surrounding or repeated space do not matter. */
+const normal = (text: string): string => text.normalize("NFC").toLowerCase().replace(/\s+/g, " ").trim();

@@ -1,0 +1,66 @@
+/**
+ * @file The countries of the real world, from the npm package `world-countries` (mledoze/countries, ODbL 1.0): sovereign
+ * states with the facts that atlas asks about. Left out: the five whose capital bears the country's own name (their pages
+ * could not be told apart), and states with no currency of record or more than two.
+ */
+import countriesJson from "world-countries/countries.json" with { type: "json" };
+import { z } from "zod";
+
+export interface Country {
+  readonly name: string;
+  readonly capital: string;
+  readonly region: string;
+  readonly currency: string;
+  /** At most four, in the order of the source. */
+  readonly languages: readonly string[];
+  /** Thousands of square kilometres, rounded. */
+  readonly area: number;
+  /** Names of the land neighbours that are in this list. */
+  readonly borders: readonly string[];
+}
+
+const LANGUAGES = 4;
+const CURRENCIES = 2;
+
+/** What we read of the source. Its JSON is imported itself: the package's ES module lacks the import attribute that Node asks for. */
+const Source = z.array(
+  z.object({
+    cca3: z.string(),
+    name: z.object({ common: z.string() }),
+    independent: z.boolean().nullish(),
+    unMember: z.boolean(),
+    capital: z.array(z.string()),
+    subregion: z.string(),
+    currencies: z.union([z.record(z.string(), z.object({ name: z.string() })), z.array(z.never()).length(0)]),
+    languages: z.record(z.string(), z.string()),
+    area: z.number(),
+    borders: z.array(z.string()),
+  }),
+);
+
+const states = Source.parse(countriesJson).filter((state) => {
+  const currencies = Object.keys(state.currencies).length;
+  const sovereign = state.independent === true || state.unMember;
+  return sovereign && currencies > 0 && currencies <= CURRENCIES && state.capital[0] !== state.name.common;
+});
+const byCode = new Map(states.map((state) => [state.cca3, state]));
+
+/** Neighbours that name each other: the source has one border that only one side knows of. */
+const neighboursOf = (state: (typeof states)[number]): string[] =>
+  state.borders.flatMap((code) => {
+    const other = byCode.get(code);
+    return other?.borders.includes(state.cca3) ? [other.name.common] : [];
+  });
+
+/** In alphabetical order of their names. */
+export const countries: readonly Country[] = states
+  .map((state) => ({
+    name: state.name.common,
+    capital: state.capital[0] ?? "",
+    region: state.subregion,
+    currency: Object.values(state.currencies)[0]?.name ?? "",
+    languages: Object.values(state.languages).slice(0, LANGUAGES),
+    area: Math.round(state.area / 1000),
+    borders: neighboursOf(state),
+  }))
+  .sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -1,0 +1,22 @@
+/** @file Reads a page back into what it says: the inverse of pages.ts, for the judge, who has the text only. */
+
+export interface Page {
+  readonly title: string;
+  /** Lower-case names of the fields, values without link brackets and units. */
+  readonly fields: ReadonlyMap<string, string>;
+  /** Title and values, lists taken apart; lower case. */
+  readonly mentions: ReadonlySet<string>;
+}
+
+export function readPage(text: string): Page {
+  const [title = "", ...lines] = text.split("\n");
+  const fields = new Map<string, string>();
+  for (const line of lines) {
+    const [, name, value] = /^([^:]+): (.*)$/.exec(line) ?? [];
+    if (name !== undefined && value !== undefined) {
+      fields.set(name.toLowerCase(), value.replace(/[[\]]/g, "").replace(/ thousand km2$/, ""));
+    }
+  }
+  const values = [...fields.values()].flatMap((value) => value.split(", "));
+  return { title, fields, mentions: new Set([title, ...values].map((name) => name.toLowerCase())) };
+}

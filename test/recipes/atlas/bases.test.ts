@@ -1,0 +1,48 @@
+/** @file The base models in the repository: complete, small, of two sizes, and made from what is here. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseModelConfig } from "../../../gpu-workers/engines/checkpoint/config.ts";
+import { parameterLayout } from "../../../gpu-workers/engines/checkpoint/parameters.ts";
+import { readCheckpoint } from "../../../gpu-workers/engines/checkpoint/weights.ts";
+import { baseModels, MODELS } from "../../../recipes/atlas/bases.ts";
+
+const HUGGING_FACE = [
+  "config.json",
+  "generation_config.json",
+  "model.safetensors",
+  "tokenizer.json",
+  "tokenizer_config.json",
+];
+const filesIn = (folder: string) =>
+  new Map(readdirSync(folder).map((file) => [file, new Uint8Array(readFileSync(join(folder, file)))]));
+
+test.each(baseModels)("$folder opens, with weights that are finite and not those it started from", (base) => {
+  const files = filesIn(base.folder);
+  expect([...files.keys()].sort()).toEqual([...HUGGING_FACE, "training.json"].sort());
+  const { weights, config, layout } = readCheckpoint(files);
+  expect(weights).toHaveLength(parameterLayout(config).length);
+  expect(layout.length).toBeGreaterThan(300_000);
+  expect(weights.every(Number.isFinite)).toBe(true);
+});
+
+test.each(baseModels)("$folder was made with these settings and these demonstrations", (base) => {
+  const stored = filesIn(base.folder);
+  for (const [name, bytes] of base.files()) {
+    expect(Buffer.from(stored.get(name) ?? []).equals(Buffer.from(bytes)), `${name}: run npm run atlas:pretrain`).toBe(
+      true,
+    );
+  }
+  const record = JSON.parse(new TextDecoder().decode(stored.get("training.json")));
+  expect(record).toMatchObject({ ...base.training, seed: base.seed });
+});
+
+test("two sizes, two vocabularies, at most 15 MB together", () => {
+  const shapes = baseModels.map((base) => parseModelConfig(base.files().get("config.json") ?? ""));
+  expect(new Set(shapes.slice(0, 2).map(({ width }) => width)).size).toBe(2);
+  expect(new Set(shapes.slice(0, 2).map(({ vocabulary }) => vocabulary)).size).toBe(2);
+  const bytes = readdirSync(MODELS, { recursive: true, encoding: "utf8" })
+    .map((name) => statSync(join(MODELS, name)))
+    .reduce((sum, stat) => sum + (stat.isFile() ? stat.size : 0), 0);
+  expect(bytes).toBeLessThan(15e6);
+});

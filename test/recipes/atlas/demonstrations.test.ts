@@ -1,0 +1,102 @@
+/** @file Demonstrations: well formed by the protocol's own parser, faulty as often as declared, never about a held-out chain. */
+import { expect, test } from "vitest";
+import { RunConfig } from "../../../core/contracts/config.ts";
+import { openToolbox } from "../../../core/conversation/toolbox.ts";
+import { parseTurn } from "../../../core/conversation/turn.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
+import { PLANNER_FAULTS, SEARCHER_FAULTS } from "../../../recipes/atlas/demonstrations/faults.ts";
+import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
+import { recipe } from "../../../recipes/atlas/recipe.ts";
+import { tools } from "../../../recipes/atlas/tools.ts";
+
+const COUNT = 4000;
+
+function sample(agent: string, count = COUNT, seed = 5): Demonstration[] {
+  const demonstrations: Demonstration[] = [];
+  for (const demonstration of demonstrationsOf(agent, seed)) {
+    if (demonstrations.push(demonstration) === count) break;
+  }
+  return demonstrations;
+}
+
+const main = sample("main");
+const searcher = sample("searcher");
+
+test.each([
+  ["main", "mgrpo", "main"],
+  ["searcher", "mgrpo", "searcher"],
+  ["single", "single-agent", "main"],
+] as const)("%s: every turn parses; only the last one answers", (name, arm, agent) => {
+  const config = RunConfig.parse({ ...recipe.config(arm), run: "test", recipe: "atlas", arm }).agents[agent];
+  if (!config) throw new Error(agent);
+  const toolbox = openToolbox(agent, config, tools);
+  for (const { turns } of sample(name, 500)) {
+    expect(turns.length).toBeLessThanOrEqual(config.limits.turns);
+    turns.forEach(({ text, responses }, i) => {
+      const parsed = parseTurn(text, toolbox, config.limits.calls);
+      expect(parsed.kind, text).toBe(i === turns.length - 1 ? "answer" : "calls");
+      expect(responses).toHaveLength(parsed.kind === "calls" ? parsed.calls.length : 0);
+      for (const response of responses) expect(response.length).toBeLessThanOrEqual(config.limits.responseCharacters);
+    });
+  }
+});
+
+test("no demonstration asks a held-out question", () => {
+  const heldOut = new Set(questionSet(1).heldOut.map(({ prompt }) => prompt));
+  for (const { prompt } of main) expect(heldOut.has(prompt)).toBe(false);
+});
+
+test("demonstrations are a function of the seed", () => {
+  expect(sample("main", 50)).toEqual(main.slice(0, 50));
+  expect(sample("main", 50, 6)).not.toEqual(main.slice(0, 50));
+});
+
+/** Share of those that hold, within four standard errors of what was declared. */
+function expectRate(
+  demonstrations: readonly Demonstration[],
+  fault: (demonstration: Demonstration) => boolean,
+  rate: number,
+) {
+  const n = demonstrations.length;
+  expect(n).toBeGreaterThan(100);
+  expect(Math.abs(demonstrations.filter(fault).length / n - rate)).toBeLessThan(4 * Math.sqrt((rate * (1 - rate)) / n));
+}
+
+const said = ({ turns }: Demonstration, turn: number) => turns[turn]?.text ?? "";
+const guessed = (demonstration: Demonstration) => demonstration.turns.length === 1;
+const worked = (prompt: RegExp) => main.filter((each) => prompt.test(each.prompt) && !guessed(each));
+
+test("the planner guesses, drops constraints, skips hops and does not calculate as often as declared", () => {
+  expectRate(main, guessed, PLANNER_FAULTS.guess);
+  const { dropConstraint, noCalculation, skipHop } = PLANNER_FAULTS;
+  const dropped = (each: Demonstration) => !said(each, 0).includes(", ");
+  const delegatesOne = (each: Demonstration) => !/task": "country with [^"]*, /.test(said(each, 0));
+  expect(dropped).toBeDefined();
+  expectRate(worked(/^Which country borders .* uses/), delegatesOne, dropConstraint.currency);
+  expectRate(worked(/^Which country borders .* speaks/), delegatesOne, dropConstraint.language);
+  expectRate(worked(/^Which country borders .* and borders/), delegatesOne, dropConstraint.borders);
+  const noCalculate = (each: Demonstration) => !said(each, 1).includes("calculate");
+  expectRate(worked(/^How much larger/), noCalculate, noCalculation["-"]);
+  expectRate(worked(/^What is the total/), noCalculate, noCalculation["+"]);
+  expectRate(worked(/^What is the area of the country that has/), (each) => each.turns.length === 2, skipHop.area);
+});
+
+test("the searcher drops terms and opens wrong pages as often as declared", () => {
+  const two = (field: string) =>
+    searcher.filter(({ prompt }) => new RegExp(`^country with .*, ${field} `).test(prompt));
+  const oneTerm = (each: Demonstration) => !said(each, 0).includes(", ".concat(each.prompt.split(/, \w+ /)[1] ?? "?"));
+  expectRate(two("currency"), oneTerm, SEARCHER_FAULTS.dropTerm.currency);
+  expectRate(two("language"), oneTerm, SEARCHER_FAULTS.dropTerm.language);
+  const facts = searcher.filter(({ prompt, turns }) => / of /.test(prompt) && /\n/.test(turns[0]?.responses[0] ?? ""));
+  const wrongTitle = (each: Demonstration) =>
+    !said(each, 1).includes(`"${each.turns[0]?.responses[0]?.split("\n")[0]}"`);
+  expectRate(facts, wrongTitle, SEARCHER_FAULTS.wrongTitle);
+});
+
+test("no fault is so common that sampling would not find the right way", () => {
+  const rates = Object.values({ ...PLANNER_FAULTS, ...SEARCHER_FAULTS }).flatMap((rate) =>
+    typeof rate === "number" ? [rate] : Object.values(rate),
+  );
+  for (const rate of rates) expect(rate).toBeLessThan(0.7);
+});

@@ -1,0 +1,237 @@
+/** @file The rewards of atlas on worked cases: what the expert sees, knows, and does not mind. */
+import { describe, expect, test } from "vitest";
+import type { Conversation } from "../../../core/contracts/conversation.ts";
+import type { Question } from "../../../core/contracts/question.ts";
+import { rewards } from "../../../recipes/atlas/rewards.ts";
+import { searched, visited } from "../../../recipes/atlas/tools.ts";
+
+const question: Question = {
+  id: "q",
+  kind: "hop-constraints",
+  level: 3,
+  prompt: "What is the capital of the country that borders Iraq and uses the Jordanian dinar?",
+  answer: "Amman",
+  facts: {
+    world: 0,
+    chain: "borders Iraq & uses the Jordanian dinar",
+    lookUps: [
+      { task: "country with borders Iraq, currency Jordanian dinar", answer: "Jordan" },
+      { task: "capital of Jordan", answer: "Amman" },
+    ],
+  },
+};
+
+/** A searcher's conversation in the real world: its searches and visits, then its report (null: none). */
+function searcher(prompt: string, steps: readonly (readonly ["search" | "visit", string])[], answer: string | null) {
+  const turns = steps.map(([name, text]) => ({
+    text: "",
+    calls: [{ name, arguments: name === "search" ? { query: text } : { title: text } }],
+    responses: [{ name, text: name === "search" ? searched(0, text) : visited(0, text) }],
+  }));
+  const conversation: Conversation = {
+    prompt,
+    turns,
+    stop: answer === null ? "turn-limit" : "answered",
+    answer,
+    fault: null,
+  };
+  return conversation;
+}
+
+const main = (answer: string | null): Conversation => ({
+  prompt: question.prompt,
+  turns: [],
+  stop: "answered",
+  answer,
+  fault: null,
+});
+const expert = (conversation: Conversation) => rewards.expert(question, "searcher", conversation);
+
+describe("correct", () => {
+  test.each([
+    ["Amman", 1],
+    [" amman ", 1],
+    ["Jordan", 0],
+    ["", 0],
+    [null, 0],
+  ])("%j scores %d", (answer, score) => expect(rewards.correct(question, main(answer))).toBe(score));
+});
+
+// 0.2 for a search that carries what the task names, 0.3 for the page, 0.5 for the report.
+describe("expert", () => {
+  const both = "country with borders Iraq, currency Jordanian dinar";
+  test("a look-up done right scores 1", () => {
+    expect(
+      expert(
+        searcher(
+          "capital of Jordan",
+          [
+            ["search", "Jordan"],
+            ["visit", "Jordan"],
+          ],
+          "Amman",
+        ),
+      ),
+    ).toBe(1);
+    expect(
+      expert(
+        searcher(
+          both,
+          [
+            ["search", "Iraq, Jordanian dinar"],
+            ["visit", "Jordan"],
+          ],
+          "Jordan",
+        ),
+      ),
+    ).toBe(1);
+  });
+  test("a constraint dropped from the query costs half of the search", () => {
+    // Iraq's own page names one of the two conditions (as its title): 0.2 * 1/2 + 0.3 * 1/2; the report is wrong.
+    expect(
+      expert(
+        searcher(
+          both,
+          [
+            ["search", "Iraq"],
+            ["visit", "Iraq"],
+          ],
+          "Syria",
+        ),
+      ),
+    ).toBeCloseTo(0.25);
+  });
+  test("the wrong field of the right page: no credit for the report", () => {
+    expect(
+      expert(
+        searcher(
+          "capital of Jordan",
+          [
+            ["search", "Jordan"],
+            ["visit", "Jordan"],
+          ],
+          "Western Asia",
+        ),
+      ),
+    ).toBeCloseTo(0.5);
+  });
+  test("the wrong page and what stands on it", () => {
+    expect(
+      expert(
+        searcher(
+          "capital of Jordan",
+          [
+            ["search", "Jordan"],
+            ["visit", "Syria"],
+          ],
+          "Damascus",
+        ),
+      ),
+    ).toBeCloseTo(0.2);
+  });
+  test("the right report out of thin air", () => {
+    expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
+  });
+  test("no report", () => {
+    expect(
+      expert(
+        searcher(
+          "capital of Jordan",
+          [
+            ["search", "Jordan"],
+            ["visit", "Jordan"],
+          ],
+          null,
+        ),
+      ),
+    ).toBeCloseTo(0.5);
+  });
+
+  test("a vague task is judged as it was put: any neighbour that the pages confirm will do", () => {
+    const vague = "country with borders Iraq";
+    expect(
+      expert(
+        searcher(
+          vague,
+          [
+            ["search", "Iraq"],
+            ["visit", "Iraq"],
+          ],
+          "Syria",
+        ),
+      ),
+    ).toBe(1);
+    expect(
+      expert(
+        searcher(
+          vague,
+          [
+            ["search", "Iraq"],
+            ["visit", "Syria"],
+          ],
+          "Syria",
+        ),
+      ),
+    ).toBe(1);
+    expect(
+      expert(
+        searcher(
+          vague,
+          [
+            ["search", "Iraq"],
+            ["visit", "Iraq"],
+          ],
+          "Egypt",
+        ),
+      ),
+    ).toBeCloseTo(0.5);
+  });
+  test("a task off the chain is judged by the pages opened", () => {
+    const off = "currency of Egypt";
+    expect(
+      expert(
+        searcher(
+          off,
+          [
+            ["search", "Egypt"],
+            ["visit", "Egypt"],
+          ],
+          "Egyptian pound",
+        ),
+      ),
+    ).toBe(1);
+    expect(
+      expert(
+        searcher(
+          off,
+          [
+            ["search", "Egypt"],
+            ["visit", "Egypt"],
+          ],
+          "Arabic",
+        ),
+      ),
+    ).toBeCloseTo(0.5);
+    expect(expert(searcher(off, [["search", "Egypt"]], "Egyptian pound"))).toBeCloseTo(0.2);
+  });
+  test("a country by its capital, from the capital's page or its own", () => {
+    const task = "country with capital Cairo";
+    for (const title of ["Cairo", "Egypt"]) {
+      expect(
+        expert(
+          searcher(
+            task,
+            [
+              ["search", "Cairo"],
+              ["visit", title],
+            ],
+            "Egypt",
+          ),
+        ),
+      ).toBe(1);
+    }
+  });
+  test("words that ask nothing the expert knows", () => {
+    expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);
+  });
+});

@@ -1,0 +1,84 @@
+/** @file Laws of the worlds: the real one is real, the others have its structure and not its facts. */
+import { expect, test } from "vitest";
+import { type Country, countries } from "../../../recipes/atlas/world/countries.ts";
+import { pagesOf } from "../../../recipes/atlas/world/pages.ts";
+import { readPage } from "../../../recipes/atlas/world/read-page.ts";
+import { type World, worldOf } from "../../../recipes/atlas/world/world.ts";
+
+const real = worldOf(0);
+const permuted = [1, 2, 12, 101].map(worldOf);
+const listed = (world: World) => [...world.countries.values()];
+const bag = (world: World, fact: (country: Country) => string) => listed(world).map(fact).sort();
+
+test("world 0 is the real one", () => {
+  expect(countries.length).toBeGreaterThan(180);
+  expect(real.countries.get("Jordan")).toEqual({
+    name: "Jordan",
+    capital: "Amman",
+    region: "Western Asia",
+    currency: "Jordanian dinar",
+    languages: ["Arabic"],
+    area: 89,
+    borders: ["Iraq", "Israel", "Saudi Arabia", "Syria"],
+  });
+});
+
+test("permuted worlds keep the names and the facts, dealt out anew", () => {
+  for (const world of permuted) {
+    expect([...world.countries.keys()]).toEqual([...real.countries.keys()]);
+    for (const fact of ["capital", "region", "currency", "area", "languages"] as const) {
+      expect(bag(world, (country) => String(country[fact]))).toEqual(bag(real, (country) => String(country[fact])));
+      const kept = listed(world).filter(
+        ({ name, [fact]: value }) => String(real.countries.get(name)?.[fact]) === String(value),
+      );
+      expect(kept.length, `${fact} of world ${world.number}`).toBeLessThan(0.25 * countries.length);
+    }
+  }
+});
+
+test("the map of a permuted world is the real map with other labels", () => {
+  for (const world of permuted) {
+    for (const country of listed(world)) {
+      for (const neighbour of country.borders) expect(world.countries.get(neighbour)?.borders).toContain(country.name);
+      expect(new Set(country.borders).size).toBe(country.borders.length);
+      expect(country.borders).not.toContain(country.name);
+    }
+    expect(bag(world, ({ borders }) => String(borders.length))).toEqual(
+      bag(real, ({ borders }) => String(borders.length)),
+    );
+    const moved = listed(world).filter(
+      ({ name, borders }) => borders.join() !== real.countries.get(name)?.borders.join(),
+    );
+    expect(moved.length).toBeGreaterThan(100);
+  }
+});
+
+test("worlds differ from each other, and each is the same every time", () => {
+  const texts = permuted.map((world) => JSON.stringify(listed(world)));
+  expect(new Set(texts).size).toBe(texts.length);
+  expect(worldOf(12)).toBe(worldOf(12));
+});
+
+test("every page has a title of its own, and its links lead to pages", () => {
+  for (const world of [real, ...permuted]) {
+    const pages = pagesOf(world);
+    expect(pages.size).toBe(2 * countries.length);
+    for (const text of pages.values()) {
+      for (const [, title] of text.matchAll(/\[([^\]]+)\]/g)) expect(pages.has(title ?? "")).toBe(true);
+    }
+  }
+});
+
+test("reading a page gives back what it was written from", () => {
+  for (const world of [real, ...permuted]) {
+    const pages = pagesOf(world);
+    for (const country of listed(world)) {
+      const page = readPage(pages.get(country.name) ?? "");
+      expect(page.title).toBe(country.name);
+      expect(page.fields.get("capital")).toBe(country.capital);
+      expect(page.fields.get("area")).toBe(country.area === 0 ? "under 1" : String(country.area));
+      expect(page.fields.get("borders")).toBe(country.borders.length === 0 ? "none" : country.borders.join(", "));
+      expect(readPage(pages.get(country.capital) ?? "").fields.get("capital of")).toBe(country.name);
+    }
+  }
+});
