@@ -1,5 +1,6 @@
 /**
- * @file Evaluation while training goes on: leases jobs, one at a time, the oldest team first.
+ * @file Evaluation while training goes on: leases jobs, one at a time; the points of the curve before what is only asked at the ends, and
+ * the oldest team first.
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
  *                         └── its worker dies ──> leased by another, which adopts the outcomes that are there
@@ -68,9 +69,13 @@ async function work({ run, agents, rewards }: EvalRole, job: JobRecord, signal: 
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, lost: lost.length, seconds });
 }
 
-async function readJobs({ name, store }: Run): Promise<JobRecord[]> {
+async function readJobs({ name, config, store }: Run): Promise<JobRecord[]> {
   const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.jobs);
-  return items.map((item) => parse(JobRecord, item, `JOB of ${name}`)).sort((a, b) => a.team - b.team);
+  const atEnds = ({ suite }: JobRecord) =>
+    Number(config.evaluation.suites.some(({ name, when }) => name === suite && when === "ends"));
+  return items
+    .map((item) => parse(JobRecord, item, `JOB of ${name}`))
+    .sort((a, b) => atEnds(a) - atEnds(b) || a.team - b.team);
 }
 
 /** The run is finished, and the last team's jobs, which come last, are there and done like all others. */
