@@ -17,7 +17,7 @@ import { serveWorker } from "./serve.ts";
 /** What is given back after the parent is gone must be given back in this time. */
 const ORPHAN_MILLISECONDS = 500;
 
-const EVALUATION_NICENESS = 10;
+const EVALUATION_NICENESS = 5;
 
 const Arguments = z.strictObject({
   run: RunName,

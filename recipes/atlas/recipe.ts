@@ -48,7 +48,7 @@ function singleAgent(): RunConfigInput["agents"] {
 }
 
 const common = {
-  steps: 240,
+  steps: 160,
   questionsPerStep: 8,
   rolloutsPerQuestion: 8,
   // Three look-ups are the longest chain: P(d_k <= 3) is above 0.99 (eq 11).
@@ -58,7 +58,7 @@ const common = {
     { fromStep: 60, levels: [1, 2, 3] },
   ],
   evaluation: {
-    every: 30,
+    every: 20,
     suites: [
       { name: "held-out", temperature: 1 },
       { name: "held-out-greedy", temperature: 0, when: "ends" },
