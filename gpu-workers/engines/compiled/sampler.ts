@@ -133,18 +133,25 @@ export async function openCompiledSampler(
       const limit = Math.min(request.maxTokens, options.contextTokens - request.tokens.length);
       if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
       return new Promise<Sample>((answer, fail) => {
+        const abort = () => drop(turn, cancelled(request));
         const turn: Turn = {
           request,
           uniform: stream(...request.stream).uniform,
           tokens: [],
           logProbs: [],
           limit,
-          answer,
-          fail,
+          answer: (sample) => {
+            signal?.removeEventListener("abort", abort);
+            answer(sample);
+          },
+          fail: (error) => {
+            signal?.removeEventListener("abort", abort);
+            fail(error);
+          },
           resident: undefined,
           cancelled: false,
         };
-        signal?.addEventListener("abort", () => drop(turn, cancelled(request)), { once: true });
+        signal?.addEventListener("abort", abort, { once: true });
         waiting.push(turn);
         wake();
       });
