@@ -44,6 +44,8 @@ export interface WorkerOptions {
   readonly supervised: boolean;
   /** Whether to record when the engine was busy, for benches. */
   readonly recordBusy: boolean;
+  /** Registers what is called when somebody hints that the run moved on. */
+  readonly onHint?: (hint: () => void) => void;
 }
 
 export interface WorkerParts {
@@ -74,6 +76,7 @@ export async function serveWorker(
   const meter = createBusyMeter();
   const checkpoints = openCheckpoints(run.name, store);
   const watch = watchSteps(run);
+  options.onHint?.(() => watch.poke());
   const observer = observeWorkers(run);
   const trajectories = rememberTrajectories();
   const agents = new Map<string, Agent>();

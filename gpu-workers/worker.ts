@@ -10,7 +10,7 @@ import { parse } from "../core/contracts/parse.ts";
 import { WorkerRole } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { compose, readEnvironment } from "./compose.ts";
-import { onParentGone } from "./liveness/parent.ts";
+import { onHint, onParentGone } from "./liveness/parent.ts";
 import { createLog } from "./log.ts";
 import { serveWorker } from "./serve.ts";
 
@@ -72,6 +72,7 @@ async function main(): Promise<void> {
       token: environment.MGRPO_WORKER_TOKEN,
       supervised: environment.MGRPO_PARENT === "1",
       recordBusy: environment.MGRPO_BUSY === "1",
+      ...(environment.MGRPO_PARENT === "1" && { onHint: (hint: () => void) => onHint(process.stdin, hint) }),
     },
     stop.signal,
   );

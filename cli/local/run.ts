@@ -54,6 +54,7 @@ export async function runLocally({
     const environment = { ...session.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
     const workers = startWorkers(workersOf(config), environment, folder.logs);
     workers.failed.catch(stop.fail);
+    session.onMoved(workers.hint);
     try {
       await follow(session, config, ledger, display, stop.signal);
     } finally {

@@ -5,7 +5,8 @@
 import { appendFileSync } from "node:fs";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import type { CloudHandlers } from "../../core/ports.ts";
+import { tablePrefixes } from "../../core/contracts/keys.ts";
+import type { CloudHandlers, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { StoreWrites } from "../report.ts";
@@ -20,6 +21,8 @@ export interface Session {
   readonly environment: Readonly<Record<string, string>>;
   /** Seconds since the last call in which at least one function was at work. */
   takeScoringSeconds(): number;
+  /** Registers what is called whenever a function moved RUN or a STEP. */
+  onMoved(listener: () => void): void;
   /** DynamoDB writes of all processes in this session. */
   writes(): StoreWrites;
   close(): Promise<void>;
@@ -43,12 +46,17 @@ export async function openSession(directory: string, log: string): Promise<Sessi
     },
   });
   const store = openCloudStore(cloud.environment);
-  const functions = composeFunctions(store, { patient: true });
+  let moved = () => {};
+  const table = announcing(store.table, () => moved());
+  const functions = composeFunctions({ ...store, table }, { patient: true });
   ready.resolve(cloudHandlers(functions, (line) => appendFileSync(log, `${line}\n`)));
   return {
     store,
     functions,
     environment: cloud.environment,
+    onMoved(listener) {
+      moved = listener;
+    },
     takeScoringSeconds: () => busy.takeSeconds().training,
     writes: () => cloud.writes(),
     async close() {
@@ -62,6 +70,27 @@ export async function openSession(directory: string, log: string): Promise<Sessi
 export function openCloudStore(environment: Readonly<Record<string, string>>): AwsStore {
   Object.assign(process.env, environment);
   return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
+}
+
+/** The same table; says when a write of it moved RUN or a STEP. */
+function announcing(table: Table, moved: () => void): Table {
+  const announce = (sk: string, changed: boolean) => {
+    if (changed && (sk === "RUN" || sk.startsWith(tablePrefixes.steps))) moved();
+  };
+  return {
+    get: (key) => table.get(key),
+    query: (pk, prefix) => table.query(pk, prefix),
+    async insert(key, item) {
+      const inserted = await table.insert(key, item);
+      announce(key.sk, inserted);
+      return inserted;
+    },
+    async update(change) {
+      const result = await table.update(change);
+      announce(change.key.sk, result.applied);
+      return result;
+    },
+  };
 }
 
 function deferred<T>() {

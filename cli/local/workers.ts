@@ -50,6 +50,8 @@ export function nodeArguments(module: string): string[] {
 export interface Workers {
   /** Rejects when a worker cannot be kept alive; never resolves. */
   readonly failed: Promise<never>;
+  /** Hints that the run moved on: workers look at once instead of at their next poll. */
+  hint(): void;
   stop(): Promise<void>;
 }
 
@@ -107,6 +109,9 @@ export function startWorkers(
 
   return {
     failed,
+    hint() {
+      for (const { stdin } of children.values()) if (stdin?.writable) stdin.write("\n");
+    },
     async stop() {
       stopping = true;
       for (const timer of timers) clearTimeout(timer);
