@@ -61,8 +61,8 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
 }
 
 /**
- * Gives the values that are outputs their names. (An Identity node would copy them, and keep a cache from being updated in place; it is
- * only for a value that is an input, or an output already.)
+ * Gives the values that are outputs their names. (An Identity node would copy them; it is only for a value that is an input, or an
+ * output already.)
  */
 function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
   const made = new Set(nodes.flatMap((node) => node.outputs));
