@@ -21,7 +21,7 @@ export interface AwsStore {
   close(): void;
 }
 
-export const regionOf = ({ region }: StoreNames) => region ?? process.env["AWS_REGION"] ?? "us-east-1";
+const regionOf = ({ region }: StoreNames) => region ?? process.env["AWS_REGION"] ?? "us-east-1";
 
 /** Endpoints and credentials come from the standard AWS variables. */
 export function openAwsStore(names: StoreNames): AwsStore {

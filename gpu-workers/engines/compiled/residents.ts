@@ -26,10 +26,6 @@ export class Residents {
     this.#slots = Array.from({ length: slots });
   }
 
-  at(slot: number): Resident | undefined {
-    return this.#slots[slot];
-  }
-
   isActive(sequence: string): boolean {
     return this.#bySequence.get(sequence)?.active ?? false;
   }

@@ -7,18 +7,9 @@ import type {
   TrainingSequence,
 } from "../../../core/ports.ts";
 import { EMBEDDING, headName, views } from "../checkpoint/parameters.ts";
-import {
-  MODEL_FILE,
-  OPTIMIZER_FILE,
-  readCheckpoint,
-  readOptimizer,
-  withConfigOf,
-  writeModel,
-  writeOptimizer,
-} from "../checkpoint/weights.ts";
-import { adamStep } from "../model/adamw.ts";
 import { rotaryTable } from "../model/positions.ts";
-import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
+import { checkTokens, checkTraining } from "../sequences.ts";
+import { openTrainedState } from "../trained-state.ts";
 import { type MicroBatch, microBatches } from "./batches.ts";
 import { gradientName, traceLogProbs, traceTrain, trainLengths } from "./graphs/train.ts";
 import { graphParameters, parameterTensors } from "./graphs/weights.ts";
@@ -27,9 +18,7 @@ import { sharedSession } from "./sessions.ts";
 import { forwardFeeds, lossFeeds, scatterAdd } from "./train-inputs.ts";
 
 export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptions): Trainer {
-  const { config, layout, weights } = readCheckpoint(files);
-  let adam = readOptimizer(files, layout.length);
-  const gradient = new Float32Array(layout.length);
+  const { config, layout, weights, gradient, ...state } = openTrainedState(files);
   const rotary = rotaryTable(config, options.contextTokens + 16);
   const parameters = graphParameters(config);
   const weightFeeds = parameterTensors(config, layout, weights);
@@ -106,25 +95,7 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
       }
       return logProbs;
     },
-    async optimizerStep(optimizer) {
-      checkGradient(gradient);
-      const gradientNorm = adamStep(weights, gradient, adam, optimizer);
-      gradient.fill(0);
-      return { gradientNorm };
-    },
-    async save() {
-      return new Map([
-        [MODEL_FILE, writeModel(layout, weights)],
-        [OPTIMIZER_FILE, writeOptimizer(adam)],
-      ]);
-    },
-    async load(from) {
-      const next = readCheckpoint(withConfigOf(from, config, files));
-      // In place: the graph's feeds are views.
-      weights.set(next.weights);
-      adam = readOptimizer(from, layout.length);
-      gradient.fill(0);
-    },
+    ...state,
     async close() {},
   };
 }

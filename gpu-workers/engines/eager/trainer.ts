@@ -3,25 +3,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
-import {
-  MODEL_FILE,
-  OPTIMIZER_FILE,
-  readCheckpoint,
-  readOptimizer,
-  withConfigOf,
-  writeModel,
-  writeOptimizer,
-} from "../checkpoint/weights.ts";
-import { adamStep } from "../model/adamw.ts";
 import { type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
-import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
+import { checkTokens, checkTraining } from "../sequences.ts";
+import { openTrainedState } from "../trained-state.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
 export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
-  const { config, layout, weights } = readCheckpoint(files);
-  let adam = readOptimizer(files, layout.length);
-  const gradient = new Float32Array(layout.length);
+  const { config, layout, weights, gradient, ...state } = openTrainedState(files);
   const names = layout.parameters.map(({ name }) => name);
 
   /** Row t predicts token t + 1. */
@@ -80,24 +69,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
         logProbs: passes.map((pass) => pass.logProbs_T),
       };
     },
-    async optimizerStep(optimizer) {
-      checkGradient(gradient);
-      const gradientNorm = adamStep(weights, gradient, adam, optimizer);
-      gradient.fill(0);
-      return { gradientNorm };
-    },
-    async save() {
-      return new Map([
-        [MODEL_FILE, writeModel(layout, weights)],
-        [OPTIMIZER_FILE, writeOptimizer(adam)],
-      ]);
-    },
-    async load(from) {
-      const next = readCheckpoint(withConfigOf(from, config, files));
-      weights.set(next.weights);
-      adam = readOptimizer(from, layout.length);
-      gradient.fill(0);
-    },
+    ...state,
     async close() {},
   };
 }
