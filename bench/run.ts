@@ -8,7 +8,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { openAwsStore } from "../adapters/aws/store.ts";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
@@ -51,19 +50,16 @@ function train(cwd: string): void {
 async function readIntervals(directory: string): Promise<Interval[][]> {
   const idle = async () => {};
   const cloud = await startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });
-  Object.assign(process.env, cloud.environment);
-  const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = cloud.environment;
-  const store = openAwsStore({ table, bucket });
+  const { table, objects } = cloud.direct;
   try {
-    const workers = await store.table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
+    const workers = await table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
     const steps = Array.from({ length: STEPS }, async (_, step) => {
       const keys = workers.map(({ worker }) => `runs/${RUN}/busy/${String(step).padStart(6, "0")}/${worker}.json`);
-      const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await store.objects.get(key) })));
+      const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await objects.get(key) })));
       return found.flatMap(({ key, bytes }) => (bytes ? parseJson(Intervals, bytes, key) : []));
     });
     return await Promise.all(steps);
   } finally {
-    store.close();
     await cloud.close();
   }
 }

@@ -7,7 +7,7 @@ import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
-import { recordScore } from "../core/training/writes.ts";
+import { recordScores } from "../core/training/writes.ts";
 
 const CONCURRENCY = 16;
 const K = 8;
@@ -68,7 +68,7 @@ async function recordGroups(table: Table, step: number, groups: number): Promise
   const worker = async () => {
     for (let i = next++; i < groups * K; i = next++) {
       const [group, k] = [Math.floor(i / K), i % K];
-      const { applied } = await table.update(recordScore({ run, step, group }, k, score(k)));
+      const { applied } = await table.update(recordScores({ run, step, group }, new Map([[k, score(k)]])));
       if (!applied) throw new MgrpoError("store-unreachable", `bench: score ${k} of group ${group} was refused`);
     }
   };

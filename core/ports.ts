@@ -65,6 +65,8 @@ export interface TableResult {
 /** Records (DynamoDB): conditional writes on single items, consistent reads; no transactions, no streams. */
 export interface Table {
   get(key: TableKey): Promise<TableItem | undefined>;
+  /** Several at once, in the order of the keys, each as consistent as `get`. */
+  getAll(keys: readonly TableKey[]): Promise<(TableItem | undefined)[]>;
   /** Put-if-absent. False: the item was there already and is untouched. */
   insert(key: TableKey, item: TableItem): Promise<boolean>;
   /** Updates an item that exists and meets every condition. */

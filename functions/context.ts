@@ -2,6 +2,7 @@
 import type { GroupRecord } from "../core/contracts/records.ts";
 import type { Clock, ObjectStore, Rewards, Table } from "../core/ports.ts";
 import { type Facts, openFacts } from "./protocol/facts.ts";
+import { openScoreRecorder, type ScoreRecorder } from "./protocol/recording.ts";
 import { openRecords, type Records } from "./protocol/records.ts";
 
 export interface Store {
@@ -23,6 +24,7 @@ export interface FunctionOptions {
 export interface Context extends Store, Pick<FunctionOptions, "rewardsOf"> {
   readonly facts: Facts;
   readonly records: Records;
+  readonly recordScore: ScoreRecorder;
   /** Whether the clock should look for unheard outcomes of this open group. */
   readonly stoodStill: (group: GroupRecord) => boolean;
 }
@@ -33,7 +35,9 @@ export function openContext(
 ): Context {
   const facts = openFacts(objects);
   const records = openRecords(table);
-  return { objects, table, clock, rewardsOf, facts, records, stoodStill: patient ? watchGroups() : () => true };
+  const recordScore = openScoreRecorder(table);
+  const stoodStill = patient ? watchGroups() : () => true;
+  return { objects, table, clock, rewardsOf, facts, records, recordScore, stoodStill };
 }
 
 function watchGroups(): (group: GroupRecord) => boolean {

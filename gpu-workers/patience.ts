@@ -30,6 +30,7 @@ export function patientStore(store: Store, patienceSeconds: number, log: Log): S
     },
     table: {
       get: (key) => again(`get ${key.sk}`, () => table.get(key)),
+      getAll: (keys) => again(`get ${keys.length} items`, () => table.getAll(keys)),
       insert: (key, item) => again(`insert ${key.sk}`, () => table.insert(key, item)),
       update: (change) => again(`update ${change.key.sk}`, () => table.update(change)),
       query: (pk, prefix) => again(`query ${prefix}`, () => table.query(pk, prefix)),

@@ -76,7 +76,7 @@ export async function serveWorker(
   const meter = createBusyMeter();
   const checkpoints = openCheckpoints(run.name, store);
   const watch = watchSteps(run);
-  options.onHint?.(() => watch.poke());
+  options.onHint?.(() => watch.hint());
   const observer = observeWorkers(run);
   const trajectories = rememberTrajectories();
   const agents = new Map<string, Agent>();
@@ -138,8 +138,8 @@ export async function serveWorker(
     }
     if (own && has("train") && own.config.trained) {
       const published = async (version: number, step: number) => {
-        if (options.recordBusy) await recordBusy(common.worker, step);
         if (has("rollout")) await own.policy.prepare(version);
+        if (options.recordBusy) await recordBusy(common.worker, step);
       };
       working.push(runTraining({ ...common, agent: own.name, engine: engineOf(own.config.policy), published }, signal));
     }

@@ -33,6 +33,8 @@ export function openClients(region: string, observer: { dynamo: WireObserver; s3
   const options = () => ({
     region,
     maxAttempts: ATTEMPTS,
+    // One stack of middleware per kind of command, not per call: a quarter of what a small call costs.
+    cacheMiddleware: true,
     requestHandler: {
       connectionTimeout: 3_000,
       requestTimeout: 60_000,

@@ -4,7 +4,7 @@ import { openClients, type WireObserver } from "./clients.ts";
 import { openClock } from "./clock.ts";
 import { openMeter, type WriteMeter } from "./meter.ts";
 import { openObjectStore } from "./object-store.ts";
-import { openTable } from "./table.ts";
+import { openTable, sdkApi } from "./table.ts";
 
 export interface StoreNames {
   readonly table: string;
@@ -35,7 +35,7 @@ export function openAwsStore(names: StoreNames): AwsStore {
     answered: (date) => clock.sawDate(date),
   });
   const clients = openClients(regionOf(names), { dynamo: observer("dynamo"), s3: observer("s3") });
-  const table = openTable({ dynamo: clients.dynamo, name: names.table, meter, endpoint: () => endpoints.dynamo });
+  const table = openTable({ api: sdkApi(clients.dynamo), name: names.table, meter, endpoint: () => endpoints.dynamo });
   const clock = openClock(() => table.get({ pk: "CLOCK", sk: "CLOCK" }));
   return {
     objects: openObjectStore({ s3: clients.s3, bucket: names.bucket, endpoint: () => endpoints.s3 }),

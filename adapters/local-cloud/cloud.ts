@@ -13,6 +13,7 @@ import type { CloudHandlers } from "../../core/ports.ts";
 import { quietAboutNode } from "../aws/clients.ts";
 import { createTable } from "../aws/setup.ts";
 import { type Credentials, openCredentials } from "./credentials.ts";
+import { type DirectStore, openDirectStore } from "./direct.ts";
 import { type Deliveries, openDispatcher } from "./dispatcher.ts";
 import { openJournal, type Pending } from "./journal.ts";
 import { listen, stop } from "./listen.ts";
@@ -45,6 +46,8 @@ export interface LocalCloudOptions {
 export interface LocalCloud {
   /** What a process needs to reach it: the standard AWS variables, MGRPO_TABLE and MGRPO_BUCKET. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The same store, for this process. */
+  readonly direct: DirectStore;
   /** DynamoDB writes of all callers since the start. */
   writes(): TableWrites;
   close(): Promise<void>;
@@ -104,6 +107,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
         MGRPO_TABLE: NAMES.table,
         MGRPO_BUCKET: NAMES.bucket,
       },
+      direct: openDirectStore({ server: table, files: objects, space, names: NAMES }),
       writes: table.writes,
       close: closeAll,
     };

@@ -36,14 +36,24 @@ export async function openJournal(path: string, created: (pending: Pending) => v
   await rename(`${path}.new`, path);
   const file = await open(path, "a");
   const waiting = new Set(left.map(({ id }) => id));
-  let [next, size] = [left.reduce((highest, { id }) => Math.max(highest, id), 0) + 1, 0];
-  // One line after the other: two at once could mix.
+  let [nextId, size] = [left.reduce((highest, { id }) => Math.max(highest, id), 0) + 1, 0];
+  // One write after the other: two at once could mix. Lines that come meanwhile share the next.
   let last: Promise<unknown> = Promise.resolve();
-  const append = (line: string) => {
+  let next: { lines: string; written: Promise<void> } | undefined;
+  const append = (line: string): Promise<void> => {
     size += line.length;
-    const written = last.then(() => file.appendFile(line));
-    last = written.catch(() => undefined);
-    return written;
+    if (next) {
+      next.lines += line;
+      return next.written;
+    }
+    const batch = { lines: line, written: Promise.resolve() };
+    batch.written = last.then(() => {
+      next = undefined;
+      return file.appendFile(batch.lines);
+    });
+    last = batch.written.catch(() => undefined);
+    next = batch;
+    return batch.written;
   };
 
   async function handled(id: number): Promise<void> {
@@ -57,7 +67,7 @@ export async function openJournal(path: string, created: (pending: Pending) => v
   return {
     left,
     async announce(object) {
-      const pending = { ...object, id: next++ };
+      const pending = { ...object, id: nextId++ };
       waiting.add(pending.id);
       await append(announcement(pending));
       // A line too many only costs a look after the next start.

@@ -12,6 +12,12 @@ import type { Space } from "./space.ts";
 
 const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
 const LARGEST_BODY = 16 * 2 ** 20;
+/** dynalite looks whether a request is signed, not by whom. */
+const OWN_HEADERS = {
+  "content-type": "application/x-amz-json-1.0",
+  authorization: "AWS4-HMAC-SHA256 Credential=own, SignedHeaders=host, Signature=none",
+  "x-amz-date": "20000101T000000Z",
+};
 
 /** Of all callers since the cloud started. Units of writes whose condition failed are counted as 1 each. */
 export interface TableWrites {
@@ -22,9 +28,12 @@ export interface TableWrites {
 
 export interface TableServer {
   readonly server: Server;
+  /** A call of this process itself: no request, no signature. Throws what the API answers, under the error's own name. */
+  call(operation: string, input: object): Promise<unknown>;
   writes(): TableWrites;
 }
 
+type Request = Pick<IncomingMessage, "headers" | "method" | "url">;
 type Handler = (request: Readable, response: unknown) => void;
 
 interface Answer {
@@ -41,10 +50,7 @@ export function createTableServer(directory: string, credentials: Credentials, s
   server.keepAliveTimeout = 60_000;
   let writes: TableWrites = { requests: 0, bytes: 0, units: 0 };
 
-  async function answer(request: IncomingMessage): Promise<Answer> {
-    const text = await bodyOf(request);
-    if (!isCallerOf(credentials, request.headers))
-      return refusal(403, "UnrecognizedClientException", "this is another cloud's key");
+  async function answer(request: Request, text: string): Promise<Answer> {
     if (!WRITE.test(String(request.headers["x-amz-target"]))) return ask(handler, request, text);
     const bytes = Buffer.byteLength(text);
     await space.take(bytes);
@@ -54,15 +60,35 @@ export function createTableServer(directory: string, credentials: Credentials, s
     return answered;
   }
 
+  const refused = (thrown: unknown) => {
+    const error = asS3Error(thrown);
+    return refusal(error.status, error.code, error.message);
+  };
+
+  async function received(request: IncomingMessage): Promise<Answer> {
+    const text = await bodyOf(request);
+    if (isCallerOf(credentials, request.headers)) return answer(request, text);
+    return refusal(403, "UnrecognizedClientException", "this is another cloud's key");
+  }
+
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    answer(request)
-      .catch((thrown: unknown) => {
-        const error = asS3Error(thrown);
-        return refusal(error.status, error.code, error.message);
-      })
+    received(request)
+      .catch(refused)
       .then(({ status, headers, body }) => response.writeHead(status, headers).end(body));
   });
-  return { server, writes: () => writes };
+  return {
+    server,
+    async call(operation, input) {
+      const headers = { ...OWN_HEADERS, "x-amz-target": `DynamoDB_20120810.${operation}` };
+      const request = { headers, method: "POST", url: "/" };
+      const { status, body } = await answer(request, JSON.stringify(input)).catch(refused);
+      const parsed: { __type?: string; message?: string } = JSON.parse(body);
+      if (status === 200) return parsed;
+      const name = parsed.__type?.split("#").at(-1);
+      throw Object.assign(new Error(parsed.message), { name, $metadata: { httpStatusCode: status } });
+    },
+    writes: () => writes,
+  };
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -82,7 +108,7 @@ function askedForCapacity(body: string): string {
     : body.replace(/\}\s*$/, ',"ReturnConsumedCapacity":"TOTAL"}');
 }
 
-function ask(handler: Handler, { headers, method, url }: IncomingMessage, text: string): Promise<Answer> {
+function ask(handler: Handler, { headers, method, url }: Request, text: string): Promise<Answer> {
   return new Promise((resolve) => {
     const answered: Record<string, string | number> = {};
     const request = Object.assign(Readable.from(text === "" ? [] : [Buffer.from(text)]), { headers, method, url });

@@ -9,7 +9,7 @@ import { initializeWeights } from "../../gpu-workers/engines/checkpoint/initiali
 import { parameterLayout } from "../../gpu-workers/engines/checkpoint/parameters.ts";
 import { writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
 import { openEngine } from "../../gpu-workers/engines/registry.ts";
-import { openSession } from "./session.ts";
+import { openCloudStore, openSession } from "./session.ts";
 
 /** `missing`: a run on this machine works without it. */
 export interface Check {
@@ -42,10 +42,12 @@ export async function checkLocalCloud(): Promise<Check[]> {
   try {
     const found = await timed(async () => {
       const session = await openSession(join(directory, "cloud"), join(directory, "log"));
+      const store = openCloudStore(session.environment);
       try {
-        await session.store.objects.commit("doctor", new Uint8Array([1]));
-        await session.store.objects.get("doctor");
+        await store.objects.commit("doctor", new Uint8Array([1]));
+        await store.objects.get("doctor");
       } finally {
+        store.close();
         await session.close();
       }
     });

@@ -110,11 +110,10 @@ export async function readStep(store: Store, run: string, step: number): Promise
 }
 
 export async function readGroups(store: Store, step: StepRecord): Promise<GroupRecord[]> {
-  const records = step.groups.map(async (_question, group) => {
-    const item = await store.table.get(tableKeys.group(step.run, step.step, group));
-    return item ? [parse(GroupRecord, item, `GROUP ${step.step}/${group} of ${step.run}`)] : [];
-  });
-  return (await Promise.all(records)).flat();
+  const items = await store.table.getAll(step.groups.map((_, group) => tableKeys.group(step.run, step.step, group)));
+  return items.flatMap((item, group) =>
+    item ? [parse(GroupRecord, item, `GROUP ${step.step}/${group} of ${step.run}`)] : [],
+  );
 }
 
 export async function readJobs(store: Store, run: string): Promise<JobRecord[]> {

@@ -1,24 +1,16 @@
 /** @file Opens a local run's store to read it: the one of the process that trains it now, or the embedded cloud with no functions. */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import type { Store } from "../../functions/context.ts";
 import { type RunFolder, readStatus } from "./run-folder.ts";
-import { type AwsStore, openCloudStore } from "./session.ts";
+import { openCloudStore } from "./session.ts";
 
-export async function withRunStore<T>(folder: RunFolder, read: (store: AwsStore) => Promise<T>): Promise<T> {
+export async function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
   const { state, environment } = readStatus(folder);
-  if (state === "running") return using(openCloudStore(environment), read);
+  if (state === "running") {
+    const store = openCloudStore(environment);
+    return read(store).finally(() => store.close());
+  }
   const idle = async () => {};
   const cloud = await startLocalCloud({ directory: folder.cloud, handlers: { objectCreated: idle, clock: idle } });
-  try {
-    return await using(openCloudStore(cloud.environment), read);
-  } finally {
-    await cloud.close();
-  }
-}
-
-async function using<T>(store: AwsStore, read: (store: AwsStore) => Promise<T>): Promise<T> {
-  try {
-    return await read(store);
-  } finally {
-    store.close();
-  }
+  return read(cloud.direct).finally(() => cloud.close());
 }

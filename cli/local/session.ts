@@ -8,6 +8,7 @@ import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { CloudHandlers, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import type { Store } from "../../functions/context.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { StoreWrites } from "../report.ts";
 
@@ -15,7 +16,7 @@ type Functions = ReturnType<typeof composeFunctions>;
 export type AwsStore = ReturnType<typeof openAwsStore>;
 
 export interface Session {
-  readonly store: AwsStore;
+  readonly store: Store;
   readonly functions: Functions;
   /** What workers need to reach the cloud. */
   readonly environment: Readonly<Record<string, string>>;
@@ -45,7 +46,7 @@ export async function openSession(directory: string, log: string): Promise<Sessi
       },
     },
   });
-  const store = openCloudStore(cloud.environment);
+  const store = cloud.direct;
   let moved = () => {};
   const table = announcing(store.table, () => moved());
   const functions = composeFunctions({ ...store, table }, { patient: true });
@@ -59,14 +60,11 @@ export async function openSession(directory: string, log: string): Promise<Sessi
     },
     takeScoringSeconds: () => busy.takeSeconds().training,
     writes: () => cloud.writes(),
-    async close() {
-      await cloud.close();
-      store.close();
-    },
+    close: () => cloud.close(),
   };
 }
 
-/** The store of a cloud that runs already, in this process or in another. The SDK takes its endpoints and keys from the environment. */
+/** The store of a cloud that runs already, by HTTP. The SDK takes its endpoints and keys from the environment. */
 export function openCloudStore(environment: Readonly<Record<string, string>>): AwsStore {
   Object.assign(process.env, environment);
   return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
@@ -74,20 +72,15 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
 
 /** The same table; says when a write of it moved RUN or a STEP. */
 function announcing(table: Table, moved: () => void): Table {
-  const announce = (sk: string, changed: boolean) => {
-    if (changed && (sk === "RUN" || sk.startsWith(tablePrefixes.steps))) moved();
-  };
   return {
     get: (key) => table.get(key),
+    getAll: (keys) => table.getAll(keys),
     query: (pk, prefix) => table.query(pk, prefix),
-    async insert(key, item) {
-      const inserted = await table.insert(key, item);
-      announce(key.sk, inserted);
-      return inserted;
-    },
+    insert: (key, item) => table.insert(key, item),
     async update(change) {
       const result = await table.update(change);
-      announce(change.key.sk, result.applied);
+      const { sk } = change.key;
+      if (result.applied && (sk === "RUN" || sk.startsWith(tablePrefixes.steps))) moved();
       return result;
     },
   };

@@ -7,7 +7,7 @@ import type { TableChange, TableItem } from "../ports.ts";
 
 export type Command =
   /** Put-if-absent of records that do not depend on each other. */
-  | { readonly kind: "insert"; readonly items: readonly { readonly key: TableKey; readonly item: TableItem }[] }
+  | { readonly kind: "insert"; readonly items: readonly Insertion[] }
   /** One conditional write; `then` follows only if this caller made the change. */
   | { readonly kind: "change"; readonly change: TableChange; readonly then?: readonly Command[] }
   /** One object at a key that is written once; the record is stored as canonical JSON. */
@@ -16,9 +16,18 @@ export type Command =
   | { readonly kind: "score"; readonly key: string }
   /** Queues the evaluations of the team manifest at this key, without waiting for its event. */
   | { readonly kind: "enqueue"; readonly key: string }
-  | { readonly kind: "delete"; readonly keys: readonly string[] };
+  | { readonly kind: "delete"; readonly keys: readonly string[] }
+  /** Commands that do not depend on each other. */
+  | { readonly kind: "together"; readonly commands: readonly Command[] };
 
-export const insert = (key: TableKey, item: TableItem): Command => ({ kind: "insert", items: [{ key, item }] });
+export interface Insertion {
+  readonly key: TableKey;
+  readonly item: TableItem;
+}
+
+export const insert = (...items: readonly Insertion[]): Command => ({ kind: "insert", items });
+export const together = (commands: readonly Command[]): Command[] =>
+  commands.length > 1 ? [{ kind: "together", commands }] : [...commands];
 export const change = (write: TableChange, then: readonly Command[] = []): Command => ({
   kind: "change",
   change: write,

@@ -32,6 +32,6 @@ export function enqueueJobs(config: RunConfig, team: number, teamSha256: string,
       n: 0,
       correct: 0,
     };
-    return insert(tableKeys.job(config.run, job.job), job);
+    return insert({ key: tableKeys.job(config.run, job.job), item: job });
   });
 }

@@ -6,7 +6,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { GroupRecord, StepRecord } from "../contracts/records.ts";
-import type { Command } from "./commands.ts";
+import type { Command, Insertion } from "./commands.ts";
 import { drawQuestions, initialCurriculum } from "./curriculum.ts";
 import { replaceGroups } from "./writes.ts";
 
@@ -43,28 +43,22 @@ export function trainedAgents(config: RunConfig): string[] {
 }
 
 /** GROUP items of the given group indices of a step. */
-export function openGroups(config: RunConfig, step: StepRecord, indices: readonly number[]): Command[] {
-  if (indices.length === 0) return [];
-  return [
-    {
-      kind: "insert",
-      items: indices.map((group) => {
-        const record: GroupRecord = {
-          run: step.run,
-          step: step.step,
-          group,
-          questionId: step.groups[group] ?? "",
-          rolloutsPerQuestion: config.rolloutsPerQuestion,
-          state: "open",
-          claims: {},
-          crashes: {},
-          rollouts: {},
-          sealed: {},
-        };
-        return { key: tableKeys.group(step.run, step.step, group), item: record };
-      }),
-    },
-  ];
+export function groupItems(config: RunConfig, step: StepRecord, indices: readonly number[]): Insertion[] {
+  return indices.map((group) => {
+    const record: GroupRecord = {
+      run: step.run,
+      step: step.step,
+      group,
+      questionId: step.groups[group] ?? "",
+      rolloutsPerQuestion: config.rolloutsPerQuestion,
+      state: "open",
+      claims: {},
+      crashes: {},
+      rollouts: {},
+      sealed: {},
+    };
+    return { key: tableKeys.group(step.run, step.step, group), item: record };
+  });
 }
 
 /** No spread in the main agent's rewards (or fewer than 2 rollouts left): the group teaches it nothing. */

@@ -6,7 +6,11 @@
  *
  *     open    waits for score-rollout to seal its groups    unblocked by outcomes, or by give-up
  *     ready   waits for the trainers                        unblocked by manifests
- *     closed  waits for nobody: team manifest, evaluation jobs, retention, then RUN.step moves on; that write is the last
+ *             meanwhile: evaluation jobs of the team before, retention, and the next step's plan, last, as the mark that all is done
+ *     closed  waits for nobody: team manifest, then RUN.step moves on; that write is the last (the last step also does the above)
+ *
+ * A plan needs only the step before it, sealed; nobody looks at STEP s+1 before RUN points there. So the way from the last manifest to
+ * the next rollout is short.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -14,10 +18,10 @@ import { objectKeys, tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { AgentRecord, GroupRecord, RunRecord, StepRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
-import { type Command, change, insert } from "./commands.ts";
+import { type Command, change, insert, together } from "./commands.ts";
 import { giveUp } from "./give-up.ts";
 import { tooManyLost } from "./losses.ts";
-import { openGroups, planStep, policyAt, replaceFlatGroups } from "./plan.ts";
+import { groupItems, planStep, policyAt, replaceFlatGroups } from "./plan.ts";
 import { expiredParts } from "./retention.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
 
@@ -36,6 +40,8 @@ export interface Snapshot {
   readonly step: StepRecord | undefined;
   /** STEP before it. Needed only while `step` is undefined. */
   readonly previous: StepRecord | undefined;
+  /** Whether STEP after it is planned already. Needed once the step is ready. */
+  readonly planned: boolean;
   /** Groups of the step by index, undefined where the item is missing. Needed while it is open, once none of them is open. */
   readonly groups: readonly (GroupRecord | undefined)[];
   /** Groups of the nine steps before. Needed only when this step lost rollouts. */
@@ -44,25 +50,15 @@ export interface Snapshot {
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   /** AGENT records, read when some manifest is new. */
   readonly agents: readonly AgentRecord[];
-  /** Per agent, a version that is no longer kept, and the manifests that may share its parts. Needed once closed. */
+  /** Per agent, a version that is no longer kept, and the manifests that may share its parts. Needed until the next step is planned. */
   readonly expired: readonly { readonly manifest: Manifest; readonly kept: readonly Manifest[] }[];
 }
 
 export function advance(snapshot: Snapshot): Command[] {
   const { config, run, step } = snapshot;
   if (run.status !== "running") return [];
-  if (run.step >= config.steps) return [change(endRun(run.run, "finished", ""))];
-  if (!step) {
-    const planned = planStep(config, snapshot.questions, run.step, snapshot.previous);
-    return [
-      insert(tableKeys.step(run.run, run.step), planned),
-      ...openGroups(
-        config,
-        planned,
-        planned.groups.map((_, g) => g),
-      ),
-    ];
-  }
+  if (run.step >= config.steps) return [...settleTeam(snapshot), change(endRun(run.run, "finished", ""))];
+  if (!step) return [plan(snapshot, run.step, snapshot.previous)];
   if (step.state === "open") return advanceOpen(snapshot, step);
   if (step.state === "ready") return advanceReady(snapshot, step);
   return closeStep(snapshot, step);
@@ -89,22 +85,40 @@ export function repairOpen(config: RunConfig, step: StepRecord, groups: Snapshot
 
 function missingGroups(config: RunConfig, step: StepRecord, groups: Snapshot["groups"]): Command[] {
   const missing = step.groups.flatMap((_, g) => (groups[g] ? [] : [g]));
-  return openGroups(config, step, missing);
+  return missing.length > 0 ? [insert(...groupItems(config, step, missing))] : [];
 }
 
-function advanceReady({ manifests, agents }: Snapshot, step: StepRecord): Command[] {
+/** STEP and its groups. The plan is the same whoever makes it, so it does not matter which of these items comes to be first. */
+function plan({ config, questions, run }: Snapshot, step: number, previous: StepRecord | undefined): Command {
+  const planned = planStep(config, questions, step, previous);
+  const groups = groupItems(config, planned, [...planned.groups.keys()]);
+  return insert(...groups, { key: tableKeys.step(run.run, step), item: planned });
+}
+
+/** What follows from the team that RUN points at and nobody waits for: its evaluations, and weights that nobody needs any more. */
+function settleTeam({ run, expired }: Snapshot): Command[] {
+  const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
+  return together([
+    { kind: "enqueue", key: objectKeys.team(run.run, run.step) },
+    ...(garbage.length > 0 ? [{ kind: "delete", keys: garbage } as const] : []),
+  ]);
+}
+
+function advanceReady(snapshot: Snapshot, step: StepRecord): Command[] {
+  const { config, manifests, agents, planned } = snapshot;
+  if (!planned && step.step + 1 < config.steps) return [...settleTeam(snapshot), plan(snapshot, step.step + 1, step)];
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
-  const caches = behind.map((agent) => change(advanceAgent(agent)));
+  const caches = together(behind.map((agent) => change(advanceAgent(agent))));
   return step.trained.every((agent) => manifests.has(agent)) ? [...caches, change(moveStep(step, "closed"))] : caches;
 }
 
-function closeStep({ config, run, manifests, expired }: Snapshot, step: StepRecord): Command[] {
+function closeStep(snapshot: Snapshot, step: StepRecord): Command[] {
+  const { config, run, manifests, planned } = snapshot;
   const key = objectKeys.team(run.run, step.step + 1);
-  const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
   return [
+    // The last step has no next one to mark that this is done.
+    ...(planned ? [] : settleTeam(snapshot)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
-    { kind: "enqueue", key },
-    ...(garbage.length > 0 ? [{ kind: "delete", keys: garbage } as const] : []),
     change(advanceRun(run)),
   ];
 }

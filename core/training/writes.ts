@@ -73,13 +73,14 @@ export function countJudgeFailure(address: GroupAddress, rollout: number, known:
 /** Where GROUP.crashes counts the judge's failures on a rollout. */
 export const judgeFailureKey = (rollout: number) => `judge-${rollout}`;
 
-/** Records a rollout's score once; whoever repeats the scoring finds it there. The claim has done its work and goes. */
-export function recordScore(address: GroupAddress, rollout: number, score: RolloutScore): TableChange {
+/** Records the scores of rollouts once; whoever repeats the scoring finds them there. The claims have done their work and go. */
+export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
+  const rollouts = [...scores.keys()].map(String);
   return {
     key: groupKey(address),
-    set: [[["rollouts", String(rollout)], score]],
-    remove: [["claims", String(rollout)]],
-    when: [is("state", "open"), { absent: ["rollouts", String(rollout)] }],
+    set: [...scores].map(([k, score]) => [["rollouts", String(k)], score]),
+    remove: rollouts.map((k) => ["claims", k]),
+    when: [is("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
 }
 

@@ -28,6 +28,9 @@ export async function execute(context: Context, commands: readonly Command[]): P
       case "enqueue":
         await enqueueEvaluation(context, command.key);
         break;
+      case "together":
+        await Promise.all(command.commands.map((one) => execute(context, [one])));
+        break;
       case "delete":
         await context.objects.delete(command.keys);
         break;

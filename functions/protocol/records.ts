@@ -38,6 +38,8 @@ export function openRecords(table: Table) {
       const plan = await plans(`${run}/${step}`);
       return plan && plan.groups.length > group ? plan : readStep(run, step);
     },
+    /** Whether STEP is there. Once it is, it is for good. */
+    isPlanned: async (run: string, step: number) => (await plans(`${run}/${step}`)) !== undefined,
     group,
     groupAt: async (run: string, step: number, index: number) => {
       const known = sealed.get(`${run}/${step}/${index}`);

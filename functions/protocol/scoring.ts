@@ -8,7 +8,7 @@ import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import { sealAgents } from "../../core/mgrpo/seal.ts";
 import type { TableItem } from "../../core/ports.ts";
 import { isComplete } from "../../core/training/score.ts";
-import { countJudgeFailure, judgeFailureKey, recordScore, sealGroup } from "../../core/training/writes.ts";
+import { countJudgeFailure, judgeFailureKey, sealGroup } from "../../core/training/writes.ts";
 import type { Context } from "../context.ts";
 import { scoreOutcome } from "./outcome.ts";
 
@@ -21,7 +21,7 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
     if (!isMgrpoError(error, "judge-failed")) throw error;
     score = { excluded: await giveUpJudging(context, address, error) };
   }
-  const { item } = await context.table.update(recordScore(address, address.rollout, score));
+  const item = await context.recordScore(address, address.rollout, score);
   return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
 }
 

@@ -18,9 +18,11 @@ export async function readSnapshot(context: Context, run: RunRecord): Promise<Sn
   const { train } = await facts.questions(run.run);
   const over = run.step >= config.steps;
   const step = over ? undefined : await records.step(run.run, run.step);
-  const empty = { previous: undefined, groups: [], earlier: [], manifests: new Map(), agents: [], expired: [] };
-  const base = { config, questions: train, run, step, ...empty };
-  if (over) return base;
+  const empty = { previous: undefined, planned: false, groups: [], earlier: [], manifests: new Map(), agents: [] };
+  const base = { config, questions: train, run, step, ...empty, expired: [] };
+  const expired = () =>
+    readExpired(context, config, expiredVersion(config, run.step), (version) => neighbours(config, version));
+  if (over) return { ...base, expired: await expired() };
   if (!step) return { ...base, previous: run.step > 0 ? await records.step(run.run, run.step - 1) : undefined };
   if (step.state === "open") {
     const groups = await readIfSealed(context, step);
@@ -28,12 +30,10 @@ export async function readSnapshot(context: Context, run: RunRecord): Promise<Sn
     const lost = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
     return { ...base, groups, earlier: lost ? await readEarlier(context, step, LOSS_WINDOW - 1) : [] };
   }
-  const manifests = await readManifests(context, config.run, policyAt(config, step.step + 1));
-  if (step.state === "ready")
-    return { ...base, manifests, agents: manifests.size > 0 ? await readAgents(context, run.run) : [] };
-  return {
-    ...base,
-    manifests,
-    expired: await readExpired(context, step, expiredVersion(config, step.step + 1), (v) => neighbours(config, v)),
-  };
+  const [manifests, planned] = await Promise.all([
+    readManifests(context, config.run, policyAt(config, step.step + 1)),
+    records.isPlanned(run.run, step.step + 1),
+  ]);
+  const agents = step.state === "ready" && manifests.size > 0 ? await readAgents(context, run.run) : [];
+  return { ...base, manifests, planned, agents, expired: planned ? [] : await expired() };
 }

@@ -1,7 +1,9 @@
 /** @file Reads an agent's record and manifests: the newest, and those that decide which weights may go. */
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import { AgentRecord, type StepRecord } from "../../core/contracts/records.ts";
+import { AgentRecord } from "../../core/contracts/records.ts";
+import { trainedAgents } from "../../core/training/plan.ts";
 import type { StoredManifest } from "../../core/training/step.ts";
 import type { Context } from "../context.ts";
 
@@ -23,14 +25,14 @@ export async function readAgents({ table }: Context, run: string): Promise<Agent
 /** Per trained agent, the manifest of an expired version and those that may share its parts. */
 export async function readExpired(
   context: Context,
-  step: StepRecord,
+  config: RunConfig,
   version: number | undefined,
   near: (v: number) => number[],
 ) {
   if (version === undefined) return [];
-  const read = (agent: string, v: number) => context.facts.manifest(step.run, agent, v);
+  const read = (agent: string, v: number) => context.facts.manifest(config.run, agent, v);
   return Promise.all(
-    step.trained.map(async (agent) => {
+    trainedAgents(config).map(async (agent) => {
       const kept = await Promise.all(near(version).map((v) => read(agent, v)));
       const manifest = await read(agent, version);
       return manifest ? [{ manifest: manifest.manifest, kept: kept.flatMap((k) => k?.manifest ?? []) }] : [];

@@ -10,9 +10,6 @@ import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Run } from "../run.ts";
 
-/** Seconds after which RUN is read again although STEP did not move: a halt shows there. */
-const RUN_SECONDS = 1;
-
 export interface Seen {
   readonly run: RunRecord;
   /** STEP of RUN.step; undefined before it is planned and after the last. */
@@ -25,6 +22,8 @@ export interface StepWatch {
   until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T>;
   /** The state is about to change: polls at full pace again. */
   poke(): void;
+  /** The state has changed: looks at once. */
+  hint(): void;
   /** Reads now. */
   refresh(): Promise<Seen>;
   /** Polls until the signal aborts; rejects when the store is lost. */
@@ -36,23 +35,17 @@ export function watchSteps({ name, config, store }: Run): StepWatch {
   const quick = config.liveness.pollSeconds;
   const waiting = new Set<() => void>();
   let seen: Seen | undefined;
-  let runReadAt = Number.NEGATIVE_INFINITY;
   let pace = quick;
   let wake = new AbortController();
 
-  async function readRun() {
-    runReadAt = clock.monotonic();
-    return parse(RunRecord, await table.get(tableKeys.run(name)), `record of run '${name}'`);
-  }
-
   async function refresh(): Promise<Seen> {
-    const stale =
-      !seen?.step ||
-      seen.step.state === "closed" ||
-      clock.monotonic() - runReadAt > RUN_SECONDS ||
-      seen.run.status !== "running";
-    const run = stale || !seen ? await readRun() : seen.run;
-    const item = await table.get(tableKeys.step(name, run.step));
+    // STEP is the one seen before or the next one: both are asked for with RUN, in one call.
+    const before = seen?.run.step ?? 0;
+    const keys = [tableKeys.run(name), tableKeys.step(name, before), tableKeys.step(name, before + 1)];
+    const [record, ...steps] = await table.getAll(keys);
+    const run = parse(RunRecord, record, `record of run '${name}'`);
+    const ahead = run.step - before;
+    const item = ahead === 0 || ahead === 1 ? steps[ahead] : await table.get(tableKeys.step(name, run.step));
     const next = { run, step: item && parse(StepRecord, item, `STEP ${run.step} of ${name}`) };
     const changed = JSON.stringify(next) !== JSON.stringify(seen);
     seen = next;
@@ -67,6 +60,11 @@ export function watchSteps({ name, config, store }: Run): StepWatch {
     current: () => seen,
     refresh,
     poke() {
+      // A sleep that is nearly over is not worth a read more.
+      if (pace > 2 * quick) wake.abort();
+      pace = quick;
+    },
+    hint() {
       pace = quick;
       wake.abort();
     },
@@ -90,10 +88,11 @@ export function watchSteps({ name, config, store }: Run): StepWatch {
       }),
     async poll(signal) {
       while (!signal.aborted) {
+        // Renewed before the read: what is hinted while it is under way may be newer than what it brings.
+        wake = new AbortController();
         await refresh();
-        if (wake.signal.aborted) wake = new AbortController();
-        else pace = Math.min(pace * 1.1, quick * 10);
         await clock.sleep(pace, AbortSignal.any([signal, wake.signal]));
+        if (!wake.signal.aborted) pace = Math.min(pace * 1.1, quick * 10);
       }
     },
   };

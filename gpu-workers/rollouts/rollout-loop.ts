@@ -13,6 +13,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { TableItem } from "../../core/ports.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, releaseClaim } from "../../core/training/writes.ts";
 import { recordBytes } from "../hash.ts";
@@ -73,13 +74,17 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   const groupAddress = (group: number) => ({ run: run.name, step: first.step, group });
 
   async function read(group: number, view: GroupView) {
-    const item = await table.get(tableKeys.group(run.name, first.step, group));
+    see(group, view, await table.get(tableKeys.group(run.name, first.step, group)));
+  }
+
+  function see(group: number, view: GroupView, item: TableItem | undefined) {
     view.readAt = clock.monotonic();
     const known = view.record !== undefined;
     view.record = item && parse(GroupRecord, item, `GROUP ${first.step}/${group}`);
     if (!view.record) return;
     const { rollouts, claims, crashes } = view.record;
-    if (!known && Object.keys({ ...rollouts, ...claims, ...crashes }).length > 0) view.fresh = false;
+    const others = Object.values(claims).filter((worker) => worker !== membership.id);
+    if (!known && others.length + Object.keys({ ...rollouts, ...crashes }).length > 0) view.fresh = false;
     for (const [k, attempt] of view.running) {
       // Decided, or claimed by another: whatever this attempt finds out would not count.
       if (rollouts[k] || view.record.claims[k] !== membership.id) attempt.controller.abort();
@@ -157,6 +162,13 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     if (applied) for (const k of rollouts) start(group, k, view, false);
   }
 
+  /** Claims in a group that this process never looked at: most likely nobody else did either, and a look is saved. */
+  async function claimUnseen(group: number, view: GroupView, wanted: readonly number[]) {
+    const { applied, item } = await table.update(claimRollouts(groupAddress(group), wanted, membership.id));
+    see(group, view, item);
+    if (applied) for (const k of await withoutOutcome(group, view, wanted)) start(group, k, view, false);
+  }
+
   /** Starts one suspect. Waits for: nothing else in flight here. */
   async function takeSuspect(group: number, view: GroupView, k: number, dead: string) {
     if ((await withoutOutcome(group, view, [k])).length === 0) return;
@@ -185,9 +197,15 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     while (views.length < step.groups.length) views.push(newGroupView());
     const stale = clock.monotonic() - leaseSeconds / 2;
     const hasRoom = !alone && inFlight < role.capacity;
+    let unclaimed = hasRoom && team.complete() ? role.capacity - inFlight : 0;
     await Promise.all(
       views.map((view, group) => {
         if (view.record?.state === "sealed") return undefined;
+        if (!view.record && unclaimed > 0) {
+          const wanted = Math.min(unclaimed, run.config.rolloutsPerQuestion);
+          unclaimed -= wanted;
+          return claimUnseen(group, view, [...Array(wanted).keys()]);
+        }
         const complete = view.mine.size >= run.config.rolloutsPerQuestion;
         return (hasRoom && !complete) || (view.running.size > 0 && view.readAt < stale) ? read(group, view) : undefined;
       }),

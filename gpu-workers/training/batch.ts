@@ -8,6 +8,7 @@ import { GroupRecord, type SealedAgent, type StepRecord } from "../../core/contr
 import { Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { groupWeights } from "../../core/mgrpo/batch.ts";
+import type { TableItem } from "../../core/ports.ts";
 import { batchGroups } from "../../core/training/plan.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
@@ -19,7 +20,8 @@ export async function loadBatch(
   agent: string,
   own: Trajectories,
 ): Promise<TrainingEntry[]> {
-  const groups = await Promise.all(step.groups.map((_, group) => sealedGroup(run, step, group)));
+  const keys = step.groups.map((_, group) => tableKeys.group(run.name, step.step, group));
+  const groups = (await run.store.table.getAll(keys)).map((item, group) => sealedGroup(run, step, group, item));
   const parts = batchGroups(run.config, groups).flatMap(({ group, sealed }) =>
     sealed[agent] ? [{ group, sealed: sealed[agent] }] : [],
   );
@@ -40,9 +42,9 @@ export async function loadBatch(
   return entries.flat();
 }
 
-async function sealedGroup({ name, store }: Run, step: StepRecord, group: number): Promise<GroupRecord> {
+function sealedGroup({ name }: Run, step: StepRecord, group: number, item: TableItem | undefined): GroupRecord {
   const what = `GROUP ${step.step}/${group} of ${name}`;
-  const record = parse(GroupRecord, await store.table.get(tableKeys.group(name, step.step, group)), what);
+  const record = parse(GroupRecord, item, what);
   if (record.state !== "sealed") throw new MgrpoError("record-damaged", `${what} is not sealed in a ready step`);
   return record;
 }

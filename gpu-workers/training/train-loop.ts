@@ -56,10 +56,11 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         return isMine ? step : undefined;
       }, signal);
       const version = (step.policy[agent] ?? 0) + 1;
-      if (await checkpoints.find(agent, version)) {
+      const [published, mine] = await Promise.all([checkpoints.find(agent, version), place.take()]);
+      if (published) {
         done = step.step;
         await place.advanceTo(version);
-      } else if (await place.take()) {
+      } else if (mine) {
         await trainVersion(role, engine, step, version);
         done = step.step;
         watch.poke();
@@ -80,8 +81,10 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
   const { run, agent, checkpoints, meter } = role;
   const config = run.config.agents[agent];
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
-  const base = await checkpoints.manifest(agent, version - 1);
-  const batch = await loadBatch(run, step, agent, role.trajectories);
+  const [base, batch] = await Promise.all([
+    checkpoints.manifest(agent, version - 1),
+    loadBatch(run, step, agent, role.trajectories),
+  ]);
   let files = base.files;
   let stats: TrainingStats | null = null;
   let trained = false;
@@ -155,8 +158,10 @@ function openTrainerState({ run, agent, engine, checkpoints }: TrainRole): Train
     },
     async save() {
       if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-      const saved: Record<string, Part> = {};
-      for (const [name, bytes] of await trainer.save()) saved[name] = await checkpoints.store(agent, name, bytes);
+      const files = [...(await trainer.save())];
+      const store = async (name: string, bytes: Uint8Array) =>
+        [name, await checkpoints.store(agent, name, bytes)] as const;
+      const saved = Object.fromEntries(await Promise.all(files.map(([name, bytes]) => store(name, bytes))));
       holds = identity(saved);
       return saved;
     },

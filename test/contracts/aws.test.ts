@@ -1,4 +1,4 @@
-/** @file The SDK store, through the local cloud over HTTP, keeps the contracts. */
+/** @file The SDK store, through the local cloud over HTTP, keeps the contracts; so does the cloud as its own process sees it. */
 import { afterAll, describe } from "vitest";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
@@ -10,4 +10,8 @@ afterAll(() => store.close());
 
 describe("objects on S3", () => objectStoreContract(() => store.objects));
 describe("table on DynamoDB", () => tableContract(() => store.table));
+const { direct } = store.cloud;
+describe("objects of the own process", () => objectStoreContract(() => direct.objects));
+describe("table of the own process", () => tableContract(() => direct.table));
+describe("clock of the own process", () => clockContract(() => direct.clock));
 describe("clock of the store", () => clockContract(() => store.clock));

@@ -28,6 +28,14 @@ export function tableContract(open: () => Table) {
     expect(await open().get(fresh())).toBeUndefined();
   });
 
+  test("several come in the order asked for, also more than a batch holds; undefined where there is none", async () => {
+    const keys = await Promise.all(Array.from({ length: 120 }, (_, i) => inserted({ i })));
+    const asked = [fresh(), ...keys.toReversed(), fresh()];
+    const items = keys.map((_, i) => ({ i: keys.length - 1 - i }));
+    expect(await open().getAll(asked)).toEqual([undefined, ...items, undefined]);
+    expect(await open().getAll([])).toEqual([]);
+  });
+
   test("undefined entries are left out", async () => {
     const key = await inserted({ map: { a: 1, b: undefined } });
     expect(await open().get(key)).toEqual({ map: { a: 1 } });

@@ -48,11 +48,13 @@ export function memoryObjects(): ObjectStore & { keys(): string[] } {
 export function memoryTable(): Table {
   const items = new Map<string, { pk: string; sk: string; item: Tree }>();
   const address = (key: { pk: string; sk: string }) => JSON.stringify([key.pk, key.sk]);
+  const read = (key: { pk: string; sk: string }) => {
+    const row = items.get(address(key));
+    return row && plain(row.item);
+  };
   return {
-    async get(key) {
-      const row = items.get(address(key));
-      return row && plain(row.item);
-    },
+    get: async (key) => read(key),
+    getAll: async (keys) => keys.map(read),
     async insert(key, item) {
       if (items.has(address(key))) return false;
       items.set(address(key), { pk: key.pk, sk: key.sk, item: plain(item) });

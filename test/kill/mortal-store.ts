@@ -46,6 +46,7 @@ export function mortalStore(store: Store, at?: number, when: "before" | "after" 
       },
       table: {
         get: reading(store.table.get),
+        getAll: reading(store.table.getAll),
         insert: mortal(store.table.insert),
         update: mortal(store.table.update),
         query: reading(store.table.query),

@@ -55,6 +55,7 @@ export async function openMultipartUploads(
     },
     async put(id, number, received) {
       if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
+      await received.file.close();
       const path = await folder(id);
       const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.md5);
       await rename(received.path, join(path, `${number}-${received.md5}`));
@@ -80,6 +81,9 @@ export async function openMultipartUploads(
       await space.take(size);
       const whole = join(objects.temporary, randomUUID());
       const file = await open(whole, "wx");
+      const md5 = createHash("md5")
+        .update(Buffer.from(parts.map((part) => part.etag).join(""), "hex"))
+        .digest("hex");
       try {
         let at = 0;
         for (const part of parts)
@@ -87,13 +91,11 @@ export async function openMultipartUploads(
             highWaterMark: 2 ** 20,
           }))
             at += (await file.write(bytes as Buffer, 0, bytes.length, at)).bytesWritten;
-      } finally {
+      } catch (error) {
         await file.close();
+        throw error;
       }
-      const md5 = createHash("md5")
-        .update(Buffer.from(parts.map((part) => part.etag).join(""), "hex"))
-        .digest("hex");
-      const received = { path: whole, size, md5, checksums: {} };
+      const received = { path: whole, file, size, md5, checksums: {} };
       const etag = `${md5}-${parts.length}`;
       const facts = await objects.commit(upload.bucket, {
         key: upload.key,

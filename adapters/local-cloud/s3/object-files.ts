@@ -8,7 +8,7 @@
  * power.)
  */
 import { createHash } from "node:crypto";
-import { type FileHandle, link, mkdir, open, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Journal } from "../journal.ts";
 import type { Space } from "../space.ts";
@@ -35,6 +35,8 @@ export interface ObjectFiles {
   commit(bucket: string, object: Committed): Promise<ObjectFacts>;
   /** Facts and an open file of the bytes, which the caller closes. */
   open(bucket: string, key: string): Promise<{ facts: ObjectFacts; file: FileHandle } | undefined>;
+  /** The bytes of a small object, in one go. */
+  read(bucket: string, key: string): Promise<Uint8Array | undefined>;
   delete(bucket: string, key: string): Promise<void>;
   /** Facts of all objects of a bucket, by key. */
   all(bucket: string): Promise<ObjectFacts[]>;
@@ -67,6 +69,12 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
     return join(folder(bucket), name.slice(0, 2), name);
   };
   const known = new Set<string>();
+  const shards = new Set<string>();
+  const makeShard = async (path: string) => {
+    if (shards.has(path)) return;
+    await mkdir(path, { recursive: true });
+    shards.add(path);
+  };
 
   const files: ObjectFiles = {
     temporary,
@@ -79,6 +87,7 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
     async deleteBucket(bucket) {
       if ((await files.all(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
       known.delete(bucket);
+      shards.clear();
       for (const shard of await readdir(folder(bucket))) await rmdir(join(folder(bucket), shard));
       await rmdir(folder(bucket));
     },
@@ -96,9 +105,9 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
       const [from, to] = [received.path, fileOf(bucket, key)];
       let settled: (created: boolean) => void = () => {};
       try {
-        await appendFacts(from, facts);
+        await appendFacts(received.file, facts);
         settled = await journal.announce({ bucket, key });
-        await mkdir(dirname(to), { recursive: true });
+        await makeShard(dirname(to));
         if (!onlyIfAbsent) await rename(from, to);
         else await link(from, to);
         settled(true);
@@ -109,13 +118,17 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
         if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
         throw new S3Error("PreconditionFailed", `${key} is there already`);
       } finally {
-        await rm(from, { force: true });
+        await Promise.all([received.file.close(), rm(from, { force: true })]);
       }
     },
     async open(bucket, key) {
       const file = await unlessMissing(open(fileOf(bucket, key), "r"), () => undefined);
       if (!file) return undefined;
       return { file, facts: await readFacts(file) };
+    },
+    async read(bucket, key) {
+      const whole = await unlessMissing(readFile(fileOf(bucket, key)), () => undefined);
+      return whole && new Uint8Array(whole.buffer, whole.byteOffset, bytesBeforeFacts(whole));
     },
     async delete(bucket, key) {
       const found = await files.open(bucket, key);
@@ -138,13 +151,12 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
   return files;
 }
 
-async function appendFacts(path: string, facts: ObjectFacts): Promise<void> {
+async function appendFacts(file: FileHandle, facts: ObjectFacts): Promise<void> {
   const json = Buffer.from(JSON.stringify(facts));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(json.length);
-  const file = await open(path, "r+");
   const tail = Buffer.concat([json, length]);
-  await file.write(tail, 0, tail.length, facts.size).finally(() => file.close());
+  await file.write(tail, 0, tail.length, facts.size);
 }
 
 async function readFacts(file: FileHandle): Promise<ObjectFacts> {
@@ -158,6 +170,8 @@ async function readFacts(file: FileHandle): Promise<ObjectFacts> {
   await file.read(json, 0, length, size - 4 - length);
   return JSON.parse(json.toString("utf8"));
 }
+
+const bytesBeforeFacts = (whole: Buffer) => whole.length - 4 - whole.readUInt32BE(whole.length - 4);
 
 function valid(bucket: string): string {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) throw new S3Error("InvalidBucketName", bucket);

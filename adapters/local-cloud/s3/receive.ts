@@ -1,6 +1,6 @@
 /** @file Receives a request's body into a temporary file, with every promise about it checked. */
-import { randomUUID } from "node:crypto";
-import { open, rm } from "node:fs/promises";
+import { createHash, randomUUID } from "node:crypto";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { Space } from "../space.ts";
@@ -9,8 +9,9 @@ import { openVerifier } from "./checksums.ts";
 import { S3Error } from "./errors.ts";
 
 export interface Received {
-  /** A file that holds the bytes, now the caller's to rename or remove. */
+  /** A file that holds the bytes, now the caller's to close, and to rename or remove. */
   readonly path: string;
+  readonly file: FileHandle;
   readonly size: number;
   readonly md5: string;
   readonly checksums: Record<string, string>;
@@ -18,6 +19,9 @@ export interface Received {
 
 /** Small bodies, such as XML, straight into memory. */
 const LARGEST_TEXT = 4 * 2 ** 20;
+
+/** A network's pieces are small; files are written in larger ones. */
+const WRITE_BYTES = 2 ** 20;
 
 export async function receive(request: IncomingMessage, temporary: string, space: Space): Promise<Received> {
   const expected = expectedLength(request.headers);
@@ -27,21 +31,36 @@ export async function receive(request: IncomingMessage, temporary: string, space
   try {
     const verifier = openVerifier(request.headers);
     const trailers = new Map<string, string>();
-    let size = 0;
+    let [size, written] = [0, 0];
+    const held: Buffer[] = [];
+    const write = async () => {
+      written = size;
+      await file.appendFile(Buffer.concat(held.splice(0)));
+    };
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
-      await file.write(bytes, 0, bytes.length, size);
+      held.push(bytes);
       size += bytes.length;
+      if (size - written >= WRITE_BYTES) await write();
     }
+    await write();
     whole(expected, size);
-    return { path, size, ...verifier.verified(trailers) };
+    return { path, file, size, ...verifier.verified(trailers) };
   } catch (error) {
+    await file.close();
     await rm(path, { force: true });
     space.give(expected ?? 0);
     throw error;
-  } finally {
-    await file.close();
   }
+}
+
+/** Bytes of this process itself, as if they had been received. */
+export async function receiveBytes(bytes: Uint8Array, temporary: string, space: Space): Promise<Received> {
+  await space.take(bytes.length);
+  const path = join(temporary, randomUUID());
+  const file = await open(path, "wx");
+  await file.appendFile(bytes);
+  return { path, file, size: bytes.length, md5: createHash("md5").update(bytes).digest("hex"), checksums: {} };
 }
 
 export async function receiveText(request: IncomingMessage): Promise<string> {

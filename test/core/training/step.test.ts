@@ -14,7 +14,17 @@ const step0 = planStep(config, questions, 0, undefined);
 const step: StepRecord = planStep(config, questions, 1, step0);
 
 const base: Snapshot = {
-  ...{ config, questions, run, step, previous: undefined, groups: [], earlier: [], manifests: new Map() },
+  ...{
+    config,
+    questions,
+    run,
+    step,
+    previous: undefined,
+    planned: true,
+    groups: [],
+    earlier: [],
+    manifests: new Map(),
+  },
   ...{ agents: [], expired: [] },
 };
 
@@ -43,11 +53,13 @@ test("plan: pins every agent to the number of closed steps, the frozen one to 0,
   expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
 });
 
-test("no step yet: STEP first, then its groups; what was cut short is inserted again", () => {
+test("no step yet: its groups and STEP, which do not depend on each other; what was cut short is inserted again", () => {
   const commands = advance({ ...base, step: undefined, previous: step0 });
   expect(commands).toMatchObject([
-    { kind: "insert", items: [{ item: step }] },
-    { kind: "insert", items: [{ item: { group: 0, questionId: step.groups[0] } }, { item: { group: 1 } }] },
+    {
+      kind: "insert",
+      items: [{ item: { group: 0, questionId: step.groups[0] } }, { item: { group: 1 } }, { item: step }],
+    },
   ]);
   expect(repairOpen(config, step, [groupOf(0), undefined])).toMatchObject([{ items: [{ item: { group: 1 } }] }]);
 });
@@ -109,18 +121,31 @@ test("ready: caches follow manifests, and only the last manifest closes the step
     agents.slice(0, 1).map((agent) => ({ kind: "change", change: advanceAgent(agent) })),
   );
   const both = new Map([...one, ["searcher", manifestOf("searcher", 2)] as const]);
-  expect(advance({ ...base, step: ready, agents, manifests: both }).at(-1)).toEqual({
-    ...{ kind: "change", change: moveStep(ready, "closed") },
-  });
+  const caches = agents.map((agent) => ({ kind: "change", change: advanceAgent(agent) }));
+  expect(advance({ ...base, step: ready, agents, manifests: both })).toEqual([
+    { kind: "together", commands: caches },
+    { kind: "change", change: moveStep(ready, "closed") },
+  ]);
 });
 
-test("closed: team manifest, its evaluations, garbage, and RUN's pointer last", () => {
-  const closed: StepRecord = { ...step, state: "closed" };
-  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
+test("ready: first the evaluations and garbage of the team before, and the next plan as the mark that this is done", () => {
+  const ready: StepRecord = { ...step, state: "ready" };
   const old = manifestOf("main", 1).manifest;
   const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];
-  const commands = advance({ ...base, step: closed, manifests, expired });
-  expect(commands.map(({ kind }) => kind)).toEqual(["commit", "enqueue", "delete", "change"]);
+  const next = planStep(config, questions, 2, step);
+  expect(advance({ ...base, step: ready, expired, planned: false })).toMatchObject([
+    { commands: [{ kind: "enqueue", key: "runs/test/teams/000001.json" }, { kind: "delete" }] },
+    { kind: "insert", items: [{ item: { group: 0, step: 2 } }, { item: { group: 1 } }, { item: next }] },
+  ]);
+  const last = { ...step, step: config.steps - 1, state: "ready" } as const;
+  expect(advance({ ...base, run: { ...run, step: last.step }, step: last, planned: false })).toEqual([]);
+});
+
+test("closed: team manifest, and RUN's pointer last", () => {
+  const closed: StepRecord = { ...step, state: "closed" };
+  const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
+  const commands = advance({ ...base, step: closed, manifests });
+  expect(commands.map(({ kind }) => kind)).toEqual(["commit", "change"]);
   expect(commands[0]).toMatchObject({
     key: "runs/test/teams/000002.json",
     record: {
@@ -129,6 +154,10 @@ test("closed: team manifest, its evaluations, garbage, and RUN's pointer last", 
     },
   });
   expect(commands.at(-1)).toEqual({ kind: "change", change: advanceRun(run) });
+  const last = { ...run, step: config.steps - 1 };
+  const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, config.steps)]));
+  const atLast = { run: last, step: { ...closed, step: last.step }, planned: false, manifests: lastTeam };
+  expect(advance({ ...base, ...atLast }).map(({ kind }) => kind)).toEqual(["enqueue", "commit", "change"]);
   expect(() => advance({ ...base, step: closed })).toThrow(
     "there is no runs/test/manifests/main/000002.json, which team 2 needs",
   );
@@ -137,6 +166,7 @@ test("closed: team manifest, its evaluations, garbage, and RUN's pointer last", 
 test("after the last step the run is finished; a halted one does nothing", () => {
   const last = { ...run, step: 3 };
   expect(advance({ ...base, run: last, step: undefined })).toEqual([
+    { kind: "enqueue", key: "runs/test/teams/000003.json" },
     { kind: "change", change: endRun("test", "finished", "") },
   ]);
   expect(advance({ ...base, run: { ...run, status: "halted" }, groups: [groupOf(0), groupOf(1)] })).toEqual([]);
