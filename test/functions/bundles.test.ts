@@ -130,6 +130,13 @@ test("a run of one step, every function called from its bundle with the events o
   const failed = batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await read()).state).toBe("open");
+
+  // The clock looks for what the events did not do, and tells the alarms that nobody serves the two agents.
+  const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
+  const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
+  stdout.mockRestore();
+  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2 }]);
   rmSync(judgeIsOut);
   const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
   expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
