@@ -71,7 +71,9 @@ function hear(message: unknown) {
   const { request } = message as { request: ClientRequest };
   const target = /^DynamoDB_\d+\.(\w+)$/.exec(String(request.getHeader("x-amz-target") ?? ""))?.[1];
   const s3 = { GET: "GetObject", HEAD: "GetObject", PUT: "PutObject", POST: "DeleteObject" }[request.method];
-  if (calling !== undefined) asked.get(calling)?.add(target ? `dynamodb:${target}` : `s3:${s3}`);
+  if (calling === undefined) return;
+  asked.get(calling)?.add(target ? `dynamodb:${target}` : `s3:${s3}`);
+  if (request.hasHeader("x-amz-tagging")) asked.get(calling)?.add("s3:PutObjectTagging");
 }
 
 /** One invocation at a time, so that it is known who asked. */

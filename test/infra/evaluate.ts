@@ -44,8 +44,7 @@ Object.assign(process.env, {
   SST_AWS_REGION: MOCK_REGION,
 });
 try {
-  const outputs = await evaluate();
-  const deployment: Deployment = { resources, handlers: Object.fromEntries(handlers), outputs };
+  const deployment: Deployment = { ...(await evaluate()), resources, handlers: Object.fromEntries(handlers) };
   process.stdout.write(JSON.stringify(deployment), () => process.exit(0));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`, () => process.exit(1));
@@ -98,12 +97,12 @@ function reveal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, reveal(entry)]));
 }
 
-async function evaluate(): Promise<Record<string, unknown>> {
+async function evaluate(): Promise<Pick<Deployment, "app" | "outputs">> {
   const { app, program } = await bundleConfig();
   await pulumi.runtime.setMocks({ newResource: noteResource, call: mockCall }, app.name, stage, false);
   const outputs = await pulumi.runtime.runInPulumiStack(program);
   await pulumi.runtime.waitForRPCs();
-  return outputs;
+  return { app, outputs };
 }
 
 /** sst.config.ts with SST's globals, bundled as the sst command bundles it. */

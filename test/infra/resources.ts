@@ -11,6 +11,7 @@ export interface Resource {
 }
 
 export interface Deployment {
+  readonly app: { readonly stage: string; readonly removal: string; readonly protect: boolean };
   readonly resources: readonly Resource[];
   /** Function's id -> file of its handler. */
   readonly handlers: Readonly<Record<string, string>>;
