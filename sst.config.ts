@@ -18,7 +18,7 @@ export default $config({
     const { createFunctions } = await import("./stacks/functions.ts");
     const { createAlarms } = await import("./stacks/alarms.ts");
     const { createWorkers } = await import("./stacks/workers.ts");
-    const settings = readSettings($app.stage, process.env);
+    const settings = readSettings($app, process.env);
     const storage = createStorage(settings);
     const functions = createFunctions(storage, settings);
     createAlarms(functions, settings);

@@ -2,7 +2,7 @@
 
 export interface Settings {
   readonly stage: string;
-  /** True for `prod`: data outlives the stack and is not emptied by anybody. */
+  /** True where the app is protected: data outlives the stack and is not emptied by anybody. */
   readonly keep: boolean;
   /** Who is told when an alarm rings. Undefined: nobody; alarms are only seen in the console. */
   readonly alertEmail: string | undefined;
@@ -12,8 +12,15 @@ export interface Settings {
   readonly fleets: boolean;
 }
 
-export function readSettings(stage: string, environment: Readonly<Record<string, string | undefined>>): Settings {
-  const keep = stage === "prod";
+interface App {
+  readonly stage: string;
+  readonly protect?: boolean;
+}
+
+export function readSettings(
+  { stage, protect: keep = false }: App,
+  environment: Readonly<Record<string, string | undefined>>,
+): Settings {
   const { MGRPO_ALERT_EMAIL: alertEmail, MGRPO_MONTHLY_USD: monthly = "100", MGRPO_FLEETS: fleets } = environment;
   const monthlyUsd = Number(monthly);
   if (!(monthlyUsd > 0)) throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
@@ -22,6 +29,6 @@ export function readSettings(stage: string, environment: Readonly<Record<string,
       `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or leave it out; fleets are listed in sst.config.ts`,
     );
   if (keep && !alertEmail)
-    throw new Error("MGRPO_ALERT_EMAIL is not set: stage prod needs somebody who is told when an alarm rings");
+    throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs somebody who is told when an alarm rings`);
   return { stage, keep, alertEmail, monthlyUsd, fleets: fleets !== "none" };
 }

@@ -62,8 +62,8 @@ test("a stuck step: runs under way, and half an hour without an outcome or a ver
 });
 
 test("settings that cannot be meant are refused before anything is made", () => {
-  expect(() => readSettings("prod", {})).toThrow(/MGRPO_ALERT_EMAIL/);
-  expect(() => readSettings("dev", { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
-  expect(() => readSettings("dev", { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);
-  expect(readSettings("dev", {})).toMatchObject({ keep: false, monthlyUsd: 100, fleets: true });
+  expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
+  expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
+  expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);
+  expect(readSettings({ stage: "dev" }, {})).toMatchObject({ keep: false, monthlyUsd: 100, fleets: true });
 });
