@@ -1,22 +1,44 @@
-/** @file Where mgrpo runs on AWS: `sst deploy` makes the store and the functions. See CONTRIBUTING for checking it offline. */
+/** @file Where mgrpo runs on AWS: `sst deploy` makes everything that stacks/ describes. docs/deploy.md goes through it. */
 /// <reference path="./.sst/platform/config.d.ts" />
 
 export default $config({
   app(input) {
-    const production = input?.stage === "production";
+    const keep = input?.stage === "prod";
     return {
       name: "mgrpo",
       home: "aws",
-      removal: production ? "retain" : "remove",
-      protect: production,
+      removal: keep ? "retain" : "remove",
+      protect: keep,
       providers: { aws: { version: "7.30.0" } },
     };
   },
   async run() {
+    const { readSettings } = await import("./stacks/settings.ts");
     const { createStorage } = await import("./stacks/storage.ts");
     const { createFunctions } = await import("./stacks/functions.ts");
-    const storage = createStorage();
-    const functions = createFunctions(storage);
-    return { table: storage.table.name, bucket: storage.bucket.name, startRun: functions.startRun.name };
+    const { createAlarms } = await import("./stacks/alarms.ts");
+    const { createWorkers } = await import("./stacks/workers.ts");
+    const settings = readSettings($app, process.env);
+    const storage = createStorage(settings);
+    const functions = createFunctions(storage, settings);
+    createAlarms(functions, settings);
+    /**
+     * One fleet per agent and its roles, all empty until somebody asks for capacity. A run names its agents in its config, which is not
+     * there when this is deployed: so fleets are named here, after the agents of most teams. A recipe with others gets a line of its own;
+     * a fleet that no run uses costs nothing. Rollouts and training share a fleet, as an instance that samples can also train: one of its
+     * instances holds the agent's trainer claim, the on-demand one as a rule, being the first; the others, spot, only roll out.
+     */
+    const gpu = { gpu: true, instanceTypes: ["g6.xlarge", "g5.xlarge", "g4dn.xlarge"] };
+    const workers = await createWorkers(storage, settings, [
+      { name: "main", agent: "main", roles: "rollout,train", ...gpu, max: 4, onDemand: 1 },
+      { name: "searcher", agent: "searcher", roles: "rollout,train", ...gpu, max: 4, onDemand: 1 },
+      { name: "eval", agent: "*", roles: "eval", ...gpu, max: 2, onDemand: 0 },
+    ]);
+    return {
+      table: storage.table.name,
+      bucket: storage.bucket.name,
+      startRun: functions.startRun.fn.name,
+      ...workers,
+    };
   },
 });

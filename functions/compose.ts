@@ -4,7 +4,7 @@ import { openAwsStore } from "../adapters/aws/store.ts";
 import { parseObjectKey } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
 import type { CloudHandlers } from "../core/ports.ts";
-import { openRewards } from "../recipes/registry.ts";
+import { openRewards } from "../recipes/rewards.ts";
 import { type FunctionOptions, openContext, type Store } from "./context.ts";
 import { type Functions, openFunctions } from "./protocol/functions.ts";
 import { type Log, settle } from "./report.ts";

@@ -1,5 +1,6 @@
 /** @file A function's failures: one structured line each. What another delivery may mend is thrown on; what it cannot is done with. */
 import { isMgrpoError } from "../core/errors.ts";
+import type { Pulse } from "./protocol/pulse.ts";
 
 /** Takes one line of JSON. */
 export type Log = (line: string) => void;
@@ -22,4 +23,9 @@ export async function settle(what: string, log: Log, run: () => Promise<unknown>
     log(describe(what, error));
     if (isRetryable(error)) throw error;
   }
+}
+
+/** One line that the alarms' metrics are read from. Silent while nothing runs: a metric costs by the hour in which it is told. */
+export function describePulse({ running, unserved }: Pulse): string | undefined {
+  return running > 0 ? JSON.stringify({ level: "info", what: "pulse", running, unserved }) : undefined;
 }

@@ -1,85 +1,118 @@
-/**
- * @file The functions and what wakes them. Events of new objects reach each function through a queue of its own, so that a failed one
- * comes again; after five deliveries it rests in the dead-letter queue, and the clock repairs what it meant.
- */
+/** @file The functions, each with a role that allows what it does and nothing else, and what wakes it: objects, or the clock. */
 /// <reference path="../.sst/platform/config.d.ts" />
+import { createInbox, type Inbox, receiveFrom } from "./events.ts";
+import { judgeKey } from "./secrets.ts";
+import type { Settings } from "./settings.ts";
 import type { Storage } from "./storage.ts";
 
-/** Object keys that wake a function. `*` spans slashes. */
-const WAKES = {
-  scoreRollout: "runs/*/outcomes/*.json",
-  tick: "runs/*/manifests/*.json",
-  enqueueEvaluation: "runs/*/teams/*.json",
-  recordEvaluation: "runs/*/evaluations/*/result.json",
-};
+type Permission = sst.aws.FunctionPermissionArgs;
 
-const DELIVERIES = 5;
+const LOG_DAYS = 30;
 
-export function createFunctions({ table, bucket }: Storage) {
+interface Made {
+  readonly fn: sst.aws.Function;
+  readonly log: aws.cloudwatch.LogGroup;
+}
+
+export interface Woken extends Made {
+  readonly name: string;
+  readonly inbox: Inbox;
+}
+
+export interface Functions {
+  readonly startRun: Made;
+  readonly tick: Woken;
+  readonly scoreRollout: Woken;
+  readonly enqueueEvaluation: Woken;
+  readonly recordEvaluation: Woken;
+}
+
+interface Spec {
+  readonly handler: string;
+  readonly seconds: number;
+  /** More memory is more processor. */
+  readonly megabytes: number;
+  readonly permissions: readonly Permission[];
+  /** Whether it asks judges. */
+  readonly judges?: boolean;
+}
+
+export function createFunctions({ table, bucket }: Storage, { stage }: Settings): Functions {
   const objects = $interpolate`${bucket.arn}/runs/*`;
-  const records = {
-    actions: ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:PutItem"],
+  const records = (...names: string[]) => ({
+    actions: names.map((name) => `dynamodb:${name}`),
     resources: [table.arn],
-  };
+  });
   // Listing is never used; s3:ListBucket only makes a missing object answer 404 instead of 403.
   const find = { actions: ["s3:ListBucket"], resources: [bucket.arn] };
-  const readAndCommit = { actions: ["s3:GetObject", "s3:PutObject"], resources: [objects] };
-  const forget = { actions: ["s3:DeleteObject"], resources: [$interpolate`${bucket.arn}/runs/*/parts/*`] };
   const read = { actions: ["s3:GetObject"], resources: [objects] };
+  // Whatever scores also ticks, and whatever ticks may close a step and delete weights that nobody refers to.
+  const moving = [
+    records("GetItem", "Query", "UpdateItem", "PutItem"),
+    find,
+    { actions: ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], resources: [objects] },
+    { actions: ["s3:DeleteObject"], resources: [$interpolate`${bucket.arn}/runs/*/parts/*`] },
+  ];
+  const key = judgeKey();
 
-  const create = (name: string, file: string, permissions: Permission[], seconds: number) =>
-    new sst.aws.Function(name, {
-      handler: `functions/${file}.handler`,
+  const create = (name: string, { handler, seconds, megabytes, permissions, judges }: Spec): Made => {
+    const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
+      name: `/mgrpo/${stage}/${handler}`,
+      retentionInDays: LOG_DAYS,
+    });
+    const write = {
+      actions: ["logs:CreateLogStream", "logs:PutLogEvents"],
+      resources: [$interpolate`${log.arn}:*`],
+    };
+    const fn = new sst.aws.Function(name, {
+      handler: `functions/${handler}.handler`,
       runtime: "nodejs22.x",
       architecture: "arm64",
-      memory: "1024 MB",
+      memory: `${megabytes} MB`,
       timeout: `${seconds} seconds`,
-      environment: { MGRPO_TABLE: table.name, MGRPO_BUCKET: bucket.name },
-      permissions,
+      // The handlers write lines of JSON; so does Lambda then.
+      logging: { format: "json", logGroup: log.name },
+      environment: {
+        MGRPO_TABLE: table.name,
+        MGRPO_BUCKET: bucket.name,
+        ...(judges && { MGRPO_JUDGE_KEY: key.value }),
+      },
+      permissions: [...permissions, write],
+      transform: {
+        role(args) {
+          // SST's own would let the whole account assume the role, and the role write to every log.
+          args.assumeRolePolicy = aws.iam.assumeRolePolicyForPrincipal({ Service: "lambda.amazonaws.com" });
+          args.managedPolicyArns = [];
+        },
+      },
     });
+    return { fn, log };
+  };
   /** A function and the queue through which events of such keys wake it. */
-  const woken = (name: string, file: string, permissions: Permission[], pattern: string, batch: number) => {
-    const queue = createInbox(name, bucket, pattern);
-    const fn = create(name, file, [...permissions, receiveFrom(queue)], 60);
-    queue.subscribe(fn.arn, { batch: { size: batch, partialResponses: true } });
-    return fn;
+  const woken = (name: string, pattern: string, batch: number, spec: Spec): Woken => {
+    const inbox = createInbox(name, bucket, pattern, spec.seconds);
+    const made = create(name, { ...spec, permissions: [...spec.permissions, receiveFrom(inbox)] });
+    inbox.queue.subscribe(made.fn.arn, { batch: { size: batch, partialResponses: true } });
+    return { name, ...made, inbox };
   };
 
-  // Whatever scores also ticks, and whatever ticks may close a step and delete what nobody refers to.
-  const moving = [records, find, readAndCommit, forget];
-  const startRun = create("StartRun", "start-run", [records, find, readAndCommit], 60);
-  const tick = woken("Tick", "tick", moving, WAKES.tick, 1);
-  woken("ScoreRollout", "score-rollout", moving, WAKES.scoreRollout, 10);
-  woken("EnqueueEvaluation", "enqueue-evaluation", [records, find, read], WAKES.enqueueEvaluation, 1);
-  woken("RecordEvaluation", "record-evaluation", [records, find, read], WAKES.recordEvaluation, 1);
+  const startRun = create("StartRun", { handler: "start-run", seconds: 60, megabytes: 1024, permissions: moving });
+  const tick = woken("Tick", "runs/*/manifests/*.json", 1, {
+    ...{ handler: "tick", seconds: 60, megabytes: 1024, permissions: moving, judges: true },
+  });
+  // Scores of one group that come together share a write: batches make writes fewer.
+  const scoreRollout = woken("ScoreRollout", "runs/*/outcomes/*.json", 10, {
+    ...{ handler: "score-rollout", seconds: 60, megabytes: 1024, permissions: moving, judges: true },
+  });
+  const enqueueEvaluation = woken("EnqueueEvaluation", "runs/*/teams/*.json", 1, {
+    ...{ handler: "enqueue-evaluation", seconds: 30, megabytes: 512 },
+    permissions: [records("PutItem"), find, read],
+  });
+  const recordEvaluation = woken("RecordEvaluation", "runs/*/evaluations/*/result.json", 1, {
+    ...{ handler: "record-evaluation", seconds: 30, megabytes: 512 },
+    permissions: [records("GetItem", "UpdateItem"), find, read],
+  });
   const event = { "detail-type": "Scheduled Event" };
-  new sst.aws.CronV2("Clock", { schedule: "rate(1 minute)", function: tick.arn, event });
-  return { startRun, tick };
-}
-
-type Permission = NonNullable<sst.aws.FunctionPermissionArgs>;
-
-/** Object created -> default event bus -> queue. */
-function createInbox(name: string, bucket: sst.aws.Bucket, pattern: string): sst.aws.Queue {
-  const dead = new sst.aws.Queue(`${name}Dead`);
-  // AWS asks for six times the function's own time limit.
-  const queue = new sst.aws.Queue(`${name}Queue`, {
-    visibilityTimeout: "6 minutes",
-    dlq: { queue: dead.arn, retry: DELIVERIES },
-  });
-  const bus = aws.cloudwatch.getEventBusOutput({ name: "default" });
-  sst.aws.Bus.subscribeQueue(`${name}Rule`, bus.arn, queue, {
-    pattern: {
-      source: ["aws.s3"],
-      detailType: ["Object Created"],
-      detail: { bucket: { name: [bucket.name] }, object: { key: [{ wildcard: pattern }] } },
-    },
-  });
-  return queue;
-}
-
-/** What Lambda needs to take messages for a function that was subscribed by its ARN. */
-function receiveFrom(queue: sst.aws.Queue): Permission {
-  const actions = ["ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl"];
-  return { actions: actions.map((action) => `sqs:${action}`), resources: [queue.arn] };
+  new sst.aws.CronV2("Clock", { schedule: "rate(1 minute)", function: tick.fn.arn, event });
+  return { startRun, tick, scoreRollout, enqueueEvaluation, recordEvaluation };
 }

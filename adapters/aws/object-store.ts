@@ -12,6 +12,7 @@ import {
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
 import pRetry from "p-retry";
+import { isConversationKey } from "../../core/contracts/keys.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
@@ -52,7 +53,7 @@ export function openObjectStore({ s3, bucket, endpoint }: ObjectStoreOptions): O
   }
 
   async function put(key: string, body: Uint8Array): Promise<"written" | "occupied" | "conflict"> {
-    const params = { Bucket: bucket, Key: key, Body: body, IfNoneMatch: "*" };
+    const params = { Bucket: bucket, Key: key, Body: body, IfNoneMatch: "*", ...tagged(key) };
     try {
       // Nobody uploads weights only to hear that they are there.
       if (body.length >= MULTIPART_BYTES && (await head(key))) return "occupied";
@@ -116,6 +117,9 @@ export function openObjectStore({ s3, bucket, endpoint }: ObjectStoreOptions): O
       }),
   };
 }
+
+/** Read by the bucket's lifecycle (stacks/storage.ts): by its tag alone can it tell what may be forgotten. */
+const tagged = (key: string) => isConversationKey(key) && { Tagging: "mgrpo=conversation" };
 
 const errorName = (error: unknown) => (error as Error).name;
 

@@ -21,6 +21,11 @@ export const objectKeys = {
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
 };
 
+/** Outcomes and invocations, of training and of evaluations: what a run says, which may be forgotten once it has been learnt from. */
+export function isConversationKey(key: string): boolean {
+  return /^runs\/[^/]+\/(?:outcomes|invocations|evaluations\/[^/]+\/outcomes)\//.test(key);
+}
+
 /** What kind of fact a key announces, and of which run: how events are routed. Undefined for keys nobody waits for. */
 export function parseObjectKey(
   key: string,

@@ -5,6 +5,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
 import { enqueueEvaluation, recordEvaluation } from "./evaluating.ts";
+import { pulse } from "./pulse.ts";
 import { tickAll } from "./runs.ts";
 import { scoreAndSeal } from "./scoring.ts";
 import { startRun } from "./starting.ts";
@@ -30,6 +31,7 @@ export function openFunctions(context: Context) {
     tick: async (request: TickRequest) => tick(parse(TickRequest, request, "tick", "event-malformed").run, true),
     /** The clock's: a thorough tick of every run. */
     tickAll: () => tickAll(context, tick),
+    pulse: () => pulse(context),
     /** A new version: moves the step on. */
     manifestCreated: async ({ key }: ObjectKey) => tick(runOf(key, "manifest"), false),
     scoreRollout: async ({ key }: ObjectKey) => {

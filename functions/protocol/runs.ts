@@ -8,14 +8,17 @@ import type { Tick } from "./ticking.ts";
 
 const Listed = z.strictObject({ run: RunName });
 
-/** Rejects with the first failure, after all runs had their turn. */
-export async function tickAll({ table, records }: Context, tick: Tick): Promise<void> {
+/** Names of all runs; a start that was cut short has listed its run but not founded it. */
+export async function listedRuns({ table }: Pick<Context, "table">): Promise<string[]> {
   const items = await table.query(tableKeys.listed("").pk, "RUN#");
+  return items.map((item) => parse(Listed, item, "list of runs").run);
+}
+
+/** Rejects with the first failure, after all runs had their turn. */
+export async function tickAll(context: Context, tick: Tick): Promise<void> {
   const failures: unknown[] = [];
-  for (const item of items) {
-    const { run } = parse(Listed, item, "list of runs");
-    // A start that was cut short has listed its run but not founded it.
-    if (!(await records.run(run))) continue;
+  for (const run of await listedRuns(context)) {
+    if (!(await context.records.run(run))) continue;
     await tick(run, true).catch((error: unknown) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openRecipe, openRewards, openTools } from "../../recipes/registry.ts";
+import { openRecipe, openTools } from "../../recipes/registry.ts";
+import { openRewards } from "../../recipes/rewards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "recipe-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 /** @file Keys: parsing is the inverse of naming, and nothing else parses. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { objectKeys, parseObjectKey, parseOutcomeKey } from "../../../core/contracts/keys.ts";
+import { isConversationKey, objectKeys, parseObjectKey, parseOutcomeKey } from "../../../core/contracts/keys.ts";
 import { canonicalJson } from "../../../core/contracts/parse.ts";
 
 const run = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/);
@@ -47,4 +47,20 @@ test("canonical JSON is the same for the same record, whatever the order of its 
       expect(canonicalJson(reversed)).toBe(canonicalJson(record));
     }),
   );
+});
+
+test("outcomes and invocations may be forgotten, what training rests on may not", () => {
+  const address = { run: "r", step: 3, group: 1, rollout: 2 };
+  const forgotten = [
+    objectKeys.outcome({ ...address, phase: "train" }),
+    objectKeys.outcome({ ...address, phase: "eval:j" }),
+    objectKeys.invocation("r", 3, "i"),
+  ];
+  const kept = [
+    ...[objectKeys.config("r"), objectKeys.questions("r"), objectKeys.part("r", "outcomes")],
+    ...[objectKeys.manifest("outcomes", "main", 1), objectKeys.team("r", 1), objectKeys.evaluation("r", "j")],
+    objectKeys.verdict("r", "s", "judge"),
+  ];
+  expect(forgotten.map(isConversationKey)).toEqual(forgotten.map(() => true));
+  expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));
 });

@@ -1,0 +1,38 @@
+/**
+ * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder. Recipes of this
+ * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
+ */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { MgrpoError } from "../core/errors.ts";
+
+/** `known`: this part of the recipes of this repository, by name. Rejects with `recipe-invalid`. */
+export async function openPart<M extends object>(
+  known: Readonly<Record<string, () => Promise<M>>>,
+  nameOrPath: string,
+  part: string & keyof M,
+): Promise<M> {
+  const ours = known[nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "")];
+  const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
+  if ((module as Partial<M>)[part] !== undefined) return module as M;
+  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see core/recipe.ts`);
+}
+
+async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
+  const files = [".ts", ".js", ".mjs"].map((extension) => resolve(folder, `${part}${extension}`));
+  const file = files.find((name) => existsSync(name));
+  if (file === undefined) {
+    const fault = existsSync(folder) ? `has no ${part}.ts` : "does not exist";
+    throw new MgrpoError(
+      "recipe-invalid",
+      `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
+    );
+  }
+  try {
+    return (await import(pathToFileURL(file).href)) as object;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * @file How an event of a new object reaches a function: default event bus -> rule -> queue -> function. What fails comes again alone;
+ * after five deliveries it rests in the dead-letter queue, and the clock repairs what it meant.
+ */
+/// <reference path="../.sst/platform/config.d.ts" />
+
+const DELIVERIES = 5;
+/** AWS asks for six times the function's own time limit, so that no message comes again while it is being handled. */
+const VISIBILITY_FACTOR = 6;
+/** 14 days, the longest that SQS keeps a message. */
+const DEAD_SECONDS = 14 * 86_400;
+
+export interface Inbox {
+  readonly queue: sst.aws.Queue;
+  readonly dead: sst.aws.Queue;
+}
+
+/** `pattern`: of the object's key; `*` spans slashes. */
+export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: string, functionSeconds: number): Inbox {
+  const dead = new sst.aws.Queue(`${name}Dead`, {
+    transform: { queue: { sqsManagedSseEnabled: true, messageRetentionSeconds: DEAD_SECONDS } },
+  });
+  const queue = new sst.aws.Queue(`${name}Queue`, {
+    visibilityTimeout: `${VISIBILITY_FACTOR * functionSeconds} seconds`,
+    dlq: { queue: dead.arn, retry: DELIVERIES },
+    transform: { queue: { sqsManagedSseEnabled: true } },
+  });
+  const rule = new aws.cloudwatch.EventRule(`${name}Rule`, {
+    eventPattern: $jsonStringify({
+      source: ["aws.s3"],
+      "detail-type": ["Object Created"],
+      detail: { bucket: { name: [bucket.name] }, object: { key: [{ wildcard: pattern }] } },
+    }),
+  });
+  for (const [part, { arn, url }] of Object.entries({ Queue: queue, Dead: dead }))
+    allowRule(`${name}${part}`, rule, arn, url);
+  new aws.cloudwatch.EventTarget(`${name}Target`, {
+    rule: rule.name,
+    arn: queue.arn,
+    deadLetterConfig: { arn: dead.arn },
+  });
+  return { queue, dead };
+}
+
+/** Nobody but this rule sends to the queue (sst.aws.Bus.subscribeQueue would let any rule of any account). */
+function allowRule(name: string, rule: aws.cloudwatch.EventRule, arn: $util.Output<string>, url: $util.Output<string>) {
+  const policy = aws.iam.getPolicyDocumentOutput({
+    statements: [
+      {
+        actions: ["sqs:SendMessage"],
+        resources: [arn],
+        principals: [{ type: "Service", identifiers: ["events.amazonaws.com"] }],
+        conditions: [{ test: "ArnEquals", variable: "aws:SourceArn", values: [rule.arn] }],
+      },
+    ],
+  });
+  new aws.sqs.QueuePolicy(`${name}Policy`, { queueUrl: url, policy: policy.json });
+}
+
+/** What Lambda needs to take messages for a function that was subscribed by its ARN. */
+export function receiveFrom({ queue }: Inbox): sst.aws.FunctionPermissionArgs {
+  const actions = ["ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl"];
+  return { actions: actions.map((action) => `sqs:${action}`), resources: [queue.arn] };
+}

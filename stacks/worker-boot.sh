@@ -1,0 +1,140 @@
+#!/bin/bash
+# First boot of a worker's instance, as root. stacks/workers.ts puts its settings before it: FLEET, AGENT, ROLES, GPU, PORT, NODE_VERSION,
+# ARCHIVE, LOCK and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, SEARCH_PARAMETER.
+#
+#   booting --doctor--> worker under systemd --run over--> ended, with no replacement
+#      '-- no run, no driver, doctor's complaint --'  '-- five failures in ten minutes --> the same, with the reason
+#                                                     '-- spot notice: drained; the group starts another instance
+set -euo pipefail
+export AWS_REGION AWS_DEFAULT_REGION="$AWS_REGION" HOME=/root
+PROGRAM=/opt/mgrpo/program
+NODE=/opt/node/bin
+mkdir -p /etc/mgrpo "$PROGRAM" /opt/node
+
+# What this script and the units below share: metadata (IMDSv2), the log, and how an instance ends itself.
+{
+  printf "%s='%s'\n" FLEET "$FLEET" MGRPO_BUCKET "$MGRPO_BUCKET"
+  echo "export AWS_REGION='$AWS_REGION' AWS_DEFAULT_REGION='$AWS_REGION'"
+  cat <<'SHARED'
+metadata() {
+  local token
+  token=$(curl -fsS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
+  curl -fsS -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
+}
+ship_log() {
+  { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -o cat; } |
+    aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
+}
+# The reason is the last line of the log. Shutting down ends the instance even where the group cannot be asked.
+end_instance() {
+  printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" >> /var/log/cloud-init-output.log
+  ship_log || true
+  aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity \
+    --instance-id "$(metadata instance-id)" || shutdown -h now
+  exit 0
+}
+SHARED
+} > /opt/mgrpo/shared.sh
+# shellcheck source=/dev/null
+. /opt/mgrpo/shared.sh
+trap 'end_instance "boot failed at line $LINENO"' ERR
+
+RUN=$(metadata tags/instance/mgrpo:run) || end_instance "the group has no tag mgrpo:run: which run is to be served"
+ADDRESS=$(metadata local-ipv4)
+if [ "$GPU" = yes ]; then
+  nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
+fi
+
+# Node.js, by the checksums that are published with it.
+cd /tmp
+NODE_FILE="node-v$NODE_VERSION-linux-x64.tar.xz"
+curl -fsSO --retry 5 "https://nodejs.org/dist/v$NODE_VERSION/$NODE_FILE"
+curl -fsSO --retry 5 "https://nodejs.org/dist/v$NODE_VERSION/SHASUMS256.txt"
+grep " $NODE_FILE\$" SHASUMS256.txt | sha256sum -c -
+tar -xJf "$NODE_FILE" -C /opt/node --strip-components=1
+export PATH="$NODE:$PATH"
+
+# The program: the release archive, and exactly the dependencies of its lock file. No package needs its install script.
+aws s3 cp --quiet "s3://$MGRPO_BUCKET/$ARCHIVE" mgrpo.tgz
+aws s3 cp --quiet "s3://$MGRPO_BUCKET/$LOCK" package-lock.json
+echo "$ARCHIVE_SHA256  mgrpo.tgz" | sha256sum -c -
+echo "$LOCK_SHA256  package-lock.json" | sha256sum -c -
+tar -xzf mgrpo.tgz -C "$PROGRAM" --strip-components=1
+cp package-lock.json "$PROGRAM/"
+cd "$PROGRAM"
+npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+COMPLAINT=$(node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\')"
+
+# What the worker is told. Secrets come from encrypted parameters; one that nobody has set stays out.
+secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }
+TOKEN=$(secret "$TOKEN_PARAMETER")
+SEARCH_KEY=$(secret "$SEARCH_PARAMETER")
+(
+  umask 077
+  {
+    printf '%s=%s\n' AWS_REGION "$AWS_REGION" MGRPO_TABLE "$MGRPO_TABLE" MGRPO_BUCKET "$MGRPO_BUCKET" \
+      MGRPO_WORKER_TOKEN "$TOKEN" RUN "$RUN" AGENT "$AGENT" ROLES "$ROLES" ADDRESS "$ADDRESS" PORT "$PORT"
+    [ "$SEARCH_KEY" = unset ] || printf '%s=%s\n' MGRPO_SEARCH_KEY "$SEARCH_KEY"
+  } > /etc/mgrpo/worker.env
+)
+useradd --system --home-dir "$PROGRAM" mgrpo
+
+cat > /etc/systemd/system/mgrpo-worker.service <<'UNIT'
+[Unit]
+Description=mgrpo worker
+After=network-online.target
+StartLimitIntervalSec=600
+StartLimitBurst=5
+OnSuccess=mgrpo-end@over.service
+OnFailure=mgrpo-end@failing.service
+[Service]
+User=mgrpo
+WorkingDirectory=/opt/mgrpo/program
+EnvironmentFile=/etc/mgrpo/worker.env
+ExecStart=/opt/node/bin/node --import tsx dist/gpu-workers/worker.js --run ${RUN} --agent ${AGENT} --roles ${ROLES} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}
+Restart=on-failure
+RestartSec=2
+KillMode=mixed
+TimeoutStopSec=90
+[Install]
+WantedBy=multi-user.target
+UNIT
+
+# Over: the worker ended by itself, its run is finished. Failing: it was started five times in ten minutes.
+cat > /etc/systemd/system/mgrpo-end@.service <<'UNIT'
+[Unit]
+Description=ends this instance: %i
+ConditionPathExists=!/run/mgrpo-interrupted
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; end_instance "the worker is %i"'
+UNIT
+
+# Two minutes before a spot instance goes, it is told: the worker gives back what it holds.
+cat > /etc/systemd/system/mgrpo-interruption.service <<'UNIT'
+[Unit]
+Description=drains the worker when this spot instance is about to go
+[Service]
+ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; until metadata spot/instance-action 2>/dev/null; do sleep 5; done; touch /run/mgrpo-interrupted; systemctl stop mgrpo-worker; ship_log'
+Restart=on-failure
+[Install]
+WantedBy=multi-user.target
+UNIT
+
+cat > /etc/systemd/system/mgrpo-log.service <<'UNIT'
+[Unit]
+Description=copies the worker's log to the bucket
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; ship_log'
+UNIT
+cat > /etc/systemd/system/mgrpo-log.timer <<'UNIT'
+[Timer]
+OnActiveSec=1min
+OnUnitActiveSec=5min
+[Install]
+WantedBy=timers.target
+UNIT
+
+systemctl daemon-reload
+systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer

@@ -1,0 +1,155 @@
+/**
+ * @file GPU workers on EC2: one autoscaling group per fleet, empty until somebody sets its capacity. An instance learns from the tag
+ * `mgrpo:run` of its group which run to serve, and ends itself, without a replacement, when that run is over (worker-boot.sh).
+ */
+/// <reference path="../.sst/platform/config.d.ts" />
+import { readFileSync } from "node:fs";
+import { createNetwork, type Network } from "./network.ts";
+import { createRelease, type Release } from "./release.ts";
+import { createWorkerSecrets, type WorkerSecrets } from "./secrets.ts";
+import type { Settings } from "./settings.ts";
+import type { Storage } from "./storage.ts";
+
+export interface Fleet {
+  readonly name: string;
+  /** The agent it serves, or `*` for the whole team. */
+  readonly agent: string;
+  /** As `mgrpo worker --roles` takes them. */
+  readonly roles: string;
+  /** Whether an instance without a working NVIDIA driver is of no use. */
+  readonly gpu: boolean;
+  /** Interchangeable types for x86, the best first. */
+  readonly instanceTypes: readonly string[];
+  /** Instances at most; the least is always 0. */
+  readonly max: number;
+  /** So many are on demand, all others spot. */
+  readonly onDemand: number;
+}
+
+/** Where workers answer delegations. */
+const PORT = 7800;
+/** The version that the tests run on. */
+const NODE_VERSION = "20.20.2";
+/** AWS's own machine image with driver and CUDA, and nothing else; which one is looked up at each deployment. */
+const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
+const DISK_GB = 150;
+
+interface Common {
+  readonly storage: Storage;
+  readonly network: Network;
+  readonly release: Release;
+  readonly secrets: WorkerSecrets;
+  readonly image: $util.Output<string>;
+}
+
+/** The names of the groups by fleet, as outputs of the deployment; nothing where the settings want no fleets. */
+export async function createWorkers(storage: Storage, settings: Settings, fleets: readonly Fleet[]) {
+  if (!settings.fleets) return {};
+  const common: Common = {
+    storage,
+    network: await createNetwork(PORT),
+    release: createRelease(storage.bucket),
+    secrets: createWorkerSecrets(settings.stage),
+    image: aws.ssm.getParameterOutput({ name: IMAGE }).value,
+  };
+  return Object.fromEntries(fleets.map((fleet) => [`${fleet.name}Fleet`, createFleet(fleet, common).name]));
+}
+
+function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
+  const { storage, network, image } = common;
+  const title = `Fleet${fleet.name[0]?.toUpperCase()}${fleet.name.slice(1)}`;
+  const role = new aws.iam.Role(`${title}Role`, {
+    assumeRolePolicy: aws.iam.assumeRolePolicyForPrincipal({ Service: "ec2.amazonaws.com" }),
+  });
+  const profile = new aws.iam.InstanceProfile(`${title}Profile`, { role: role.name });
+  const template = new aws.ec2.LaunchTemplate(`${title}Template`, {
+    imageId: image,
+    iamInstanceProfile: { arn: profile.arn },
+    // The address is public so that npm can be reached; the group lets nobody in.
+    vpcSecurityGroupIds: [network.securityGroup.id],
+    // IMDSv2 only, from the instance itself only; tags tell it the run.
+    metadataOptions: {
+      ...{ httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
+      instanceMetadataTags: "enabled",
+    },
+    instanceInitiatedShutdownBehavior: "terminate",
+    blockDeviceMappings: [
+      {
+        deviceName: "/dev/sda1",
+        ebs: { volumeSize: DISK_GB, volumeType: "gp3", encrypted: "true", deleteOnTermination: "true" },
+      },
+    ],
+    userData: bootScript(fleet, common).apply((script) => Buffer.from(script).toString("base64")),
+    updateDefaultVersion: true,
+  });
+  const group = new aws.autoscaling.Group(
+    title,
+    {
+      minSize: 0,
+      maxSize: fleet.max,
+      vpcZoneIdentifiers: network.subnets.map(({ id }) => id),
+      // A replacement is started as soon as a spot instance is likely to go.
+      capacityRebalance: true,
+      mixedInstancesPolicy: {
+        launchTemplate: {
+          launchTemplateSpecification: {
+            launchTemplateId: template.id,
+            version: template.latestVersion.apply(String),
+          },
+          overrides: fleet.instanceTypes.map((instanceType) => ({ instanceType })),
+        },
+        instancesDistribution: {
+          onDemandBaseCapacity: fleet.onDemand,
+          onDemandPercentageAboveBaseCapacity: 0,
+          onDemandAllocationStrategy: "prioritized",
+          spotAllocationStrategy: "price-capacity-optimized",
+        },
+      },
+      tags: [{ key: "Name", value: `mgrpo ${$app.stage} ${fleet.name}`, propagateAtLaunch: true }],
+    },
+    // Capacity and the tag of the run are set by whoever starts a run; a deployment leaves them alone.
+    { ignoreChanges: ["desiredCapacity", "tags"] },
+  );
+  new aws.iam.RolePolicy(`${title}Policy`, {
+    role: role.name,
+    policy: allowed(fleet, storage, common.secrets, group.arn).json,
+  });
+  return group;
+}
+
+/** What an instance may do: its run's records and objects, the release, its log, its secrets, and to end itself. */
+function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
+  const dynamodb = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"].map((name) => `dynamodb:${name}`);
+  const s3 = ["GetObject", "PutObject", "PutObjectTagging", "AbortMultipartUpload"].map((name) => `s3:${name}`);
+  return aws.iam.getPolicyDocumentOutput({
+    statements: [
+      { actions: dynamodb, resources: [table.arn] },
+      { actions: s3, resources: [$interpolate`${bucket.arn}/runs/*`] },
+      { actions: ["s3:ListBucket"], resources: [bucket.arn] },
+      { actions: ["s3:GetObject"], resources: [$interpolate`${bucket.arn}/releases/*`] },
+      { actions: ["s3:PutObject"], resources: [$interpolate`${bucket.arn}/logs/${fleet.name}/*`] },
+      { actions: ["ssm:GetParameter"], resources: [secrets.token.arn, secrets.searchKey.arn] },
+      { actions: ["autoscaling:TerminateInstanceInAutoScalingGroup"], resources: [group] },
+    ],
+  });
+}
+
+/** worker-boot.sh with its settings before it. */
+function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.Output<string> {
+  const script = readFileSync("stacks/worker-boot.sh", "utf8");
+  const settings = {
+    ...{ FLEET: fleet.name, AGENT: fleet.agent, ROLES: fleet.roles, GPU: fleet.gpu ? "yes" : "no" },
+    ...{ PORT: String(PORT), NODE_VERSION },
+    ...{ ARCHIVE: release.archive.key, ARCHIVE_SHA256: release.archive.sha256 },
+    ...{ LOCK: release.lock.key, LOCK_SHA256: release.lock.sha256 },
+    AWS_REGION: aws.getRegionOutput().region,
+    MGRPO_TABLE: storage.table.name,
+    MGRPO_BUCKET: storage.bucket.name,
+    TOKEN_PARAMETER: secrets.token.name,
+    SEARCH_PARAMETER: secrets.searchKey.name,
+  };
+  return $resolve(settings).apply((values) => {
+    const lines = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);
+    return `#!/bin/bash\n${lines.join("")}${script.replace(/^#!.*\n/, "")}`;
+  });
+}

@@ -1,0 +1,186 @@
+/**
+ * @file Each Lambda handler as it is deployed: bundled, small, and called from its bundle with the events that AWS sends, against the
+ * embedded cloud. What each asks of the store is held against what its role allows.
+ */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ClientRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { EvaluationResult } from "../../core/contracts/messages.ts";
+import { GroupRecord, JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import type { LambdaHandler } from "../../functions/handler.ts";
+import { openLocalStore } from "../fakes/local-store.ts";
+import { bytes, playRollout, prepare, publish, teamConfig } from "../fakes/scripted-team.ts";
+import { objectCreated, scheduled, sqsBatch } from "../fixtures/aws-events.ts";
+import { type Bundle, bundleHandlers } from "../fixtures/bundles.ts";
+import { FUNCTION_ACTIONS } from "../fixtures/function-actions.ts";
+
+const MEGABYTE = 1e6;
+const FUNCTIONS = resolve(import.meta.dirname, "../../functions");
+/** Those that export a `handler`. */
+const NAMES = readdirSync(FUNCTIONS)
+  .filter(
+    (file) => file.endsWith(".ts") && /^export const handler\b/m.test(readFileSync(join(FUNCTIONS, file), "utf8")),
+  )
+  .map((file) => file.slice(0, -".ts".length));
+
+const folder = mkdtempSync(join(tmpdir(), "bundles-"));
+const judgeIsOut = join(folder, "judge-is-out");
+/** The judge is out for the question that is named in the file, as long as it is there. */
+const REWARDS = `import { existsSync, readFileSync } from "node:fs";
+const file = ${JSON.stringify(judgeIsOut)};
+const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw new Error("out"); };
+export const rewards = {
+  correct: (question, { answer }) => { judge(question); return answer === question.answer ? 1 : 0; },
+  expert: () => 0.5,
+};`;
+
+let bundles: ReadonlyMap<string, Bundle>;
+const handlers = new Map<string, LambdaHandler>();
+const asked = new Map<string, Set<string>>(NAMES.map((name) => [name, new Set()]));
+let calling: string | undefined;
+let store: Awaited<ReturnType<typeof openLocalStore>>;
+
+beforeAll(async () => {
+  // The test runner takes modules under node_modules as they are.
+  bundles = await bundleHandlers(
+    NAMES.map((name) => `functions/${name}.ts`),
+    join(folder, "node_modules"),
+  );
+  writeFileSync(join(folder, "rewards.mjs"), REWARDS);
+  store = await openLocalStore();
+  subscribe("http.client.request.start", hear);
+  for (const [name, { path }] of bundles) {
+    const module = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as { handler: LambdaHandler };
+    handlers.set(name, module.handler);
+  }
+}, 60_000);
+
+afterAll(async () => {
+  unsubscribe("http.client.request.start", hear);
+  await store.close();
+  for (const left of [folder, store.directory]) rmSync(left, { recursive: true, force: true });
+});
+
+/** Notes a request as the IAM action that it needs. */
+function hear(message: unknown) {
+  const { request } = message as { request: ClientRequest };
+  const target = /^DynamoDB_\d+\.(\w+)$/.exec(String(request.getHeader("x-amz-target") ?? ""))?.[1];
+  const s3 = { GET: "GetObject", HEAD: "GetObject", PUT: "PutObject", POST: "DeleteObject" }[request.method];
+  if (calling === undefined) return;
+  asked.get(calling)?.add(target ? `dynamodb:${target}` : `s3:${s3}`);
+  if (request.hasHeader("x-amz-tagging")) asked.get(calling)?.add("s3:PutObjectTagging");
+}
+
+/** One invocation at a time, so that it is known who asked. */
+async function invoke(name: string, event: unknown) {
+  const handler = handlers.get(name);
+  if (!handler) throw new Error(`no handler ${name}`);
+  calling = name;
+  return handler(event).finally(() => {
+    calling = undefined;
+  });
+}
+
+test("the handlers are those whose roles are known", () => {
+  expect(NAMES.sort()).toEqual(Object.keys(FUNCTION_ACTIONS).sort());
+});
+
+test.each(NAMES)("%s: its bundle is small, with no engine and no world in it", (name) => {
+  const bundle = bundles.get(name);
+  expect(bundle?.bytes).toBeLessThanOrEqual(1.5 * MEGABYTE);
+  const inputs = bundle?.inputs ?? [];
+  expect(inputs.some((input) => input.includes("@aws-sdk/client-dynamodb"))).toBe(true);
+  expect(inputs.filter((input) => /onnxruntime|tensorflow|world-countries|dynalite|gpu-workers/.test(input))).toEqual(
+    [],
+  );
+});
+
+test("a run of one step, every function called from its bundle with the events of AWS", async () => {
+  const lines: string[] = [];
+  const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
+  const config = teamConfig({ run: "bundled", recipe: folder, steps: 1, questionsPerStep: 3 });
+  const { run } = config;
+  const read = async () => StepRecord.parse(await store.table.get(tableKeys.step(run, 0)));
+
+  // Directly, as the command line calls it. Twice: the second finds the run there.
+  const request = await prepare(store.objects, config);
+  for (const _ of [1, 2]) expect(await invoke("start-run", request)).toEqual({ batchItemFailures: [] });
+  const step = await read();
+  expect(step.state).toBe("open");
+
+  // Scores, in batches: doubled, reordered, poisoned, not meant for it, and some whose judge is out.
+  const outcomes: Record<string, unknown> = {};
+  for (const [g] of step.groups.entries())
+    for (let k = 0; k < config.rolloutsPerQuestion; k++)
+      outcomes[`${step.groups[g]}-${k}`] = objectCreated(await playRollout(store.objects, config, step, g, k));
+  const batch = {
+    ...Object.fromEntries(Object.entries(outcomes).reverse()),
+    twice: Object.values(outcomes)[0],
+    "not-json": "{",
+    "not-an-event": { hello: "world" },
+    "nobody's": objectCreated(`runs/${run}/evaluations/j-1/outcomes/0/0.json`),
+    late: objectCreated(`runs/${run}/outcomes/000007/0/0.json`),
+  };
+  const [, unjudged = ""] = step.groups;
+  writeFileSync(judgeIsOut, unjudged);
+  const { batchItemFailures } = await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", batch));
+  const failed = batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
+  expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
+  expect((await read()).state).toBe("open");
+
+  // The clock looks for what the events did not do, and tells the alarms that nobody serves the two agents.
+  const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
+  const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
+  stdout.mockRestore();
+  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2 }]);
+  rmSync(judgeIsOut);
+  const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
+  expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
+  expect((await read()).state).toBe("ready");
+  for (const [g] of step.groups.entries())
+    expect(GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, g))).state).toBe("sealed");
+
+  // New versions, through tick's queue; then the clock.
+  const manifests: Record<string, unknown> = {};
+  for (const agent of step.trained) manifests[agent] = objectCreated(await publish(store.objects, config, agent, 1));
+  expect(await invoke("tick", sqsBatch("TickQueue", manifests))).toEqual({ batchItemFailures: [] });
+  expect((await read()).state).toBe("closed");
+  expect(await invoke("tick", scheduled)).toEqual({ batchItemFailures: [] });
+  expect(RunRecord.parse(await store.table.get(tableKeys.run(run))).status).toBe("finished");
+
+  // The team's evaluation: a repeated event is the same job.
+  const team = sqsBatch("EnqueueEvaluationQueue", { a: objectCreated(objectKeys.team(run, 1)) });
+  const jobs = async () =>
+    (await store.table.query(tableKeys.run(run).pk, "JOB#")).map((item) => JobRecord.parse(item));
+  const queued = await jobs();
+  for (const _ of [1, 2]) expect(await invoke("enqueue-evaluation", team)).toEqual({ batchItemFailures: [] });
+  expect(await jobs()).toEqual(queued);
+  const [job] = queued;
+  if (!job) throw new Error("no evaluation was queued");
+  const result: EvaluationResult = {
+    ...{ run, job: job.job, team: job.team, suite: job.suite, n: 4, correct: 3 },
+    ...{ lost: [], kinds: {}, seconds: 1 },
+  };
+  const key = objectKeys.evaluation(run, job.job);
+  await store.objects.commit(key, bytes(result));
+  const recorded = await invoke("record-evaluation", sqsBatch("RecordEvaluationQueue", { r: objectCreated(key) }));
+  expect(recorded).toEqual({ batchItemFailures: [] });
+  expect((await jobs()).find(({ job: id }) => id === job.job)).toMatchObject({ state: "done", n: 4, correct: 3 });
+
+  stderr.mockRestore();
+  const said = lines.map((line) => JSON.parse(line)).map(({ function: name, code }) => `${name} ${code}`);
+  const expected = ["event-malformed", "event-malformed", "not-found", ...failed.map(() => "judge-failed")];
+  expect(said.sort()).toEqual(expected.map((code) => `score-rollout ${code}`).sort());
+});
+
+test.each(NAMES)("%s asks of the store only what its role allows", (name) => {
+  const calls = [...(asked.get(name) ?? [])];
+  expect(calls.length).toBeGreaterThan(0);
+  expect(FUNCTION_ACTIONS[name]).toEqual(expect.arrayContaining(calls));
+});

@@ -1,0 +1,69 @@
+/** @file What rings, that somebody hears it, and that the metrics are read from the line that tick writes. */
+import { expect, inject, test } from "vitest";
+import { describePulse } from "../../functions/report.ts";
+import { readSettings } from "../../stacks/settings.ts";
+import { ofKind, statementsOf, theOne } from "./resources.ts";
+
+const prod = inject("prod");
+const TOPIC = "arn:aws:Topic:us-east-1:123456789012:AlarmsTopic";
+const alarms = ofKind(prod, "MetricAlarm");
+
+test("every alarm and the budget speak to the topic, and the topic to a person", () => {
+  expect(alarms.map(({ name }) => name).sort()).toEqual([
+    ...["EnqueueEvaluationDeadLetters", "RecordEvaluationDeadLetters", "ScoreRolloutDeadLetters"],
+    ...["StaleHeartbeat", "StuckStep", "TickDeadLetters", "TickFails"],
+  ]);
+  for (const { inputs } of alarms) expect(inputs.alarmActions).toEqual([TOPIC]);
+  expect(theOne(ofKind(prod, "TopicSubscription"), "AlarmsEmail").inputs).toMatchObject({
+    ...{ protocol: "email", endpoint: "ops@example.org", topic: TOPIC },
+  });
+  const [policy] = statementsOf(prod).filter(({ of }) => of === "AlarmsPolicy");
+  expect(policy?.statement.conditions).toMatchObject([{ variable: "aws:SourceAccount" }]);
+  const [budget] = ofKind(prod, "Budget");
+  expect(budget?.inputs).toMatchObject({ limitAmount: "100", limitUnit: "USD", timeUnit: "MONTHLY" });
+  for (const notification of budget?.inputs.notifications ?? [])
+    expect(notification.subscriberSnsTopicArns).toEqual([TOPIC]);
+  // AWS takes five at most.
+  expect(budget?.inputs.notifications.length).toBeLessThanOrEqual(5);
+});
+
+test("one message in a dead-letter queue rings", () => {
+  for (const { name, inputs } of alarms.filter(({ name }) => name.endsWith("DeadLetters"))) {
+    expect(inputs).toMatchObject({ threshold: 0, comparisonOperator: "GreaterThanThreshold", evaluationPeriods: 1 });
+    const queue = theOne(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
+    expect(inputs.dimensions.QueueName).toBe(queue.name);
+  }
+});
+
+test("the metrics of runs come from tick's own line", () => {
+  const line = JSON.parse(describePulse({ running: 2, unserved: 1 }) ?? "");
+  const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
+  for (const { pattern, logGroupName, metricTransformation } of filters) {
+    const [, field = "", value] = /^\{ \$\.(\w+) = "(\w+)" \}$/.exec(pattern) ?? [];
+    expect(line[field]).toBe(value);
+    expect(logGroupName).toBe(theOne(ofKind(prod, "Function"), "TickFunction").inputs.loggingConfig.logGroup);
+    expect(typeof line[metricTransformation.value.replace("$.", "")]).toBe("number");
+  }
+  const made = filters.map(({ metricTransformation: { name } }) => name);
+  const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
+  for (const name of made) expect(used).toContain(`"metricName":"${name}"`);
+  expect(describePulse({ running: 0, unserved: 0 })).toBeUndefined();
+});
+
+test("a stuck step: runs under way, and half an hour without an outcome or a version", () => {
+  const { metricQueries, evaluationPeriods } = theOne(alarms, "StuckStep").inputs;
+  const metrics = metricQueries.flatMap(({ metric }: { metric?: object }) => metric ?? []);
+  expect(metrics.map(({ period }: { period: number }) => period * evaluationPeriods)).toEqual([1800, 1800, 1800]);
+  const queues = metrics.flatMap(
+    ({ dimensions }: { dimensions?: { QueueName: string } }) => dimensions?.QueueName ?? [],
+  );
+  const named = (name: string) => theOne(ofKind(prod, "Queue"), name).inputs.name;
+  expect(queues).toEqual([named("ScoreRolloutQueueQueue"), named("TickQueueQueue")]);
+});
+
+test("settings that cannot be meant are refused before anything is made", () => {
+  expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
+  expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
+  expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);
+  expect(readSettings({ stage: "dev" }, {})).toMatchObject({ keep: false, monthlyUsd: 100, fleets: true });
+});

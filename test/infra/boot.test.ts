@@ -1,0 +1,106 @@
+/**
+ * @file An instance's first boot, run by bash in an empty folder, with AWS, the network and systemd played by one small script: it either
+ * starts its worker, or ends itself with the reason and without a replacement.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { ofKind, theOne } from "./resources.ts";
+
+const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
+const NODE_ARCHIVE = "node";
+const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown systemctl tar useradd".split(" ");
+
+/** Plays every command of PLAYED, and notes its call. FAULT names what goes wrong. */
+const PLAYER = `#!/bin/bash
+name=$(basename "$0")
+echo "$name $*" >> "$STAGE/calls"
+case "$name $*" in
+  *api/token) echo token ;;
+  *mgrpo:run) [ "$FAULT" != run ] && echo first ;;
+  *local-ipv4) echo 10.0.0.5 ;;
+  *instance-id) echo i-0abc ;;
+  *SHASUMS256.txt) printf '%s  %s\\n' "$NODE_SHA256" "$NODE_FILE" > SHASUMS256.txt ;;
+  *linux-x64.tar.xz) printf ${NODE_ARCHIVE} > "$NODE_FILE" ;;
+  nvidia-smi*) [ "$FAULT" != driver ] ;;
+  "node "*doctor) [ "$FAULT" != doctor ] || { echo '{"state":"broken","name":"engine compiled"}'; exit 1; } ;;
+  *"--quiet - "*) cat > "$STAGE/shipped" ;;
+  *.tgz*mgrpo.tgz) if [ "$FAULT" = archive ]; then echo other; else printf archive; fi > mgrpo.tgz ;;
+  *package-lock.json*) cp "$LOCK_FILE" package-lock.json ;;
+  *WorkerToken*) echo token-of-all-workers ;;
+  *SearchKey*) echo unset ;;
+esac
+`;
+
+function boot(fault = "") {
+  const stage = mkdtempSync(join(tmpdir(), "boot-"));
+  onTestFinished(() => rmSync(stage, { recursive: true }));
+  for (const folder of ["bin", "etc/systemd/system", "opt", "run", "tmp", "var/log"])
+    mkdirSync(join(stage, folder), { recursive: true });
+  writeFileSync(join(stage, "var/log/cloud-init-output.log"), "booting\n");
+  writeFileSync(join(stage, "player"), PLAYER);
+  chmodSync(join(stage, "player"), 0o755);
+  for (const name of PLAYED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
+
+  const template = theOne(ofKind(inject("prod"), "LaunchTemplate"), "FleetMainTemplate").inputs;
+  const script = Buffer.from(template.userData, "base64")
+    .toString()
+    .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${stage}/`);
+  const version = /^NODE_VERSION='(.*)'$/m.exec(script)?.[1];
+  execFileSync("bash", ["-s"], {
+    input: script,
+    stdio: ["pipe", "pipe", "pipe"],
+    env: {
+      ...{ PATH: `${join(stage, "bin")}:/usr/bin:/bin`, STAGE: stage, FAULT: fault, LOCK_FILE: LOCK },
+      NODE_FILE: `node-v${version}-linux-x64.tar.xz`,
+      NODE_SHA256: createHash("sha256").update(NODE_ARCHIVE).digest("hex"),
+    },
+  });
+  const read = (name: string) => (existsSync(join(stage, name)) ? readFileSync(join(stage, name), "utf8") : undefined);
+  return { read, calls: read("calls")?.split("\n") ?? [], last: read("shipped")?.trimEnd().split("\n").at(-1) };
+}
+
+test("a worker is told all that it needs, and started", () => {
+  const { read, calls, last } = boot();
+  expect(last).toBeUndefined();
+  expect(calls).toContain("systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer");
+  expect(calls.filter((call) => /^(aws autoscaling|shutdown)/.test(call))).toEqual([]);
+  const told = Object.fromEntries((read("etc/mgrpo/worker.env") ?? "").split("\n").map((line) => line.split("=")));
+  expect(told).toMatchObject({
+    ...{ RUN: "first", AGENT: "main", ROLES: "rollout,train", ADDRESS: "10.0.0.5", PORT: "7800" },
+    ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
+  });
+  // Not set by anybody, so not told.
+  expect(told).not.toHaveProperty("MGRPO_SEARCH_KEY");
+  expect(read("etc/systemd/system/mgrpo-worker.service")).toContain(`--run \${RUN} --agent \${AGENT}`);
+});
+
+test.each([
+  ["run", /the group has no tag mgrpo:run/],
+  ["driver", /no NVIDIA driver/],
+  ["archive", /boot failed at line \d+/],
+  ["doctor", /doctor: .*engine compiled/],
+])("without its %s an instance ends itself, says why, and asks for no other", (fault, reason) => {
+  const { read, calls, last } = boot(fault);
+  const said = JSON.parse(last ?? "");
+  expect(said).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
+  expect(said.reason).toMatch(reason);
+  const ended = calls.filter((call) => call.startsWith("aws autoscaling"));
+  expect(ended).toEqual([
+    "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc",
+  ]);
+  expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
+  expect(read("etc/mgrpo/worker.env")).toBeUndefined();
+});

@@ -1,0 +1,40 @@
+/** @file What AWS would answer: a made resource with its ARN and URL, and the few look-ups that the stacks make. */
+import type { Resource } from "./resources.ts";
+
+export const MOCK_ACCOUNT = "123456789012";
+export const MOCK_REGION = "us-east-1";
+
+/** The state of a resource that was just made. */
+export function mockResource({ type, name, inputs }: Resource) {
+  const kind = type.split("/").at(-1)?.split(":").at(-1) ?? type;
+  const state: Record<string, unknown> = {
+    arn: type.startsWith("aws:s3/bucket:")
+      ? `arn:aws:s3:::${name}`
+      : `arn:aws:${kind}:${MOCK_REGION}:${MOCK_ACCOUNT}:${name}`,
+    name,
+    url: `https://sqs.${MOCK_REGION}.amazonaws.com/${MOCK_ACCOUNT}/${name}`,
+    bucket: name,
+    latestVersion: 1,
+    // Of random values, of which SST makes names.
+    b64Std: "AAAA",
+    base64: "AAAA",
+    ...inputs,
+  };
+  if (kind === "Queue") state["arn"] = `arn:aws:sqs:${MOCK_REGION}:${MOCK_ACCOUNT}:${state["name"]}`;
+  return { id: kind === "Queue" ? state["url"] : `${state["bucket"] === name ? state["name"] : name}`, state };
+}
+
+/** The answer to a look-up; what is not known here is answered with what was asked. */
+export function mockCall({ token, inputs }: { token: string; inputs: Record<string, unknown> }): object {
+  const known: Record<string, object> = {
+    "aws:index/getRegion:getRegion": { region: MOCK_REGION, name: MOCK_REGION, id: MOCK_REGION },
+    "aws:index/getPartition:getPartition": { partition: "aws", dnsSuffix: "amazonaws.com" },
+    "aws:index/getCallerIdentity:getCallerIdentity": { accountId: MOCK_ACCOUNT, arn: "arn", userId: "user" },
+    "aws:iam/getPolicyDocument:getPolicyDocument": {
+      json: JSON.stringify({ Version: "2012-10-17", Statement: inputs["statements"] ?? [] }),
+    },
+    "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
+    "aws:index/getAvailabilityZones:getAvailabilityZones": { names: ["us-east-1a", "us-east-1b", "us-east-1c"] },
+  };
+  return { ...inputs, ...known[token] };
+}

@@ -1,0 +1,70 @@
+/** @file A deployment as data, and how tests ask for its parts. */
+import { execFile } from "node:child_process";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+
+export interface Resource {
+  readonly type: string;
+  readonly name: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the inputs of some two hundred kinds of resources, which tests look into.
+  readonly inputs: any;
+}
+
+export interface Deployment {
+  readonly app: { readonly stage: string; readonly removal: string; readonly protect: boolean };
+  readonly resources: readonly Resource[];
+  /** Function's id -> file of its handler. */
+  readonly handlers: Readonly<Record<string, string>>;
+  readonly outputs: Readonly<Record<string, unknown>>;
+}
+
+export interface Statement {
+  readonly effect?: string;
+  readonly actions: readonly string[];
+  readonly resources: readonly string[];
+  readonly principals?: readonly { readonly identifiers: readonly string[] }[];
+  readonly conditions?: readonly {
+    readonly test: string;
+    readonly variable: string;
+    readonly values: readonly string[];
+  }[];
+}
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+/** What `sst deploy --stage <stage>` would make with these variables set. Rejects with what the deployment would complain of. */
+export async function evaluate(stage: string, environment: Readonly<Record<string, string>>): Promise<Deployment> {
+  const script = join(ROOT, "test/infra/evaluate.ts");
+  const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", script, stage], {
+    cwd: ROOT,
+    env: { ...process.env, ...environment },
+    maxBuffer: 1 << 26,
+  });
+  return JSON.parse(stdout) as Deployment;
+}
+
+/** `kind`: the type's last part, e.g. `Queue`. */
+export const ofKind = ({ resources }: Deployment, kind: string): Resource[] =>
+  resources.filter(({ type }) => type.startsWith("aws:") && type.endsWith(`:${kind}`));
+
+export function theOne(found: readonly Resource[], name: string): Resource {
+  const [one, ...others] = found.filter((resource) => resource.name === name);
+  if (!one || others.length > 0)
+    throw new Error(`${name}: not one of ${found.map((resource) => resource.name).join(", ")}`);
+  return one;
+}
+
+/** Every statement of every policy, with the resource that carries it. */
+export function statementsOf(deployment: Deployment): { of: string; statement: Statement }[] {
+  return deployment.resources.flatMap(({ name, type, inputs }) => {
+    const inline = (inputs.inlinePolicies ?? []) as { policy?: string }[];
+    const documents = [inputs.policy, ...inline.map(({ policy }) => policy)];
+    if (!type.startsWith("aws:")) return [];
+    return documents.filter(isText).flatMap((document) => {
+      const { Statement } = JSON.parse(document) as { Statement: Statement[] };
+      return Statement.map((statement) => ({ of: name, statement }));
+    });
+  });
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";

@@ -1,0 +1,73 @@
+/** @file The table and the bucket: keys, recovery, encryption, nobody from outside, and what is forgotten when. */
+import { expect, inject, test } from "vitest";
+import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { ofKind, statementsOf, theOne } from "./resources.ts";
+
+const prod = inject("prod");
+const serverless = inject("serverless");
+const only = (kind: string, deployment = prod) => {
+  const found = ofKind(deployment, kind);
+  expect(found, kind).toHaveLength(1);
+  return found[0]?.inputs;
+};
+
+test("the table has the program's keys, is paid per request, recoverable, and forgets what has expired", () => {
+  const table = only("Table");
+  expect([table.hashKey, table.rangeKey]).toEqual(Object.keys(tableKeys.run("r")));
+  expect(table.attributes.map(({ type }: { type: string }) => type)).toEqual(["S", "S"]);
+  expect(table.billingMode).toBe("PAY_PER_REQUEST");
+  expect(table.pointInTimeRecovery).toEqual({ enabled: true });
+  expect(table.ttl).toEqual({ attributeName: "expiresAt", enabled: true });
+});
+
+test("encrypted at rest and on the way", () => {
+  // AWS's own key: a table without this block is encrypted with it.
+  expect(only("Table").serverSideEncryption).toBeUndefined();
+  const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
+  expect(rule.applyServerSideEncryptionByDefault.sseAlgorithm).toBe("AES256");
+  for (const { name, inputs } of ofKind(prod, "Queue")) expect(inputs.sqsManagedSseEnabled, name).toBe(true);
+  for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
+  const [https] = statementsOf(prod).filter(({ of }) => of === "ObjectsPolicy");
+  expect(https?.statement).toMatchObject({
+    ...{ effect: "Deny", actions: ["s3:*"] },
+    conditions: [{ variable: "aws:SecureTransport", values: ["false"] }],
+  });
+});
+
+test("nothing is public", () => {
+  expect(only("BucketPublicAccessBlock")).toMatchObject({
+    ...{ blockPublicAcls: true, blockPublicPolicy: true, ignorePublicAcls: true, restrictPublicBuckets: true },
+  });
+  for (const kind of ["BucketCorsConfiguration", "FunctionUrl", "BucketAcl", "NatGateway"])
+    expect(ofKind(prod, kind), kind).toEqual([]);
+});
+
+test("conversations go after 90 days, unfinished uploads after two, and nothing else of a run", () => {
+  const { rules } = only("BucketLifecycleConfiguration");
+  const expiring = rules.filter(({ expiration }: { expiration?: object }) => expiration);
+  expect(expiring.map(({ filter }: { filter: object }) => filter)).toEqual([
+    { tag: { key: "mgrpo", value: "conversation" } },
+    { prefix: "logs/" },
+  ]);
+  expect(expiring[0].expiration).toEqual({ days: 90 });
+  expect(rules.find(({ id }: { id: string }) => id === "unfinished-uploads")).toMatchObject({
+    filter: { prefix: "" },
+    abortIncompleteMultipartUpload: { daysAfterInitiation: 2 },
+  });
+  const address = { run: "r", phase: "train", step: 0, group: 0, rollout: 0 };
+  expect(isConversationKey(objectKeys.outcome(address))).toBe(true);
+  expect(isConversationKey(objectKeys.manifest("r", "main", 0))).toBe(false);
+});
+
+test("the bucket tells EventBridge of new objects", () => {
+  expect(only("BucketNotification")).toEqual({ bucket: only("Bucket").bucket, eventbridge: true });
+});
+
+test("prod outlives its stack; other stages go with theirs", () => {
+  expect(only("Table").deletionProtectionEnabled).toBe(true);
+  expect(only("Bucket").forceDestroy).toBe(false);
+  expect(prod.app).toMatchObject({ removal: "retain", protect: true });
+  expect(theOne(ofKind(serverless, "Table"), "RecordsTable").inputs.deletionProtectionEnabled).toBe(false);
+  expect(only("Bucket", serverless).forceDestroy).toBe(true);
+  expect(serverless.app).toMatchObject({ removal: "remove", protect: false });
+});

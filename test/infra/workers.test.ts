@@ -1,0 +1,95 @@
+/** @file The fleets: empty by default, closed to the world, allowed what a worker does, told what a worker's command line takes. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, inject, test } from "vitest";
+import { WorkerEnvironment } from "../../gpu-workers/compose.ts";
+import { SECRET_TOKEN } from "./evaluations.ts";
+import { ofKind, statementsOf, theOne } from "./resources.ts";
+
+const prod = inject("prod");
+const serverless = inject("serverless");
+const FLEETS = ["FleetMain", "FleetSearcher", "FleetEval"];
+const groupOf = (fleet: string) => theOne(ofKind(prod, "Group"), fleet).inputs;
+const templateOf = (fleet: string) => theOne(ofKind(prod, "LaunchTemplate"), `${fleet}Template`).inputs;
+const bootOf = (fleet: string) => Buffer.from(templateOf(fleet).userData, "base64").toString();
+
+test.each(FLEETS)("%s is empty until somebody asks, and a deployment never changes its capacity", (fleet) => {
+  const group = groupOf(fleet);
+  expect(group.minSize).toBe(0);
+  expect(group.desiredCapacity).toBeUndefined();
+  expect(group.maxSize).toBeGreaterThan(0);
+  const { instancesDistribution, launchTemplate } = group.mixedInstancesPolicy;
+  expect(instancesDistribution.onDemandPercentageAboveBaseCapacity).toBe(0);
+  expect(instancesDistribution.onDemandBaseCapacity).toBeLessThan(group.maxSize);
+  expect(launchTemplate.overrides.length).toBeGreaterThan(1);
+  expect(launchTemplate.launchTemplateSpecification.launchTemplateId).toBe(`${fleet}Template`);
+});
+
+test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, gone when shut down, AWS's image", (fleet) => {
+  const template = templateOf(fleet);
+  expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
+  expect(template.metadataOptions.instanceMetadataTags).toBe("enabled");
+  expect(template.blockDeviceMappings[0].ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
+  expect(template.instanceInitiatedShutdownBehavior).toBe("terminate");
+  expect(template.imageId).toBe("ami-0123456789abcdef0");
+  expect(template.keyName).toBeUndefined();
+});
+
+test("nobody gets in but worker to worker; nothing costs by the hour", () => {
+  const [group] = ofKind(prod, "SecurityGroup");
+  expect(group?.inputs.ingress).toEqual([{ protocol: "tcp", fromPort: 7800, toPort: 7800, self: true }]);
+  const endpoints = ofKind(prod, "VpcEndpoint").map(({ inputs }) => inputs);
+  expect(endpoints.map(({ vpcEndpointType }) => vpcEndpointType)).toEqual(["Gateway", "Gateway"]);
+  expect(endpoints.map(({ serviceName }) => serviceName.split(".").at(-1)).sort()).toEqual(["dynamodb", "s3"]);
+  for (const kind of ["NatGateway", "Eip", "LoadBalancer", "PrivateDnsNamespace"])
+    expect(ofKind(prod, kind)).toEqual([]);
+});
+
+test.each(FLEETS)("%s may do what a worker does, in its own run's data, and end itself", (fleet) => {
+  const statements = statementsOf(prod).filter(({ of }) => of === `${fleet}Policy`);
+  const allowed = new Map(
+    statements.flatMap(({ statement }) => statement.actions.map((action) => [action, statement.resources] as const)),
+  );
+  const records = ["BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"];
+  const dynamo = [...allowed.keys()].filter((action) => action.startsWith("dynamodb:"));
+  expect(dynamo.sort()).toEqual(records.map((name) => `dynamodb:${name}`));
+  expect(allowed.has("s3:DeleteObject")).toBe(false);
+  expect(allowed.get("ssm:GetParameter")).toHaveLength(2);
+  expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
+    `arn:aws:Group:us-east-1:123456789012:${fleet}`,
+  ]);
+});
+
+test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no secret in it", (fleet) => {
+  const script = bootOf(fleet);
+  expect(() => execFileSync("bash", ["-n"], { input: script })).not.toThrow();
+  expect(Buffer.byteLength(script)).toBeLessThan(16_384);
+  expect(script).not.toContain(SECRET_TOKEN);
+  expect(script).toContain(`MGRPO_BUCKET='${ofKind(prod, "Bucket")[0]?.inputs.bucket}'`);
+  const keys = ofKind(prod, "BucketObjectv2").map(({ inputs }) => inputs.key);
+  for (const setting of ["ARCHIVE", "LOCK"]) expect(keys).toContain(settingsOf(script).get(setting));
+});
+
+test("a worker gets the flags that it takes, and the environment that it needs", () => {
+  const script = bootOf("FleetEval");
+  expect([settingsOf(script).get("AGENT"), settingsOf(script).get("ROLES")]).toEqual(["*", "eval"]);
+  const [, command = ""] = /^ExecStart=(.*worker\.js.*)$/m.exec(script) ?? [];
+  const source = readFileSync(resolve(import.meta.dirname, "../../gpu-workers/worker.ts"), "utf8");
+  const flags = [...command.matchAll(/--(\w+) \S*\$\{?\w+/g)].map(([, name]) => name);
+  expect(flags).toEqual(["run", "agent", "roles", "host", "port", "url"]);
+  for (const flag of flags) expect(source).toMatch(new RegExp(`^ {6}${flag}: \\{ type: "string"`, "m"));
+  const needed = Object.entries(WorkerEnvironment.shape).filter(([, schema]) => !schema.isOptional());
+  for (const [name] of needed) expect(script).toMatch(new RegExp(`^ .*\\b${name} "\\$`, "m"));
+});
+
+test("the serverless part alone has no instance, no network, and asks for no token", () => {
+  for (const kind of ["Group", "LaunchTemplate", "Vpc", "Subnet", "Parameter", "InstanceProfile"])
+    expect(ofKind(serverless, kind), kind).toEqual([]);
+  expect(Object.keys(serverless.outputs)).toEqual(expect.arrayContaining(["table", "bucket", "startRun"]));
+  expect(ofKind(serverless, "Function")).toHaveLength(5);
+});
+
+function settingsOf(script: string): Map<string, string> {
+  return new Map([...script.matchAll(/^([A-Z_0-9]+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value]));
+}
