@@ -142,6 +142,7 @@ function openLedger(config: RunConfig, folder: RunFolder, session: Session): Led
         units: before.writes.units + writes.units,
       },
       heldOut: { before: share(0), after: share(config.steps) },
+      evaluations,
     };
     writeStatus(folder, status);
     return status;

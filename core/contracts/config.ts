@@ -103,16 +103,23 @@ export const AlgorithmConfig = z.strictObject({
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 
-export const EvaluationSuite = z.strictObject({
-  name: z.string().regex(/^[a-z][a-z0-9-]*$/),
-  temperature: z.number().min(0).default(1),
-  /** Every tool answers nothing: what the models know by heart. */
-  closedBook: z.boolean().default(false),
-  /** Questions of the held-out set, from its start; 0 is all of them. */
-  questions: z.int().nonnegative().default(0),
-  /** `every`: on each evaluated team; `ends`: only before and after training. */
-  when: z.enum(["every", "ends"]).default("every"),
-});
+export const EvaluationSuite = z
+  .strictObject({
+    name: z.string().regex(/^[a-z][a-z0-9-]*$/),
+    temperature: z.number().min(0).default(1),
+    /** Every tool answers nothing: what the models know by heart. */
+    closedBook: z.boolean().default(false),
+    /** Questions of the held-out set, from its start; 0 is all of them. */
+    questions: z.int().nonnegative().default(0),
+    /** Times that every question is asked, each with random streams of its own: a narrower interval, at that many times the price. */
+    runs: z.int().positive().default(1),
+    /** `every`: on each evaluated team; `ends`: only before and after training. */
+    when: z.enum(["every", "ends"]).default("every"),
+  })
+  .refine(({ temperature, runs }) => temperature > 0 || runs === 1, {
+    path: ["runs"],
+    error: "greedy runs would all be the same: set runs to 1, or a temperature above 0",
+  });
 export type EvaluationSuite = z.infer<typeof EvaluationSuite>;
 
 export const RunConfig = z

@@ -143,7 +143,18 @@ export const WorkerRecord = z.strictObject({
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-export const JobRecord = z.strictObject({
+/** An evaluation's score: the totals, each run's own, and the 95 % interval of the mean accuracy (core/training/interval.ts). */
+export const EvaluationScore = z.strictObject({
+  /** Rollouts counted: every question once per run, but those lost to infrastructure. */
+  n: z.int().nonnegative(),
+  correct: z.number().nonnegative(),
+  runs: z.array(z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() })),
+  interval: z.strictObject({ low: z.number().min(0).max(1), high: z.number().min(0).max(1) }),
+});
+export type EvaluationScore = z.infer<typeof EvaluationScore>;
+
+/** Its score is filled by record-evaluation; until then nothing is known. */
+export const JobRecord = EvaluationScore.extend({
   run: RunName,
   /** Hash of team manifest and suite: a repeated event is the same job. */
   job: z.string(),
@@ -152,8 +163,5 @@ export const JobRecord = z.strictObject({
   state: z.enum(["queued", "leased", "done"]),
   owner: z.string(),
   fence: z.int().nonnegative(),
-  /** Filled by record-evaluation. */
-  n: z.int().nonnegative(),
-  correct: z.number().nonnegative(),
 });
 export type JobRecord = z.infer<typeof JobRecord>;

@@ -5,6 +5,7 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentRecord,
+  EvaluationScore,
   GroupRecord,
   JobRecord,
   RolloutScore,
@@ -244,13 +245,15 @@ export function leaseJob(job: JobRecord, worker: string): TableChange {
 }
 
 /** Records the score of an evaluation, once. */
-export function finishJob(job: JobRecord, n: number, correct: number): TableChange {
+export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
     set: [
       [["state"], "done"],
       [["n"], n],
       [["correct"], correct],
+      [["runs"], runs],
+      [["interval"], interval],
     ],
     when: [{ equals: [["state"], job.state] }],
   };
