@@ -61,7 +61,7 @@ export async function evaluate(target: string, options: EvalOptions): Promise<vo
   }
 }
 
-/** The config of the run, or of the recipe, with the checkpoints in question as its base models. */
+/** The config of the run, or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */
 async function evaluationConfig(target: string, options: EvalOptions): Promise<RunConfig> {
   const folder = runFolder(target);
   const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
@@ -76,7 +76,7 @@ async function evaluationConfig(target: string, options: EvalOptions): Promise<R
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
   const agents = Object.keys(resolveConfig(advised, choice).agents);
   const models = agents.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
-  const config = resolveConfig(advised, { ...choice, set: [...options.set, ...models, "steps=1"] });
+  const config = resolveConfig(advised, { ...choice, set: ["budget={}", ...options.set, ...models, "steps=1"] });
   if (config.evaluation.suites.length > 0) return config;
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
 }

@@ -13,6 +13,11 @@ export const RunRecord = z.strictObject({
   /** The step that is open or ready now; equals `steps` when the run is finished. */
   step: Step,
   configSha256: Sha256,
+  /** Store time in ms at which start-run founded it. */
+  startedAt: z.number(),
+  /** What it may spend: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
+  maxHours: z.number().nullable(),
+  maxUsd: z.number().nullable(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 

@@ -206,6 +206,9 @@ export async function storeOfFinishedRun() {
     reason: "",
     step: 1,
     configSha256: "0".repeat(64),
+    startedAt: 0,
+    maxHours: null,
+    maxUsd: null,
   });
   await table.insert(tableKeys.step(RUN, 0), { ...step });
   for (const group of groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
