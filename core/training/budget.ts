@@ -94,4 +94,4 @@ export function extended(run: RunRecord, spent: Spending, extension: Extension):
   };
 }
 
-const shown = (limit: number) => String(Number(limit.toFixed(2)));
+const shown = (limit: number) => String(Number(limit.toPrecision(4)));
