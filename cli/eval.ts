@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
@@ -17,7 +18,7 @@ import { readConfig, runFolder } from "./local/run-folder.ts";
 import { openSession } from "./local/session.ts";
 import { watchForStop } from "./local/stop.ts";
 import { evaluatorsOf, startWorkers } from "./local/workers.ts";
-import { wilson } from "./terminal/columns.ts";
+import { accuracy } from "./terminal/columns.ts";
 
 export interface EvalOptions {
   readonly recipe: string;
@@ -42,10 +43,10 @@ export async function evaluate(target: string, options: EvalOptions): Promise<vo
       workers.failed.catch(stop.fail);
       const printed = new Set<string>();
       while (!stop.signal.aborted && printed.size < config.evaluation.suites.length) {
-        for (const { job, suite, state, n, correct } of await readJobs(session.store, config.run)) {
-          if (state !== "done" || printed.has(job)) continue;
-          printed.add(job);
-          print(suite, n, correct);
+        for (const job of await readJobs(session.store, config.run)) {
+          if (job.state !== "done" || printed.has(job.job)) continue;
+          printed.add(job.job);
+          print(job);
         }
         await session.store.clock.sleep(0.25, stop.signal);
       }
@@ -60,7 +61,7 @@ export async function evaluate(target: string, options: EvalOptions): Promise<vo
   }
 }
 
-/** The config of the run, or of the recipe, with the checkpoints in question as its base models. */
+/** The config of the run, or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */
 async function evaluationConfig(target: string, options: EvalOptions): Promise<RunConfig> {
   const folder = runFolder(target);
   const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
@@ -75,18 +76,16 @@ async function evaluationConfig(target: string, options: EvalOptions): Promise<R
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
   const agents = Object.keys(resolveConfig(advised, choice).agents);
   const models = agents.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
-  const config = resolveConfig(advised, { ...choice, set: [...options.set, ...models, "steps=1"] });
+  const config = resolveConfig(advised, { ...choice, set: ["budget={}", ...options.set, ...models, "steps=1"] });
   if (config.evaluation.suites.length > 0) return config;
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
 }
 
-function print(suite: string, n: number, correct: number): void {
-  const [low, high] = wilson(correct, n);
-  if (!process.stdout.isTTY) {
-    console.log(JSON.stringify({ kind: "evaluation", suite, n, correct, low, high }));
+function print(job: JobRecord): void {
+  const { suite, n, correct, runs, interval } = job;
+  if (process.stdout.isTTY) {
+    console.log(`  ${suite.padEnd(20)}${colors.green(accuracy(job))}  ${colors.dim(`${correct} of ${n}`)}`);
     return;
   }
-  const points = (share: number) => (100 * share).toFixed(1);
-  const interval = colors.dim(`[${points(low)}, ${points(high)}]  ${correct} of ${n}`);
-  console.log(`  ${suite.padEnd(20)}${colors.green(`${points(n === 0 ? 0 : correct / n)}%`)}  ${interval}`);
+  console.log(JSON.stringify({ kind: "evaluation", suite, n, correct, ...interval, runs }));
 }

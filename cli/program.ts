@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import { Command, Option } from "commander";
 import { Arm } from "../core/contracts/config.ts";
-import { integer } from "./terminal/fail.ts";
+import { integer, positive } from "./terminal/fail.ts";
 
 const collect = (value: string, before: string[]) => [...before, value];
 const setting = () =>
@@ -35,7 +35,11 @@ export function createProgram(): Command {
     .command("resume")
     .description("go on with a run that was stopped, killed or halted")
     .argument("<run>")
-    .action(async (run) => (await import("./resume.ts")).resume(run));
+    .addOption(
+      new Option("--extend-hours <n>", "raise its budget.hours by so many").argParser(positive("--extend-hours")),
+    )
+    .addOption(new Option("--extend-usd <n>", "raise its budget.usd by so many").argParser(positive("--extend-usd")))
+    .action(async (run, options) => (await import("./resume.ts")).resume(run, options));
 
   program
     .command("runs")

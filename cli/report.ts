@@ -7,19 +7,18 @@ import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import { AlgorithmConfig, Arm, type EvaluationSuite, type RunConfig } from "../core/contracts/config.ts";
 import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
+import { EvaluationScore } from "../core/contracts/records.ts";
 import { StepSummary } from "./summary.ts";
 
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 const HeldOut = Score.extend({ greedy: Score.nullable() });
 
 /** One finished evaluation of one team. */
-export const Evaluation = z.strictObject({
+export const Evaluation = EvaluationScore.extend({
   team: Step,
   suite: z.string(),
   temperature: z.number(),
   closedBook: z.boolean(),
-  n: z.int(),
-  correct: z.number(),
 });
 export type Evaluation = z.infer<typeof Evaluation>;
 
@@ -103,22 +102,24 @@ export function buildReport(input: ReportInput): Report {
   return parse(Report, report, `report of run '${config.run}'`);
 }
 
-/** A team's open-book scores: at the first sampling temperature above 0, and greedily. */
-export function heldOut(evaluations: readonly Evaluation[], team: number): z.infer<typeof HeldOut> | null {
+/** A team's open-book evaluations: at the first sampling temperature above 0, and greedily. */
+export function openBook(evaluations: readonly Evaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook);
-  const sampled = open.find((one) => one.temperature > 0);
-  const greedy = open.find((one) => one.temperature === 0);
-  if (!sampled) return null;
-  return { ...score(sampled), greedy: greedy ? score(greedy) : null };
+  return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
+}
+
+/** A team's open-book scores, totals over all runs; null if it was not evaluated above temperature 0. */
+export function heldOut(evaluations: readonly Evaluation[], team: number): z.infer<typeof HeldOut> | null {
+  const { sampled, greedy } = openBook(evaluations, team);
+  return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
 /** Joins a job's score with what its suite asks. */
 export function evaluationOf(
-  suite: EvaluationSuite,
-  job: { readonly team: number; readonly n: number; readonly correct: number },
+  { name, temperature, closedBook }: EvaluationSuite,
+  { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
 ): Evaluation {
-  const { name, temperature, closedBook } = suite;
-  return { team: job.team, suite: name, temperature, closedBook, n: job.n, correct: job.correct };
+  return { team, suite: name, temperature, closedBook, n, correct, runs: [...runs], interval };
 }
 
 function score({ n, correct }: Evaluation): z.infer<typeof Score> {

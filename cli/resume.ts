@@ -11,7 +11,12 @@ import { Report } from "./report.ts";
 import { printSummary } from "./terminal/summary.ts";
 import { refuseMissingParts } from "./train.ts";
 
-export async function resume(run: string): Promise<void> {
+export interface ResumeOptions {
+  readonly extendHours?: number;
+  readonly extendUsd?: number;
+}
+
+export async function resume(run: string, { extendHours: hours, extendUsd: usd }: ResumeOptions): Promise<void> {
   const folder = existingRun(run);
   const status = readStatus(folder);
   if (status.state === "running") {
@@ -21,6 +26,9 @@ export async function resume(run: string): Promise<void> {
     );
   }
   if (status.state === "finished") {
+    if (hours !== undefined || usd !== undefined) {
+      throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
+    }
     printSummary(parseJson(Report, readFileSync(folder.report), folder.report), folder);
     return;
   }
@@ -32,6 +40,7 @@ export async function resume(run: string): Promise<void> {
     folder,
     bases: () => readBases(config),
     questions: recipe.questions(config.seed),
+    extension: { hours, usd },
   });
   if (report) printSummary(report, folder);
 }

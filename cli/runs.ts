@@ -1,7 +1,8 @@
 /** @file `mgrpo runs`: the runs of this folder with their state and scores. */
 import colors from "picocolors";
-import { readStatus, runFolder, runNames } from "./local/run-folder.ts";
-import { duration, percent } from "./terminal/columns.ts";
+import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
+import { openBook } from "./report.ts";
+import { accuracy, duration, percent } from "./terminal/columns.ts";
 
 export function listRuns(): void {
   const runs = runNames().map((name) => readStatus(runFolder(name)));
@@ -13,16 +14,22 @@ export function listRuns(): void {
     console.log("no runs here yet: start one with `mgrpo train atlas`");
     return;
   }
-  const share = (value: number | null) => (value === null ? "-" : percent(value));
   const rows = runs.map((run) => [
     run.run,
     run.state,
     `${run.step}/${run.steps}`,
-    `${share(run.heldOut.before)} → ${share(run.heldOut.after)}`,
+    heldOut(run),
     duration(run.seconds),
     run.reason,
   ]);
   printTable(["run", "state", "step", "held-out", "time", ""], rows);
+}
+
+/** Before → after, that with its interval. */
+function heldOut({ heldOut: { before, after }, evaluations, steps }: RunStatus): string {
+  const share = (value: number | null) => (value === null ? "-" : percent(value));
+  const { sampled } = openBook(evaluations, steps);
+  return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;
 }
 
 /** Columns as wide as their widest cell; the state tells its colour. */

@@ -46,10 +46,19 @@ function lastStep(folder: RunFolder): Address {
   return { step: Math.max(0, readSteps(folder).length - 1) };
 }
 
+/** As the live table told it: each step, and the evaluations of the team that it left. */
 function showSteps(folder: RunFolder, config: RunConfig): void {
-  const { state, step, steps, reason } = readStatus(folder);
+  const { state, step, steps, reason, evaluations } = readStatus(folder);
   const display = openDisplay(config);
-  for (const summary of readSteps(folder)) display.event({ kind: "step", summary });
+  const tell = (team: number) => {
+    for (const evaluation of evaluations)
+      if (evaluation.team === team) display.event({ kind: "evaluation", evaluation });
+  };
+  tell(0);
+  for (const summary of readSteps(folder)) {
+    display.event({ kind: "step", summary });
+    tell(summary.step + 1);
+  }
   display.close();
   if (process.stdout.isTTY) console.log(`\n  ${config.run}: ${state} at step ${step} of ${steps} ${reason}`);
 }

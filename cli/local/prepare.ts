@@ -13,10 +13,11 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { resumeRun } from "../../core/training/writes.ts";
+import type { Extension } from "../../core/training/budget.ts";
 import { readCheckpoint } from "../../gpu-workers/engines/checkpoint/weights.ts";
 import { recordBytes, sha256 } from "../../gpu-workers/hash.ts";
 import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+import { goOn } from "./go-on.ts";
 import type { Session } from "./session.ts";
 
 const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
@@ -63,18 +64,18 @@ function readCheckpointFolder(folder: string, setting: string): CheckpointFiles 
   );
 }
 
-/** Starts the run, or finds it started; a halted one goes on. */
+/** Starts the run, or finds it started and goes on with it. */
 export async function prepareRun(
   session: Session,
   config: RunConfig,
   bases: () => Bases,
   questions: QuestionSet,
+  extension: Extension = {},
 ): Promise<void> {
   const { objects, table } = session.store;
   const item = await table.get(tableKeys.run(config.run));
   if (item) {
-    const { status } = parse(RunRecord, item, `RUN ${config.run}`);
-    if (status === "halted") await table.update(resumeRun(config.run));
+    await goOn(session.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
     return;
   }
   const questionBytes = recordBytes(questions);

@@ -10,7 +10,7 @@ import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { StoreWrites } from "../report.ts";
+import { Evaluation, StoreWrites } from "../report.ts";
 import { MGRPO } from "../terminal/name.ts";
 
 const RUNS = "runs";
@@ -48,6 +48,8 @@ export const RunStatus = z.strictObject({
   writes: StoreWrites,
   /** Held-out share right at temperature 1, before and after. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
+  /** Every finished one, with its interval. Absent from the notes of earlier releases, which must not keep the others from being listed. */
+  evaluations: z.array(Evaluation).default([]),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
 
@@ -127,6 +129,7 @@ export function newStatus(config: RunConfig): RunStatus {
     scoringSeconds: 0,
     writes: { requests: 0, bytes: 0, units: 0 },
     heldOut: { before: null, after: null },
+    evaluations: [],
   };
 }
 

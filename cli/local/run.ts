@@ -14,6 +14,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Extension } from "../../core/training/budget.ts";
 import { type Evaluation, heldOut, type Report } from "../report.ts";
 import { StepSummary } from "../summary.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
@@ -36,6 +37,8 @@ export interface LocalRun {
   readonly bases: () => Bases;
   readonly questions: QuestionSet;
   readonly display?: Display;
+  /** Adds to the budget of a run that is there. */
+  readonly extension?: Extension;
 }
 
 /** The report of the finished run; undefined when the user stopped it. Rejects when it halted. */
@@ -45,13 +48,14 @@ export async function runLocally({
   bases,
   questions,
   display = openDisplay(config),
+  extension,
 }: LocalRun): Promise<Report | undefined> {
   mkdirSync(folder.logs, { recursive: true });
   const session = await openSession(folder.cloud, `${folder.logs}/functions.log`);
-  const ledger = openLedger(config, folder, session);
   const stop = watchForStop();
   try {
-    await prepareRun(session, config, bases, questions);
+    await prepareRun(session, config, bases, questions, extension);
+    const ledger = openLedger(config, folder, session);
     const environment = { ...session.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
     const workers = startWorkers(workersOf(config), environment, folder.logs);
     workers.failed.catch(stop.fail);
@@ -142,6 +146,7 @@ function openLedger(config: RunConfig, folder: RunFolder, session: Session): Led
         units: before.writes.units + writes.units,
       },
       heldOut: { before: share(0), after: share(config.steps) },
+      evaluations,
     };
     writeStatus(folder, status);
     return status;

@@ -1,5 +1,6 @@
 /** @file The columns of the live table: one row per step, narrower on a narrow terminal. Pure: text in, text out, no colour codes. */
 import type { RunConfig } from "../../core/contracts/config.ts";
+import type { EvaluationScore } from "../../core/contracts/records.ts";
 import type { StepSummary } from "../summary.ts";
 
 export interface Column {
@@ -68,6 +69,13 @@ export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;
 }
 
+/** `78.0% [75.1, 80.6]`, and over how many runs if they are several: an evaluation's accuracy and its 95 % interval. */
+export function accuracy({ n, correct, runs, interval }: EvaluationScore): string {
+  const points = (share: number) => (100 * share).toFixed(1);
+  const over = runs.length > 1 ? ` over ${runs.length} runs` : "";
+  return `${n === 0 ? "-" : `${points(correct / n)}%`} [${points(interval.low)}, ${points(interval.high)}]${over}`;
+}
+
 /** `2m13s`, `1h02m`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds);
@@ -87,14 +95,4 @@ function count(value: number | null): string {
 
 function worst(summary: StepSummary, field: "clipFraction" | "kl"): number {
   return Math.max(0, ...Object.values(summary.training).map((stats) => stats?.[field] ?? 0));
-}
-
-/** Wilson's 95 % interval of a share: honest near 0 and 1, where the textbook's is not. */
-export function wilson(correct: number, n: number, z = 1.96): [low: number, high: number] {
-  if (n === 0) return [0, 1];
-  const share = correct / n;
-  const scale = 1 + (z * z) / n;
-  const centre = (share + (z * z) / (2 * n)) / scale;
-  const half = (z / scale) * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
-  return [Math.max(0, centre - half), Math.min(1, centre + half)];
 }

@@ -6,7 +6,7 @@ import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { RunEvent } from "../local/follow.ts";
-import { type Column, columnsOf, duration, padded, percent, type Row } from "./columns.ts";
+import { accuracy, type Column, columnsOf, duration, padded, type Row } from "./columns.ts";
 
 const ROWS_PER_HEADER = 25;
 const BAR = 32;
@@ -75,10 +75,9 @@ function liveTable(config: RunConfig, output: NodeJS.WriteStream): Display {
         above(row(columns, { summary: event.summary, heldOut, secondsLeft: secondsLeft() }));
       } else if (event.kind === "evaluation") {
         const { team, suite, n, correct, temperature, closedBook } = event.evaluation;
-        const share = n === 0 ? 0 : correct / n;
-        if (temperature > 0 && !closedBook) heldOut = share;
+        if (temperature > 0 && !closedBook) heldOut = n === 0 ? 0 : correct / n;
         above(
-          colors.green(`  ● held-out after ${team} steps, ${suite}: ${percent(share)}`) +
+          colors.green(`  ● held-out after ${team} steps, ${suite}: ${accuracy(event.evaluation)}`) +
             colors.dim(`  ${correct} of ${n}`),
         );
       } else if (event.kind === "waiting") {

@@ -34,3 +34,12 @@ export function integer(option: string): (text: string) => number {
     return Number(text);
   };
 }
+
+/** Parses a number above 0 of an option, or refuses with its name. */
+export function positive(option: string): (text: string) => number {
+  return (text) => {
+    const value = text.trim() === "" ? Number.NaN : Number(text);
+    if (!(value > 0 && Number.isFinite(value))) throw new InvalidArgumentError(`${option} takes a number above 0.`);
+    return value;
+  };
+}

@@ -3,8 +3,8 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { RunFolder } from "../local/run-folder.ts";
-import type { Report } from "../report.ts";
-import { duration, percent } from "./columns.ts";
+import { type Evaluation, openBook, type Report } from "../report.ts";
+import { accuracy, duration, percent } from "./columns.ts";
 import { MGRPO } from "./name.ts";
 
 const LABEL = 20;
@@ -19,11 +19,9 @@ export function printSummary(report: Report, folder: RunFolder): void {
   }
   const line = (label: string, text: string) => console.log(`  ${colors.dim(label.padEnd(LABEL))}${text}`);
   console.log(`\n  ${colors.green("✔")} ${colors.bold(report.run)} finished in ${duration(report.seconds.total)}\n`);
-  const { before, after } = report.heldOut;
-  if (before && after) {
-    line("held-out", change(before, after));
-    if (before.greedy && after.greedy) line("held-out, greedy", change(before.greedy, after.greedy));
-  }
+  const [before, after] = [openBook(report.evaluations, 0), openBook(report.evaluations, report.steps)];
+  if (before.sampled && after.sampled) line("held-out", change(before.sampled, after.sampled));
+  if (before.greedy && after.greedy) line("held-out, greedy", change(before.greedy, after.greedy));
   if (report.closedBook !== null) line("closed book", percent(report.closedBook));
   console.log();
   for (const [agent, { version, checkpoint, sha256 }] of Object.entries(report.agents)) {
@@ -34,12 +32,7 @@ export function printSummary(report: Report, folder: RunFolder): void {
   line("look inside", colors.cyan(`${MGRPO} show ${report.run} ${report.steps - 1}/0/0`));
 }
 
-interface Score {
-  readonly n: number;
-  readonly correct: number;
-}
-
-function change(before: Score, after: Score): string {
-  const share = ({ n, correct }: Score) => (n === 0 ? "-" : percent(correct / n));
-  return `${share(before)} → ${colors.bold(colors.green(share(after)))}  ${colors.dim(`${after.correct} of ${after.n}`)}`;
+function change(before: Evaluation, after: Evaluation): string {
+  const share = before.n === 0 ? "-" : percent(before.correct / before.n);
+  return `${share} → ${colors.bold(colors.green(accuracy(after)))}  ${colors.dim(`${after.correct} of ${after.n}`)}`;
 }

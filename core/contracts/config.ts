@@ -103,16 +103,23 @@ export const AlgorithmConfig = z.strictObject({
 });
 export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 
-export const EvaluationSuite = z.strictObject({
-  name: z.string().regex(/^[a-z][a-z0-9-]*$/),
-  temperature: z.number().min(0).default(1),
-  /** Every tool answers nothing: what the models know by heart. */
-  closedBook: z.boolean().default(false),
-  /** Questions of the held-out set, from its start; 0 is all of them. */
-  questions: z.int().nonnegative().default(0),
-  /** `every`: on each evaluated team; `ends`: only before and after training. */
-  when: z.enum(["every", "ends"]).default("every"),
-});
+export const EvaluationSuite = z
+  .strictObject({
+    name: z.string().regex(/^[a-z][a-z0-9-]*$/),
+    temperature: z.number().min(0).default(1),
+    /** Every tool answers nothing: what the models know by heart. */
+    closedBook: z.boolean().default(false),
+    /** Questions of the held-out set, from its start; 0 is all of them. */
+    questions: z.int().nonnegative().default(0),
+    /** Times that every question is asked, each with random streams of its own: a narrower interval, at that many times the price. */
+    runs: z.int().positive().default(1),
+    /** `every`: on each evaluated team; `ends`: only before and after training. */
+    when: z.enum(["every", "ends"]).default("every"),
+  })
+  .refine(({ temperature, runs }) => temperature > 0 || runs === 1, {
+    path: ["runs"],
+    error: "greedy runs would all be the same: set runs to 1, or a temperature above 0",
+  });
 export type EvaluationSuite = z.infer<typeof EvaluationSuite>;
 
 export const RunConfig = z
@@ -172,6 +179,17 @@ export const RunConfig = z
         lostFraction: z.number().min(0).max(1).default(0.01),
       })
       .prefault({}),
+    /** The hard stop: tick halts a run that has spent this. What counts, and what does not: core/training/budget.ts. */
+    budget: z
+      .strictObject({
+        /** Hours by the store's clock since the run began; those in which it stood still count too. Null: no limit. */
+        hours: z.number().positive().nullable().default(null),
+        /** Dollars, as worker hours at their price. Null: no limit. */
+        usd: z.number().positive().nullable().default(null),
+        /** Agent -> price of an hour of one of its workers; `*`: of any other worker, those that evaluate among them. */
+        usdPerWorkerHour: z.record(z.union([AgentName, z.literal("*")]), z.number().nonnegative()).default({}),
+      })
+      .prefault({}),
     liveness: z
       .strictObject({
         heartbeatSeconds: z.number().positive().default(1),
@@ -202,6 +220,22 @@ export const RunConfig = z
       if (name !== config.main && !config.agents[config.main]?.delegates.includes(name)) {
         say(["agents", name], `nobody delegates to '${name}': add it to agents.${config.main}.delegates or remove it`);
       }
+    }
+    const { usd, usdPerWorkerHour: prices } = config.budget;
+    for (const name of Object.keys(prices)) {
+      if (name !== "*" && !names.includes(name)) say(["budget", "usdPerWorkerHour", name], "no such agent in agents");
+    }
+    const unpriced = [...names, ...(config.evaluation.suites.length > 0 ? ["*"] : [])].filter(
+      (name) => (prices[name] ?? prices["*"]) === undefined,
+    );
+    if (usd !== null && unpriced.length > 0) {
+      say(
+        ["budget", "usdPerWorkerHour"],
+        `budget.usd needs a price of every worker: add ${unpriced.join(", ")} ('*' is for all that have none)`,
+      );
+    }
+    if (usd === null && Object.keys(prices).length > 0) {
+      say(["budget", "usdPerWorkerHour"], "does nothing without budget.usd: set that too, or remove it");
     }
     if (config.liveness.leaseSeconds < 3 * config.liveness.heartbeatSeconds) {
       say(["liveness", "leaseSeconds"], "must be at least three heartbeats");

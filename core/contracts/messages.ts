@@ -3,6 +3,7 @@ import { z } from "zod";
 import { Part } from "./checkpoint.ts";
 import { RunConfig } from "./config.ts";
 import { AgentName, RunName, Sha256, Step } from "./names.ts";
+import { EvaluationScore } from "./records.ts";
 
 /** EventBridge's S3 "Object Created", as AWS and the embedded cloud send it. */
 export const ObjectCreated = z.object({
@@ -26,16 +27,14 @@ export type StartRun = z.infer<typeof StartRun>;
 export const TickRequest = z.strictObject({ run: RunName });
 export type TickRequest = z.infer<typeof TickRequest>;
 
-export const EvaluationResult = z.strictObject({
+export const EvaluationResult = EvaluationScore.extend({
   run: RunName,
   job: z.string(),
   team: Step,
   suite: z.string(),
-  n: z.int().nonnegative(),
-  /** Questions answered right; a rollout lost to infrastructure after all attempts is listed, not counted. */
-  correct: z.number().nonnegative(),
+  /** Questions whose rollout was lost to infrastructure after all attempts: listed once per run that lost it, not counted. */
   lost: z.array(z.string()),
-  /** Question kind -> its share. */
+  /** Question kind -> its share, over all runs. */
   kinds: z.record(z.string(), z.strictObject({ n: z.int(), correct: z.number() })),
   seconds: z.number(),
 });

@@ -13,6 +13,11 @@ export const RunRecord = z.strictObject({
   /** The step that is open or ready now; equals `steps` when the run is finished. */
   step: Step,
   configSha256: Sha256,
+  /** Store time in ms at which start-run founded it. */
+  startedAt: z.number(),
+  /** What it may spend: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
+  maxHours: z.number().nullable(),
+  maxUsd: z.number().nullable(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -143,7 +148,18 @@ export const WorkerRecord = z.strictObject({
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-export const JobRecord = z.strictObject({
+/** An evaluation's score: the totals, each run's own, and the 95 % interval of the mean accuracy (core/training/interval.ts). */
+export const EvaluationScore = z.strictObject({
+  /** Rollouts counted: every question once per run, but those lost to infrastructure. */
+  n: z.int().nonnegative(),
+  correct: z.number().nonnegative(),
+  runs: z.array(z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() })),
+  interval: z.strictObject({ low: z.number().min(0).max(1), high: z.number().min(0).max(1) }),
+});
+export type EvaluationScore = z.infer<typeof EvaluationScore>;
+
+/** Its score is filled by record-evaluation; until then nothing is known. */
+export const JobRecord = EvaluationScore.extend({
   run: RunName,
   /** Hash of team manifest and suite: a repeated event is the same job. */
   job: z.string(),
@@ -152,8 +168,5 @@ export const JobRecord = z.strictObject({
   state: z.enum(["queued", "leased", "done"]),
   owner: z.string(),
   fence: z.int().nonnegative(),
-  /** Filled by record-evaluation. */
-  n: z.int().nonnegative(),
-  correct: z.number().nonnegative(),
 });
 export type JobRecord = z.infer<typeof JobRecord>;

@@ -4,6 +4,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { JobRecord } from "../contracts/records.ts";
 import type { Hash } from "../ports.ts";
 import { type Command, insert } from "./commands.ts";
+import { accuracyInterval } from "./interval.ts";
 
 /** The suites that team `team` (after so many closed steps) is evaluated on. */
 export function dueSuites(config: RunConfig, team: number): EvaluationSuite[] {
@@ -29,8 +30,7 @@ export function enqueueJobs(config: RunConfig, team: number, teamSha256: string,
       state: "queued",
       owner: "",
       fence: 0,
-      n: 0,
-      correct: 0,
+      ...{ n: 0, correct: 0, runs: [], interval: accuracyInterval([]) },
     };
     return insert({ key: tableKeys.job(config.run, job.job), item: job });
   });

@@ -5,6 +5,7 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentRecord,
+  EvaluationScore,
   GroupRecord,
   JobRecord,
   RolloutScore,
@@ -151,6 +152,16 @@ export function resumeRun(run: string): TableChange {
   };
 }
 
+/** Raises what a run may spend, by the user's `resume --extend-…`, and lets it run if it was halted. A repeat finds other limits. */
+export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
+  const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
+  return {
+    key: tableKeys.run(run.run),
+    set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
+    when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
+  };
+}
+
 /** Advances the cache of an agent's newest version; anyone who has seen manifest v+1 may. */
 export function advanceAgent(agent: AgentRecord): TableChange {
   return {
@@ -244,13 +255,15 @@ export function leaseJob(job: JobRecord, worker: string): TableChange {
 }
 
 /** Records the score of an evaluation, once. */
-export function finishJob(job: JobRecord, n: number, correct: number): TableChange {
+export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
     set: [
       [["state"], "done"],
       [["n"], n],
       [["correct"], correct],
+      [["runs"], runs],
+      [["interval"], interval],
     ],
     when: [{ equals: [["state"], job.state] }],
   };

@@ -29,13 +29,14 @@ export async function enqueueEvaluation({ objects, table, facts }: Context, key:
 export async function recordEvaluation({ objects, table }: Context, key: string): Promise<void> {
   const bytes = await objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key}: no such evaluation`);
-  const { run, job, n, correct } = parseJson(EvaluationResult, bytes, key);
+  const result = parseJson(EvaluationResult, bytes, key);
+  const { run, job } = result;
   for (let item = await table.get(tableKeys.job(run, job)); ; ) {
     if (!item) throw new MgrpoError("not-found", `${key}: run '${run}' has no job ${job}`);
     const record = parse(JobRecord, item, `JOB ${job}`);
     if (record.state === "done") return;
     // The owner may change in between (a lease that was taken over): look again.
-    const { applied, item: now } = await table.update(finishJob(record, n, correct));
+    const { applied, item: now } = await table.update(finishJob(record, result));
     if (applied) return;
     item = now;
   }

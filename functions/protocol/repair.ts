@@ -1,11 +1,12 @@
 /**
- * @file What the clock does beyond a tick: sees who is alive, scores outcomes whose event was lost, seals groups whose last scorer died,
+ * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, seals groups whose last scorer died,
  * records evaluations nobody heard of. With every event dropped, this alone ends the run with the same weights.
  */
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { type GroupRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { haltOverspent } from "../../core/training/budget.ts";
 import { undecided } from "../../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../../core/training/liveness.ts";
 import { repairOpen } from "../../core/training/step.ts";
@@ -16,7 +17,8 @@ import { readGroups } from "./groups.ts";
 import { scoreAndSeal, sealIfComplete } from "./scoring.ts";
 import { readAgents } from "./versions.ts";
 
-export async function repair(context: Context, { run, status, step: index }: RunRecord): Promise<void> {
+export async function repair(context: Context, record: RunRecord): Promise<void> {
+  const { run, status, step: index } = record;
   const { table, records, facts, clock } = context;
   await findResults(context, run);
   const config = await facts.config(run);
@@ -25,8 +27,10 @@ export async function repair(context: Context, { run, status, step: index }: Run
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
   const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
   const open = groups.flatMap((group) => (group?.state === "open" ? [group] : []));
-  await execute(context, observeWorkers(config, workers, open, await clock.storeTime()));
+  const storeTime = await clock.storeTime();
+  await execute(context, observeWorkers(config, workers, open, storeTime));
   if (status !== "running") return;
+  await execute(context, haltOverspent(config, record, workers, storeTime));
   await execute(context, haltLostTrainers(run, await readAgents(context, run)));
   for (const group of open) await findOutcomes(context, group);
   if (step?.state === "open") await execute(context, repairOpen(config, step, groups));

@@ -15,7 +15,7 @@ import { enqueueEvaluation } from "./evaluating.ts";
 import { commitSame, refuse, version0 } from "./founding.ts";
 
 export async function startRun(context: Context, { config, questionsSha256, bases }: StartRun): Promise<void> {
-  const { objects, table, facts } = context;
+  const { objects, table, clock, facts } = context;
   const { run } = config;
   await context.rewardsOf(config.recipe);
   const questions = await objects.get(objectKeys.questions(run));
@@ -39,6 +39,9 @@ export async function startRun(context: Context, { config, questionsSha256, base
     reason: "",
     step: 0,
     configSha256: sha256(canonicalJson(config)),
+    startedAt: await clock.storeTime(),
+    maxHours: config.budget.hours,
+    maxUsd: config.budget.usd,
   };
   await table.insert(tableKeys.listed(run), { run });
   await table.insert(tableKeys.run(run), record);

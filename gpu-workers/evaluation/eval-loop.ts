@@ -29,13 +29,18 @@ export interface EvalRole {
   readonly observer: Observer;
 }
 
-/** Evaluates until the run is over and all its jobs are done; rejects with `cancelled` when the signal aborts before. */
+/**
+ * Evaluates until the run is over and all its jobs are done, or it is halted (a spent budget pays for no evaluations either); rejects
+ * with `cancelled` when the signal aborts before.
+ */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, worker, observer } = role;
   const { table, clock } = run.store;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
+    const { status } = parse(RunRecord, await table.get(tableKeys.run(run.name)), `record of run '${run.name}'`);
+    if (status === "halted") return;
     const open = jobs.filter(({ job, state }) => state !== "done" && !evaluated.has(job));
     if (open.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.look();
     const next = open.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
@@ -44,7 +49,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
       if (item?.["owner"] !== worker) continue;
       await work(role, parse(JobRecord, item, `JOB ${next.job}`), signal);
       evaluated.add(next.job);
-    } else if (await isOver(run, jobs)) {
+    } else if (status === "finished" && isOver(run, jobs)) {
       return;
     } else {
       await clock.sleep(10 * run.config.liveness.pollSeconds, signal);
@@ -65,8 +70,8 @@ async function work({ run, agents, rewards }: EvalRole, job: JobRecord, signal: 
   const team = parseJson(TeamManifest, bytes, teamKey);
   const result = await evaluate({ run, agents, rewards, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
   await objects.commit(key, recordBytes(result));
-  const { n, correct, lost, seconds } = result;
-  run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, lost: lost.length, seconds });
+  const { n, correct, interval, lost, seconds } = result;
+  run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });
 }
 
 async function readJobs({ name, config, store }: Run): Promise<JobRecord[]> {
@@ -78,13 +83,8 @@ async function readJobs({ name, config, store }: Run): Promise<JobRecord[]> {
     .sort((a, b) => atEnds(a) - atEnds(b) || a.team - b.team);
 }
 
-/** The run is finished, and the last team's jobs, which come last, are there and done like all others. */
-async function isOver({ name, config, store }: Run, jobs: readonly JobRecord[]): Promise<boolean> {
-  const record = parse(RunRecord, await store.table.get(tableKeys.run(name)), `record of run '${name}'`);
+/** Of a finished run: the last team's jobs, which come last, are there and done like all others. */
+function isOver({ config }: Run, jobs: readonly JobRecord[]): boolean {
   const last = jobs.filter(({ team }) => team === config.steps);
-  return (
-    record.status === "finished" &&
-    last.length >= dueSuites(config, config.steps).length &&
-    jobs.every(({ state }) => state === "done")
-  );
+  return last.length >= dueSuites(config, config.steps).length && jobs.every(({ state }) => state === "done");
 }

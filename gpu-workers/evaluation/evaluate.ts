@@ -1,4 +1,8 @@
-/** @file One evaluation: the team at its manifest's versions, once over the held-out questions of a suite. Resumed by its outcomes. */
+/**
+ * @file One evaluation: the team at its manifest's versions over the held-out questions of a suite, `runs` times. Run r of a question is
+ * rollout r of its address, which names its random streams, so runs are independent and run 0 does not depend on how many there are.
+ * Resumed by its outcomes.
+ */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -8,6 +12,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
+import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import { recordBytes } from "../hash.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
 import type { Agent } from "../rollouts/agent.ts";
@@ -25,6 +30,13 @@ export interface Evaluation {
   readonly resumed: boolean;
 }
 
+/** One rollout of an evaluation: run `rollout` of the question at `group`. */
+interface Asked {
+  readonly question: Question;
+  readonly group: number;
+  readonly rollout: number;
+}
+
 export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
   const { run, agents, suite, team, job } = evaluation;
   const main = agents.get(run.config.main);
@@ -35,8 +47,8 @@ export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Pro
   const questions = run.heldOut.slice(0, suite.questions || run.heldOut.length);
   const versions = Object.fromEntries(Object.entries(team.agents).map(([name, { version }]) => [name, version]));
 
-  async function score(question: Question, group: number): Promise<number | undefined> {
-    const address = { run: run.name, phase: `eval:${job}`, step: team.team, group, rollout: 0 };
+  async function score({ question, group, rollout }: Asked): Promise<number | undefined> {
+    const address = { run: run.name, phase: `eval:${job}`, step: team.team, group, rollout };
     const key = objectKeys.outcome(address);
     const sampling = { temperature: suite.temperature, topP: 1, topK: 0 };
     const plan = { address, question, versions, sampling, purpose, closedBook: suite.closedBook };
@@ -46,24 +58,29 @@ export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Pro
     return outcome.status === "finished" ? judge(evaluation, question, outcome.conversation, key) : undefined;
   }
 
-  const scores = await inParallel(questions, main.config.engine.slots, score);
-  const answered = questions.flatMap(({ kind }, i) => {
-    const correct = scores[i];
-    return correct === undefined ? [] : [{ kind, correct }];
+  const runs = Array.from({ length: suite.runs }, (_, rollout) => rollout);
+  const asked = runs.flatMap((rollout) => questions.map((question, group): Asked => ({ question, group, rollout })));
+  const scores = await inParallel(asked, main.config.engine.slots, score);
+  /** Of the rollout at that place of `asked`. */
+  const counted = scores.map((correct): Score => (correct === undefined ? { n: 0, correct: 0 } : { n: 1, correct }));
+  const perRun = runs.map((rollout) =>
+    total(counted.slice(rollout * questions.length, (rollout + 1) * questions.length)),
+  );
+  const perQuestion = questions.map((question, group) => {
+    const ofIt = runs.flatMap((rollout) => counted[rollout * questions.length + group] ?? []);
+    return { kind: question.kind, ...total(ofIt) };
   });
   const kinds: EvaluationResult["kinds"] = {};
-  for (const { kind, correct } of answered) {
-    const before = kinds[kind] ?? { n: 0, correct: 0 };
-    kinds[kind] = { n: before.n + 1, correct: before.correct + correct };
-  }
+  for (const { kind, ...score } of perQuestion) kinds[kind] = total([kinds[kind] ?? total([]), score]);
   return {
     run: run.name,
     job,
     team: team.team,
     suite: suite.name,
-    n: answered.length,
-    correct: answered.reduce((sum, { correct }) => sum + correct, 0),
-    lost: questions.flatMap(({ id }, i) => (scores[i] === undefined ? [id] : [])),
+    ...total(counted),
+    runs: perRun,
+    interval: accuracyInterval(perQuestion),
+    lost: asked.flatMap(({ question }, i) => (scores[i] === undefined ? [question.id] : [])),
     kinds,
     seconds: run.store.clock.monotonic() - started,
   };

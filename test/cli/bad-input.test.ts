@@ -33,6 +33,13 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a checkpoint without config.json", trainRelay("bad", ...compiled), /config\.json is missing: agent 'main'/],
   ["an unknown run", ["resume", "nobody"], /no run 'nobody'/],
+  ["an extension by nothing", ["resume", "nobody", "--extend-hours", "0"], /--extend-hours takes a number above 0/],
+  ["dollars without a price", trainRelay("bad", "--set", "budget.usd=5"), /budget\.usd needs a price of every worker/],
+  [
+    "greedy runs that would all be the same",
+    trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
+    /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
+  ],
   ["an address that is none", ["show", "nobody", "x"], /no run 'nobody'/],
   ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, store, run/],
   ["checkpoints that are not there", ["eval", "nowhere"], /no checkpoints at .*nowhere/],

@@ -29,7 +29,14 @@ test("steps that are known already are not told again", async () => {
 test("a finished run whose last evaluation is open goes on waiting for it by name", async () => {
   const store = await storeOfFinishedRun();
   const unfinished = { ...config, evaluation: { ...config.evaluation, suites: [...config.evaluation.suites] } };
-  unfinished.evaluation.suites.push({ name: "late", temperature: 1, closedBook: false, questions: 0, when: "ends" });
+  unfinished.evaluation.suites.push({
+    name: "late",
+    temperature: 1,
+    closedBook: false,
+    questions: 0,
+    runs: 1,
+    when: "ends",
+  });
   const seen: RunEvent[] = [];
   for await (const event of followRun(store, unfinished, options(1))) {
     seen.push(event);

@@ -6,6 +6,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord, JobRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { wilson } from "../../core/training/interval.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 export const RUN = "tiny";
@@ -128,8 +129,13 @@ export const job = (suite: string, team: number, correct: number): JobRecord => 
   state: "done",
   owner: "",
   fence: 1,
-  n: 10,
-  correct,
+  ...scoreOf(10, correct),
+});
+
+/** The score of one run. */
+export const scoreOf = (n: number, correct: number) => ({
+  ...{ n, correct, runs: [{ n, correct }] },
+  interval: wilson({ n, correct }),
 });
 
 /** The words of a page that tries to be markup, and to repaint a terminal. */
@@ -200,6 +206,9 @@ export async function storeOfFinishedRun() {
     reason: "",
     step: 1,
     configSha256: "0".repeat(64),
+    startedAt: 0,
+    maxHours: null,
+    maxUsd: null,
   });
   await table.insert(tableKeys.step(RUN, 0), { ...step });
   for (const group of groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });

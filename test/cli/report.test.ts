@@ -3,15 +3,14 @@ import { expect, test } from "vitest";
 import { drawCurve, smooth } from "../../cli/curve.ts";
 import { buildReport, type Evaluation, Report } from "../../cli/report.ts";
 import { summarizeStep } from "../../cli/summary.ts";
-import { config, groups, manifests, step } from "./records.ts";
+import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const evaluation = (team: number, correct: number, temperature: number, closedBook = false): Evaluation => ({
   team,
   suite: `t${temperature}${closedBook}`,
   temperature,
   closedBook,
-  n: 10,
-  correct,
+  ...scoreOf(10, correct),
 });
 const evaluations = [
   evaluation(0, 3, 1),

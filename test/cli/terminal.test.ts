@@ -1,9 +1,9 @@
 /** @file The live table and its parts. */
 import { expect, test } from "vitest";
 import { summarizeStep } from "../../cli/summary.ts";
-import { columnsOf, duration, padded, wilson } from "../../cli/terminal/columns.ts";
+import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
 import { openDisplay } from "../../cli/terminal/display.ts";
-import { config, groups, manifests, step } from "./records.ts";
+import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2);
 const values = { summary, heldOut: 0.29, secondsLeft: 133 };
@@ -39,13 +39,12 @@ test("durations", () => {
   expect([0, 59.4, 61, 3725].map(duration)).toEqual(["0s", "59s", "1m01s", "1h02m"]);
 });
 
-test("Wilson's interval at 8 of 10, and at the edges", () => {
-  // Newcombe 1998: 8/10 gives 0.4902 to 0.9433.
-  const [low, high] = wilson(8, 10);
-  expect(low).toBeCloseTo(0.4902, 3);
-  expect(high).toBeCloseTo(0.9433, 3);
-  expect(wilson(0, 0)).toEqual([0, 1]);
-  expect(wilson(0, 5)[0]).toBe(0);
+test("an accuracy with its interval, and its runs if they are several", () => {
+  const interval = { low: 0.7512, high: 0.806 };
+  const runs = [260, 262, 264].map((correct) => ({ n: 336, correct }));
+  expect(accuracy({ n: 1008, correct: 786, runs, interval })).toBe("78.0% [75.1, 80.6] over 3 runs");
+  expect(accuracy(scoreOf(10, 8))).toBe("80.0% [49.0, 94.3]");
+  expect(accuracy(scoreOf(0, 0))).toBe("- [0.0, 100.0]");
 });
 
 test("where there is no terminal, each event is one line of JSON, and progress is no news", () => {

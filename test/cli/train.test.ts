@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createProgram } from "../../cli/program.ts";
 import { Report } from "../../cli/report.ts";
+import { wilson } from "../../core/training/interval.ts";
 import { mgrpo, readReport, startMgrpo, trainRelay, workplace } from "./command-line.ts";
 
 const TIMEOUT = 90_000;
@@ -64,6 +65,9 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
   expect(report.perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(report.heldOut.before?.n).toBeGreaterThan(0);
   expect(report.heldOut.after?.greedy?.n).toBe(report.heldOut.before?.n);
+  for (const { n, correct, runs, interval } of report.evaluations) {
+    expect({ runs, interval }).toEqual({ runs: [{ n, correct }], interval: wilson({ n, correct }) });
+  }
   expect(report.store.bytesPerRollout).toBeGreaterThan(0);
   expect(report.seconds.scoring).toBeGreaterThan(0);
   for (const { checkpoint, version } of Object.values(report.agents)) {
@@ -74,7 +78,12 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
 });
 
 test("the run can be looked into, listed, and not be overwritten", { timeout: TIMEOUT }, async () => {
-  expect(kinds(await printed("show", "whole"))).toEqual(Array.from({ length: STEPS }, () => "step"));
+  const both = ["evaluation", "evaluation"];
+  expect(kinds(await printed("show", "whole"))).toEqual([
+    ...both,
+    ...Array.from({ length: STEPS }, () => "step"),
+    ...both,
+  ]);
   await printed("show", "whole", "1/0", "--html", "page.html");
   expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");
   expect(JSON.parse(await printed("runs"))).toMatchObject({ run: "whole", state: "finished", step: STEPS });

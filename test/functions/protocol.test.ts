@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { wilson } from "../../core/training/interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/protocol/functions.ts";
@@ -166,6 +167,8 @@ test("an evaluation is recorded once, by its event or by the clock", async () =>
     suite: "all",
     n: 10,
     correct: 4,
+    runs: [{ n: 10, correct: 4 }],
+    interval: wilson({ n: 10, correct: 4 }),
     lost: [],
     kinds: {},
     seconds: 1,
@@ -174,7 +177,9 @@ test("an evaluation is recorded once, by its event or by the clock", async () =>
   await store.objects.commit(key, bytes(result));
   await functions.tickAll();
   await functions.recordEvaluation({ key });
-  expect(await store.table.get(tableKeys.job("test", result.job))).toMatchObject({ state: "done", n: 10, correct: 4 });
+  expect(await store.table.get(tableKeys.job("test", result.job))).toMatchObject({
+    ...{ state: "done", n: 10, correct: 4, runs: result.runs, interval: result.interval },
+  });
 });
 
 test("a judge's outage holds up nobody else: the clock scores the rest, asks again, then gives up", async () => {

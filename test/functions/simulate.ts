@@ -6,7 +6,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { ObjectStore, Table } from "../../core/ports.ts";
+import type { ObjectStore, Table, TableItem } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { openContext } from "../../functions/context.ts";
 import { type Functions, openFunctions } from "../../functions/protocol/functions.ts";
@@ -83,14 +83,14 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records that matter, without what may differ: claims and counts of attempts. */
+/** All records that matter, without what may differ: claims, counts of attempts, and when it began. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));
   const groups = await Promise.all(
     steps.flatMap((step) => step.groups.map((_, g) => table.get(tableKeys.group(config.run, step.step, g)))),
   );
   return {
-    run: await table.get(tableKeys.run(config.run)),
+    run: { ...(await table.get(tableKeys.run(config.run))), startedAt: 0 } as TableItem,
     steps,
     groups: groups.map((item) => GroupRecord.parse(item)),
     agents: await table.query(tableKeys.run(config.run).pk, "AGENT#"),

@@ -9,7 +9,10 @@ import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/traini
 import { questions, teamConfig } from "../../fakes/scripted-team.ts";
 
 const config = teamConfig({ questionsPerStep: 2 });
-const run: RunRecord = { run: "test", status: "running", reason: "", step: 1, configSha256: "0".repeat(64) };
+const run: RunRecord = {
+  ...{ run: "test", status: "running", reason: "", step: 1, configSha256: "0".repeat(64) },
+  ...{ startedAt: 0, maxHours: null, maxUsd: null },
+};
 const step0 = planStep(config, questions, 0, undefined);
 const step: StepRecord = planStep(config, questions, 1, step0);
 

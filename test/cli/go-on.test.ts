@@ -1,0 +1,81 @@
+/** @file Going on with a run in the store: a spent budget is refused before anything starts, an extension is what it takes. */
+import { expect, test } from "vitest";
+import { goOn } from "../../cli/local/go-on.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { endRun } from "../../core/training/writes.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/protocol/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+const HOUR = 3_600_000;
+
+async function started(config = teamConfig({ budget: { hours: 2 } })) {
+  const store = memoryStore();
+  let time = HOUR;
+  store.clock.storeTime = async () => time;
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await functions.startRun(await prepare(store.objects, config));
+  const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
+  const later = async (hours: number) => {
+    time += hours * HOUR;
+    await functions.tickAll();
+  };
+  const resume = async (extension = {}) => goOn(store, config, await run(), extension);
+  return { store, run, later, resume };
+}
+
+test("the clock halts a run that passes its hours; it goes on when more are allowed, and is halted again after those", async () => {
+  const { run, later, resume } = await started();
+  expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
+  await later(1.9);
+  expect(await run()).toMatchObject({ status: "running" });
+  await later(0.2);
+  const reason = "its budget is spent: 2.10 of 2 hours since it began; allow more with --extend-hours <hours>";
+  expect(await run()).toMatchObject({ status: "halted", reason });
+  await expect(resume()).rejects.toMatchObject({ code: "run-halted", message: expect.stringContaining(reason) });
+  expect(await run()).toMatchObject({ status: "halted", reason });
+  await resume({ hours: 1 });
+  expect(await run()).toMatchObject({ status: "running", reason: "", maxHours: 3.1, startedAt: HOUR });
+  await later(0.9);
+  expect(await run()).toMatchObject({ status: "running" });
+  await later(0.2);
+  expect(await run()).toMatchObject({ status: "halted" });
+});
+
+test("a stopped run that is past its hours is not started again to be halted at once", async () => {
+  const { run, resume, later, store } = await started();
+  await later(0);
+  store.clock.storeTime = async () => 9 * HOUR;
+  expect(await run()).toMatchObject({ status: "running" });
+  await expect(resume()).rejects.toThrow(/8\.00 of 2 hours/);
+  await resume({ hours: 2 });
+  expect(await run()).toMatchObject({ status: "running", maxHours: 10 });
+});
+
+test("halted for another reason, it goes on as before; without a limit there is nothing to extend", async () => {
+  const { store, run, resume } = await started(teamConfig());
+  await store.table.update(endRun("test", "halted", "a trainer was lost"));
+  await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to extend");
+  expect(await run()).toMatchObject({ status: "halted" });
+  await resume();
+  expect(await run()).toMatchObject({ status: "running", reason: "" });
+});
+
+test("two who extend at once: one does, the other is told to look again", async () => {
+  const { store, run, later } = await started();
+  await later(3);
+  const read = await run();
+  const both = [1, 2].map((hours) => goOn(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
+  const settled = await Promise.allSettled(both);
+  expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  expect([4, 5]).toContain((await run()).maxHours);
+});
+
+test("a finished run has nothing to extend", async () => {
+  const { store, resume } = await started();
+  await store.table.update(endRun("test", "finished", ""));
+  await resume();
+  await expect(resume({ hours: 1 })).rejects.toThrow("run 'test' is finished: there is nothing to extend");
+});

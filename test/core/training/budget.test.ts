@@ -1,0 +1,102 @@
+/** @file The hard stop, worked by hand: what counts as spent, when a run is halted, what an extension raises, what a config may ask. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { RunConfigInput } from "../../../core/contracts/config.ts";
+import type { RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import { extended, haltOverspent, overspent, spending } from "../../../core/training/budget.ts";
+import { endRun, extendBudget } from "../../../core/training/writes.ts";
+import { teamConfig } from "../../fakes/scripted-team.ts";
+
+const HOUR = 3_600_000;
+const budget = { hours: 2, usd: 10, usdPerWorkerHour: { main: 4, "*": 1 } };
+const config = teamConfig({ budget, liveness: { heartbeatSeconds: 2, leaseSeconds: 10 } });
+
+const runOf = (part: Partial<RunRecord> = {}): RunRecord => ({
+  ...{ run: "test", status: "running", reason: "", step: 1, configSha256: "0".repeat(64) },
+  ...{ startedAt: HOUR, maxHours: 2, maxUsd: 10 },
+  ...part,
+});
+
+/** A worker that made so many heartbeats of 2 s. */
+const workerOf = (agent: string, counter: number, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
+  ...{ run: "test", worker: `${agent}-${counter}`, agent, roles: ["rollout"], url: "", state, release: "1" },
+  ...{ counter, seenCounter: counter, seenAt: 0, inFlight: [] },
+});
+
+test("spent: the store's hours since the start, and the heartbeats of the living and the dead at their prices", () => {
+  // 1,800 beats of 2 s are an hour. Main 1 h + 0.5 h at $4, searcher 2 h and the evaluator 0.25 h at $1: 6 + 2 + 0.25.
+  const workers = [
+    workerOf("main", 1800, "dead"),
+    workerOf("main", 900),
+    workerOf("searcher", 3600, "draining"),
+    workerOf("*", 450),
+  ];
+  expect(spending(config, runOf(), workers, 2.5 * HOUR)).toEqual({ hours: 1.5, workerHours: 3.75, usd: 8.25 });
+  expect(spending(teamConfig(), runOf(), workers, HOUR)).toMatchObject({ hours: 0, usd: 0 });
+});
+
+test("a night in which every worker was dead costs hours and no dollars", () => {
+  const workers = [workerOf("main", 1800, "dead")];
+  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, hour * HOUR));
+  expect(morning?.usd).toBe(evening?.usd);
+  expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
+});
+
+test("halted at the limit, with what was spent and how to go on; a moment before it is not", () => {
+  expect(haltOverspent(config, runOf(), [], 3 * HOUR - 1)).toEqual([]);
+  const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
+  expect(haltOverspent(config, runOf(), [], 3 * HOUR)).toEqual([
+    { kind: "change", change: endRun("test", "halted", late) },
+  ]);
+  const dear = haltOverspent(config, runOf(), [workerOf("main", 4500)], 2 * HOUR);
+  const price = "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
+  expect(dear).toEqual([{ kind: "change", change: endRun("test", "halted", price) }]);
+  expect(overspent(runOf(), { hours: 3, workerHours: 9, usd: 12 })).toMatch(
+    /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
+  );
+  expect(haltOverspent(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], 1e6 * HOUR)).toEqual(
+    [],
+  );
+});
+
+test("an extension allows so much more than the limit, or than what is spent, and nothing else moves", () => {
+  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1 });
+  expect(extended(runOf(), spent(1, 3), { hours: 0.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
+  expect(extended(runOf(), spent(14, 3), { hours: 2, usd: 5 })).toEqual({ maxHours: 16, maxUsd: 15 });
+  expect(() => extended(runOf({ maxUsd: null }), spent(1, 0), { usd: 1 })).toThrow(
+    "run 'test' has no budget.usd to extend",
+  );
+  const amount = fc.double({ min: 0.01, max: 1000, noNaN: true });
+  fc.assert(
+    fc.property(amount, amount, amount, amount, (hours, usd, moreHours, moreUsd) => {
+      const limits = extended(runOf(), spent(hours, usd), { hours: moreHours, usd: moreUsd });
+      expect(overspent(limits, spent(hours, usd))).toBeUndefined();
+    }),
+  );
+});
+
+test("the write of an extension fails once it was made, and for whoever read other limits", () => {
+  const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
+  expect(extendBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
+    set: [
+      [["status"], "running"],
+      [["reason"], ""],
+      [["maxHours"], 4],
+    ],
+    when: [{ equals: [["status"], "halted"] }, { equals: [["maxHours"], 2] }],
+  });
+});
+
+test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
+  [
+    "dollars without prices",
+    { usd: 5 },
+    /budget\.usd needs a price of every worker: add main, searcher, \* \('\*' is for all/,
+  ],
+  ["no price of evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
+  ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
+  ["a price of nobody", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
+  ["no time at all", { hours: 0 }, /hours/],
+])("refused: %s", (_what, asked, says) => {
+  expect(() => teamConfig({ budget: asked })).toThrow(says);
+});

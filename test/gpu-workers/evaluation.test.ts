@@ -1,0 +1,96 @@
+/** @file Independent runs of a suite: each with its own streams, run 0 as it is alone, scores and interval from all of them. */
+import { expect, test } from "vitest";
+import type { EvaluationSuite } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../core/contracts/messages.ts";
+import { JobRecord } from "../../core/contracts/records.ts";
+import { Outcome } from "../../core/contracts/rollout.ts";
+import { accuracyInterval } from "../../core/training/interval.ts";
+import { endRun } from "../../core/training/writes.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { heldOutQuestions } from "../fixtures/relay/questions.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+/** Team 0 on one suite; its job, its result, and the conversation of each of its rollouts by group and run. */
+async function evaluateTeam0(suite: Partial<EvaluationSuite>) {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const config = relayConfig({ evaluation: { suites: [{ name: "sampled", ...suite }] } });
+  await begin(store, functions, config);
+  const stop = new AbortController();
+  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
+  const job = async () => {
+    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+    return JobRecord.parse(item);
+  };
+  while ((await job()).state !== "done") await store.clock.sleep(0.01);
+  stop.abort();
+  await evaluating;
+  const done = await job();
+  const read = async (key: string) => JSON.parse(new TextDecoder().decode(await memory.objects.get(key)));
+  const result = EvaluationResult.parse(await read(objectKeys.evaluation(config.run, done.job)));
+  const keys = memory.objects.keys().filter((key) => key.includes(`/evaluations/${done.job}/outcomes/`));
+  const outcomes = await Promise.all(keys.map(async (key) => Outcome.parse(await read(key))));
+  return { done, result, outcomes };
+}
+
+const ofRun = (outcomes: readonly Outcome[], rollout: number) =>
+  outcomes.filter((one) => one.address.rollout === rollout);
+const words = (outcomes: readonly Outcome[]) =>
+  JSON.stringify(outcomes.map((one) => (one.status === "finished" ? one.trajectory.tokens : one.reason)));
+
+test("three runs: run 0 as if it were alone, the others their own, and the job says what they came to", async () => {
+  const [one, three] = [await evaluateTeam0({}), await evaluateTeam0({ runs: 3 })];
+  expect(one.outcomes.map(({ address }) => address.rollout)).toEqual(Array.from({ length: 6 }, () => 0));
+  expect(ofRun(three.outcomes, 0)).toEqual(one.outcomes);
+  const told = [0, 1, 2].map((run) => words(ofRun(three.outcomes, run)));
+  expect(new Set(told).size).toBe(3);
+
+  expect(one.done).toMatchObject({ n: 6, runs: [{ n: 6, correct: one.done.correct }] });
+  expect(three.done.n).toBe(18);
+  expect(three.done.runs[0]).toEqual(one.done.runs[0]);
+  expect(three.done.runs.map(({ n }) => n)).toEqual([6, 6, 6]);
+  expect(three.done.runs.reduce((sum, { correct }) => sum + correct, 0)).toBe(three.done.correct);
+  const { n, correct, runs, interval, kinds } = three.result;
+  expect(three.done).toMatchObject({ n, correct, runs, interval });
+  expect(Object.values(kinds).reduce((sum, kind) => sum + kind.n, 0)).toBe(18);
+  const perQuestion = heldOutQuestions.map(({ answer }, group) =>
+    three.outcomes.flatMap((one) =>
+      one.status === "finished" && one.address.group === group ? [Number(one.conversation.answer === answer)] : [],
+    ),
+  );
+  const scores = perQuestion.map((rights) => ({
+    n: rights.length,
+    correct: rights.reduce((sum, one) => sum + one, 0),
+  }));
+  expect(scores.map((score) => score.n)).toEqual([3, 3, 3, 3, 3, 3]);
+  expect(interval).toEqual(accuracyInterval(scores));
+});
+
+test("greedy runs would all be the same, so more than one is refused", () => {
+  const suites = [{ name: "greedy", temperature: 0, runs: 3 }];
+  expect(() => relayConfig({ evaluation: { suites } })).toThrow(/greedy runs would all be the same: set runs to 1/);
+  expect(relayConfig({ evaluation: { suites: [{ name: "greedy", temperature: 0 }] } }).evaluation.suites[0]?.runs).toBe(
+    1,
+  );
+});
+
+test("a halted run is evaluated no further: its evaluator ends, with the reason", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
+  await begin(memory, functions, config);
+  await memory.table.update(endRun(config.run, "halted", "its budget is spent"));
+  const worker = startWorker(memory, config.run, { agent: "*", roles: ["eval"] }, new AbortController().signal, log);
+  await expect(worker).rejects.toMatchObject({
+    code: "run-halted",
+    message: expect.stringContaining("budget is spent"),
+  });
+  const jobs = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+  expect(jobs.map(({ state }) => state)).toEqual(["queued"]);
+});
