@@ -69,6 +69,8 @@ export function createProgram(): Command {
     .addOption(
       new Option("--port <n>", "port to answer delegations on; 0 takes a free one").argParser(integer("--port")),
     )
+    .option("--host <address>", "address to answer delegations on, one that the other workers reach", "127.0.0.1")
+    .option("--url <url>", "what they reach it by, if that differs: behind a proxy, https://...")
     .action(async (options) => (await import("./worker.ts")).worker(options));
 
   program
