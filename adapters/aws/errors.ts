@@ -17,7 +17,7 @@ const CREDENTIALS =
 const EXPIRED = /ExpiredToken|TokenRefreshRequired/;
 /** Of S3 by its name; DynamoDB says it in the message. */
 const SKEWED = /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/;
-const ELSEWHERE = /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|valid region/;
+const ELSEWHERE = /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/;
 const MISSING = /^(ResourceNotFoundException|NoSuchBucket)$/;
 const REFUSED = /^(ValidationException|SerializationException)$/;
 
@@ -53,7 +53,7 @@ function translate(doing: string, endpoint: string, cause: unknown): MgrpoError 
   if (MISSING.test(name))
     return new MgrpoError(
       "not-found",
-      `${doing}: the store at ${endpoint} has no such table or bucket; check MGRPO_TABLE and MGRPO_BUCKET`,
+      `${doing}: the store at ${endpoint} has no such table or bucket: check MGRPO_TABLE and MGRPO_BUCKET, or make them with mgrpo cloud setup`,
       {
         cause,
       },

@@ -65,7 +65,7 @@ function readCheckpointFolder(folder: string, setting: string): CheckpointFiles 
 
 /** Starts the run, or finds it started; a halted one goes on. */
 export async function prepareRun(
-  session: Session,
+  session: Pick<Session, "store" | "functions">,
   config: RunConfig,
   bases: () => Bases,
   questions: QuestionSet,
