@@ -17,7 +17,8 @@ const CREDENTIALS =
 const EXPIRED = /ExpiredToken|TokenRefreshRequired/;
 /** Of S3 by its name; DynamoDB says it in the message. */
 const SKEWED = /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/;
-const ELSEWHERE = /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/;
+const ELSEWHERE =
+  /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/;
 const MISSING = /^(ResourceNotFoundException|NoSuchBucket)$/;
 const REFUSED = /^(ValidationException|SerializationException)$/;
 

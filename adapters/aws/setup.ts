@@ -135,8 +135,13 @@ export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
   await unless(/^NoSuchBucket$/, () => s3.send(new DeleteBucketCommand({ Bucket: name })));
 }
 
+/** Resolves once its name is free again. */
 export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise<void> {
   await unless(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
+  await pRetry(async () => {
+    const table = await describeTable(dynamo, name);
+    if (table) throw new Error(`table ${name} is ${table.TableStatus}`);
+  }, PATIENCE);
 }
 
 export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: readonly TableKey[]): Promise<void> {
