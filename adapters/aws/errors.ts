@@ -33,6 +33,8 @@ export async function translated<T>(doing: string, endpoint: () => string, call:
 
 /** Refusals with a remedy of their own. */
 function refusalOf(text: string): string | undefined {
+  if (/^CredentialsProviderError/.test(text))
+    return "wants credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
   if (EXPIRED.test(text)) return "says that the credentials have expired: get new ones, AWS_SESSION_TOKEN included";
   if (SKEWED.test(text))
     return "and this machine disagree on the time by more than 15 minutes: set this machine's clock";

@@ -1,9 +1,10 @@
 /** @file What every ObjectStore does, and S3 beneath it. */
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { equal, ok } from "node:assert/strict";
 import type { ObjectStore } from "../../core/ports.ts";
 import type { Law, Place } from "./law.ts";
 
 const CONCURRENT = 20;
+const UPLOADS = 4;
 /** One more than S3 deletes in one request, and then some. */
 const MANY = 1005;
 const LENGTHS = [0, 1, 70_000, 3_000_001];
@@ -11,7 +12,11 @@ const AWKWARD = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** Bytes without a pattern that a block boundary could hide. */
-const noise = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 2654435761) >>> 13);
+function noise(length: number): Uint8Array {
+  const noisy = new Uint8Array(length);
+  for (let i = 0; i < length; i++) noisy[i] = Math.imul(i, 2654435761) >>> 13;
+  return noisy;
+}
 
 async function holdsBytes(store: ObjectStore, key: string, body: Uint8Array): Promise<void> {
   const found = await store.get(key);
@@ -97,12 +102,12 @@ export const multipartLaws: readonly Law<ObjectStore>[] = [
     },
   },
   {
-    name: "one of two uploads in parts at once wins",
+    name: `one of ${UPLOADS} uploads in parts at once wins`,
     async holds(store, place) {
       const key = place.objectKey("weights");
-      const bodies = [noise(5 * 2 ** 20 + 1), noise(5 * 2 ** 20 + 2)];
+      const bodies = Array.from({ length: UPLOADS }, (_, i) => noise(5 * 2 ** 20 + 1 + i));
       const won = await Promise.all(bodies.map((body) => store.commit(key, body)));
-      deepEqual([...won].sort(), [false, true], `won: ${won.join(", ")}`);
+      equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} uploads won`);
       await holdsBytes(store, key, bodies[won.indexOf(true)] ?? bytes(""));
     },
   },

@@ -1,6 +1,6 @@
 /**
  * @file Several machines and no shared files: `mgrpo cloud serve` in one process, a run by `mgrpo launch`, workers in other processes,
- * each in a folder of its own, with nothing but the printed environment; and the same with `mgrpo dispatch` in place of the functions.
+ * each in a folder of its own, with nothing but the printed environment.
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,9 @@ const TIMEOUT = 60_000;
 const folders: string[] = [];
 const children: ChildProcess[] = [];
 const environment = { ...process.env };
+const home = process.cwd();
 afterEach(() => {
+  process.chdir(home);
   for (const child of children.splice(0)) child.kill("SIGKILL");
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 });
@@ -67,15 +69,10 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   ]);
   Object.assign(process.env, printedEnvironment);
 
-  const [launched] = [await mgrpo(here, ...launchRelay("far"))].map(({ code, stdout, stderr }) => {
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    return JSON.parse(stdout) as { run: string; workers: string[] };
-  });
-  expect(launched).toMatchObject({ kind: "launched", run: "far", table: "mgrpo" });
-  expect(launched?.workers).toHaveLength(3);
-  expect((await mgrpo(here, ...launchRelay("far"), "--set", "rolloutsPerQuestion=3")).stderr).toMatch(
-    /run 'far' is in the store with another config: rolloutsPerQuestion: 2 there, 3 asked for/,
-  );
+  const { stdout, ...end } = await mgrpo(here, ...launchRelay("far"));
+  expect(end).toEqual({ code: 0, stderr: "" });
+  const worker = expect.stringContaining("worker --run far --agent");
+  expect(JSON.parse(stdout)).toMatchObject({ kind: "launched", run: "far", workers: [worker, worker, worker] });
 
   const agents = [["main"], ["searcher"], ["*", "--roles", "eval"]];
   const machines = agents.map(() => emptyFolder());
@@ -96,6 +93,10 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   expect(events).toEqual(expect.arrayContaining(["step", "step", "evaluation", "ended"]));
   store.close();
 
+  process.chdir(here);
+  await expect(printed(...launchRelay("far"), "--set", "rolloutsPerQuestion=3")).rejects.toThrow(
+    /run 'far' is in the store with another config: rolloutsPerQuestion: 2 there, 3 asked for/,
+  );
   // Seen from a folder that has no runs of its own.
   expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
   expect((await told("show", "far")).map(({ kind }) => kind)).toEqual(["step", "step"]);
