@@ -77,12 +77,15 @@ interface Changes {
   readonly keyId?: string;
   readonly region?: string;
   readonly minutes?: number;
+  /** Whether a header tells the hash of the body. */
+  readonly applyChecksum?: boolean;
   /** Changes the signed request on its way. */
   readonly tamper?: (sent: { path: string; headers: Record<string, string>; body: string }) => object;
 }
 
 /** Signs as the SDK does, then sends what is left after tampering; status and body of the answer. */
-async function send(raw: Raw, { secret, keyId, region = "us-east-1", minutes = 0, tamper }: Changes = {}) {
+async function send(raw: Raw, changes: Changes = {}) {
+  const { secret, keyId, region = "us-east-1", minutes = 0, applyChecksum = true, tamper } = changes;
   const { service, method, path, query = {}, body = "" } = raw;
   const endpoint = new URL(environment[service === "s3" ? "AWS_ENDPOINT_URL_S3" : "AWS_ENDPOINT_URL_DYNAMODB"] ?? "");
   class Hash {
@@ -103,7 +106,7 @@ async function send(raw: Raw, { secret, keyId, region = "us-east-1", minutes = 0
       accessKeyId: keyId ?? credentials.accessKeyId,
       secretAccessKey: secret ?? credentials.secretAccessKey,
     },
-    ...{ region, service, sha256: Hash as never, uriEscapePath: service !== "s3" },
+    ...{ region, service, sha256: Hash as never, applyChecksum, uriEscapePath: service !== "s3" },
   });
   const unsigned = { method, protocol: "http:", hostname: "127.0.0.1", path, query, body };
   const headers = { host: endpoint.host, "content-length": String(Buffer.byteLength(body)), ...raw.headers };
@@ -133,6 +136,13 @@ const describeTable: Raw = {
   headers: { "content-type": "application/x-amz-json-1.0", "x-amz-target": "DynamoDB_20120810.DescribeTable" },
   body: '{"TableName":"mgrpo"}',
 };
+
+test("a body whose hash no header tells is hashed, as other SDKs sign for DynamoDB", async () => {
+  expect(await send(describeTable, { applyChecksum: false })).toMatchObject({ status: 200 });
+  const tamper = ({ body }: { body: string }) => ({ body: body.replace("mgrpo", "other") });
+  const changed = await send(describeTable, { applyChecksum: false, tamper });
+  expect(changed.text).toContain("InvalidSignatureException");
+});
 
 test.each([put, list, describeTable])("signed with its own keys: $service $method is answered", async (raw) => {
   expect(await send(raw)).toMatchObject({ status: 200 });
