@@ -3,13 +3,10 @@
  * events: each look at the store does what an event would have done.
  */
 
-import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
-import { parse } from "../core/contracts/parse.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { composeFunctions } from "../functions/compose.ts";
-
-const Environment = z.object({ MGRPO_TABLE: z.string().min(1), MGRPO_BUCKET: z.string().min(1) });
+import { storeNames } from "./store-names.ts";
 
 export interface DispatchOptions {
   /** Seconds between two looks. */
@@ -17,12 +14,12 @@ export interface DispatchOptions {
 }
 
 export async function dispatch({ every }: DispatchOptions): Promise<void> {
-  const names = parse(Environment, process.env, "environment of mgrpo dispatch", "config-invalid");
-  const store = openAwsStore({ table: names.MGRPO_TABLE, bucket: names.MGRPO_BUCKET });
+  const names = storeNames("dispatch");
+  const store = openAwsStore(names);
   const functions = composeFunctions(store);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
-  console.log(JSON.stringify({ kind: "dispatching", table: names.MGRPO_TABLE, bucket: names.MGRPO_BUCKET, every }));
+  console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
   let told = "";
   while (!stop.signal.aborted) {
     try {

@@ -73,6 +73,8 @@ export function createProgram(): Command {
     .addOption(
       new Option("--port <n>", "port to answer delegations on; 0 takes a free one").argParser(integer("--port")),
     )
+    .option("--host <address>", "address to answer delegations on, one that the other workers reach", "127.0.0.1")
+    .option("--url <url>", "what they reach it by, if that differs: behind a proxy, https://...")
     .action(async (options) => (await import("./worker.ts")).worker(options));
 
   program
@@ -80,6 +82,19 @@ export function createProgram(): Command {
     .description("run the functions where there is no Lambda, against the store in the environment")
     .addOption(new Option("--every <seconds>", "time between two looks at the store").argParser(Number).default(1))
     .action(async (options) => (await import("./dispatch.ts")).dispatch(options));
+
+  program
+    .command("launch")
+    .description("start a run on the store in the environment, for workers anywhere")
+    .argument("<recipe>", "a recipe's name, or the folder of your own")
+    .addOption(new Option("--steps <n>", "training steps").argParser(integer("--steps")))
+    .addOption(seed())
+    .option("--run <name>", "name of the run")
+    .addOption(arm())
+    .addOption(setting())
+    .action(async (recipe, options) => (await import("./launch.ts")).launch(recipe, options));
+
+  addCloud(program);
 
   program
     .command("pretrain")
@@ -101,6 +116,44 @@ export function createProgram(): Command {
     .action(async () => (await import("./doctor.ts")).doctor());
 
   return program;
+}
+
+/** The store itself. */
+function addCloud(program: Command): void {
+  const cloud = program
+    .command("cloud")
+    .description("the store of runs on several machines: serve, setup, check, destroy");
+
+  cloud
+    .command("serve")
+    .description("keep the embedded cloud alive for workers on other machines; prints the environment they need")
+    .option("--host <address>", "address to listen on, the one that the other machines reach", "127.0.0.1")
+    .addOption(
+      new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one")
+        .argParser(integer("--port"))
+        .default(7420),
+    )
+    .addOption(
+      new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
+    )
+    .option("--dir <folder>", "where it keeps everything, its keys included", "mgrpo-cloud")
+    .action(async (options) => (await import("./cloud/serve.ts")).serve(options));
+
+  cloud
+    .command("setup")
+    .description("make the table and the bucket that the environment names, at the endpoints that it names")
+    .action(async () => (await import("./cloud/setup.ts")).setup());
+
+  cloud
+    .command("check")
+    .description("try everything that a run relies on the store for; exit code 1 when something does not work")
+    .action(async () => (await import("./cloud/check.ts")).check());
+
+  cloud
+    .command("destroy")
+    .description("delete the table and the bucket, with every run in them")
+    .option("--yes <table>", "the table's name, repeated")
+    .action(async (options) => (await import("./cloud/destroy.ts")).destroy(options));
 }
 
 /** The package finds itself by name, in a checkout and installed alike. */

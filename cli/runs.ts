@@ -1,32 +1,77 @@
-/** @file `mgrpo runs`: the runs of this folder with their state and scores. */
+/** @file `mgrpo runs`: the runs of this folder, and of the store that the environment names, with their state and scores. */
 import colors from "picocolors";
+import { tableKeys } from "../core/contracts/keys.ts";
+import type { Store } from "../functions/context.ts";
+import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
-import { openBook } from "./report.ts";
+import { heldOut, openBook } from "./report.ts";
+import { readStored, withNamedStore } from "./show/source.ts";
+import { namesStore } from "./store-names.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 
-export function listRuns(): void {
-  const runs = runNames().map((name) => readStatus(runFolder(name)));
+type Row = Pick<
+  RunStatus,
+  "run" | "recipe" | "arm" | "seed" | "steps" | "step" | "reason" | "heldOut" | "evaluations"
+> & {
+  readonly state: string;
+  /** Only of runs that were trained from this folder. */
+  readonly seconds?: number;
+};
+
+export async function listRuns(): Promise<void> {
+  const local: Row[] = runNames()
+    .map((name) => readStatus(runFolder(name)))
+    .map(({ environment: _secret, ...status }) => status);
+  const rows = namesStore() ? [...local, ...(await withNamedStore(storedRows))] : local;
   if (!process.stdout.isTTY) {
-    for (const { environment: _secret, ...status } of runs) console.log(JSON.stringify(status));
+    for (const row of rows) console.log(JSON.stringify(row));
     return;
   }
-  if (runs.length === 0) {
+  if (rows.length === 0) {
     console.log("no runs here yet: start one with `mgrpo train atlas`");
     return;
   }
-  const rows = runs.map((run) => [
+  const cells = rows.map((run) => [
     run.run,
     run.state,
     `${run.step}/${run.steps}`,
-    heldOut(run),
-    duration(run.seconds),
+    beforeAndAfter(run),
+    run.seconds === undefined ? "-" : duration(run.seconds),
     run.reason,
   ]);
-  printTable(["run", "state", "step", "held-out", "time", ""], rows);
+  printTable(["run", "state", "step", "held-out", "time", ""], cells);
+}
+
+async function storedRows(store: Store): Promise<Row[]> {
+  const { pk, sk } = tableKeys.listed("");
+  const rows: Row[] = [];
+  for (const { run } of await store.table.query(pk, sk)) {
+    const { config, record } = await readStored(store, String(run));
+    const evaluations = await readEvaluations(store, config);
+    const share = (team: number) => {
+      const score = heldOut(evaluations, team);
+      return score && score.n > 0 ? score.correct / score.n : null;
+    };
+    const { recipe, arm, seed, steps } = config;
+    const { status: state, step, reason } = record;
+    rows.push({
+      run: config.run,
+      recipe,
+      arm,
+      seed,
+      steps,
+      step,
+      state,
+      reason,
+      heldOut: { before: share(0), after: share(steps) },
+      evaluations,
+    });
+  }
+  return rows;
 }
 
 /** Before → after, that with its interval. */
-function heldOut({ heldOut: { before, after }, evaluations, steps }: RunStatus): string {
+function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {
   const share = (value: number | null) => (value === null ? "-" : percent(value));
   const { sampled } = openBook(evaluations, steps);
   return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;

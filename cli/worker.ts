@@ -7,11 +7,14 @@ export interface WorkerOptions {
   readonly run: string;
   readonly agent: string;
   readonly roles: string;
+  readonly host: string;
   readonly port?: number;
+  readonly url?: string;
 }
 
-export async function worker({ run, agent, roles, port = 0 }: WorkerOptions): Promise<void> {
-  const flags = ["--run", run, "--agent", agent, "--roles", roles, "--port", String(port)];
+export async function worker({ run, agent, roles, host, port = 0, url }: WorkerOptions): Promise<void> {
+  const flags = ["--run", run, "--agent", agent, "--roles", roles, "--host", host, "--port", String(port)];
+  if (url !== undefined) flags.push("--url", url);
   const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...flags], { stdio: "inherit" });
   const pass = (signal: NodeJS.Signals) => child.kill(signal);
   process.on("SIGTERM", pass).on("SIGINT", pass);

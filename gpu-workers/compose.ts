@@ -21,7 +21,7 @@ const PATIENCE_SECONDS = 30;
 export const WorkerEnvironment = z.object({
   MGRPO_TABLE: z.string().min(1),
   MGRPO_BUCKET: z.string().min(1),
-  /** Shared by the workers of a run: what delegations are authenticated by. */
+  /** Shared by the workers of a run: the key that delegations are signed with. */
   MGRPO_WORKER_TOKEN: z.string().min(16, "set the same secret of at least 16 characters for all workers"),
   /** `1`: this process ends when its standard input does. */
   MGRPO_PARENT: z.string().optional(),

@@ -35,6 +35,10 @@ export function patientStore(store: Store, patienceSeconds: number, log: Log): S
       update: (change) => again(`update ${change.key.sk}`, () => table.update(change)),
       query: (pk, prefix) => again(`query ${prefix}`, () => table.query(pk, prefix)),
     },
-    clock,
+    clock: {
+      monotonic: () => clock.monotonic(),
+      storeTime: () => again("ask for the time", () => clock.storeTime()),
+      sleep: (seconds, signal) => clock.sleep(seconds, signal),
+    },
   };
 }

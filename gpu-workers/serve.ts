@@ -17,6 +17,7 @@ import { httpDelegation } from "./invocations/client.ts";
 import { type Desk, openDesk } from "./invocations/desk.ts";
 import { runInvocation } from "./invocations/run-invocation.ts";
 import { invocationApp, serveInvocations } from "./invocations/server.ts";
+import { openCallVerifier } from "./invocations/signature.ts";
 import { type End, runIncarnation } from "./liveness/incarnation.ts";
 import { register } from "./liveness/membership.ts";
 import { observeWorkers } from "./liveness/observer.ts";
@@ -39,6 +40,7 @@ export interface WorkerOptions {
   readonly port: number;
   /** What other workers reach this one by; by default the host and port it listens on. */
   readonly url: string | undefined;
+  /** The secret that calls between workers are signed with. */
   readonly token: string;
   /** Somebody will stop this worker; otherwise it ends with its run. */
   readonly supervised: boolean;
@@ -96,8 +98,12 @@ export async function serveWorker(
   const server =
     desk &&
     own &&
-    (await serveInvocations(invocationApp(own.name, options.token, desk, log), options.host, options.port));
-  const url = server ? (options.url ?? `http://${options.host}:${server.port}`) : "";
+    (await serveInvocations(
+      invocationApp(own.name, openCallVerifier(options.token, store.clock), desk, log),
+      options.host,
+      options.port,
+    ));
+  const url = server ? (options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`) : "";
 
   function openInvocations(agent: Agent): Desk {
     return openDesk({

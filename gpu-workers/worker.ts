@@ -19,14 +19,22 @@ const ORPHAN_MILLISECONDS = 500;
 
 const EVALUATION_NICENESS = 5;
 
-const Arguments = z.strictObject({
-  run: RunName,
-  agent: z.union([AgentName, z.literal("*")]),
-  roles: z.array(WorkerRole).min(1),
-  host: z.string().min(1),
-  port: z.coerce.number().int().min(0).max(65535),
-  url: z.url().optional(),
-});
+/** Addresses to listen on that nobody can call. */
+const EVERY_ADDRESS = ["0.0.0.0", "::"];
+
+const Arguments = z
+  .strictObject({
+    run: RunName,
+    agent: z.union([AgentName, z.literal("*")]),
+    roles: z.array(WorkerRole).min(1),
+    host: z.string().min(1),
+    port: z.coerce.number().int().min(0).max(65535),
+    url: z.url({ protocol: /^https?$/ }).optional(),
+  })
+  .refine(({ host, url }) => url !== undefined || !EVERY_ADDRESS.includes(host), {
+    path: ["host"],
+    message: "every address of this machine: say with --url which one the other workers reach it by",
+  });
 
 function readArguments(args: string[]): z.infer<typeof Arguments> {
   const { values } = parseArgs({

@@ -43,9 +43,12 @@ export function openClients(region: string, observer: { dynamo: WireObserver; s3
     },
   });
   const dynamo = new DynamoDBClient(options());
+  // The bucket as a part of the host's name is for AWS's own DNS: other endpoints are asked with it in the path.
+  const forcePathStyle = Boolean(process.env["AWS_ENDPOINT_URL_S3"] ?? process.env["AWS_ENDPOINT_URL"]);
   // Signatures cover the SHA-256 of every body already: a CRC on top would only cost time.
   const s3 = new S3Client({
     ...options(),
+    forcePathStyle,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   });

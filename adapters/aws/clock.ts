@@ -3,6 +3,7 @@
  * carried on by the monotonic clock in between.
  */
 import { setTimeout as pause } from "node:timers/promises";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 
 /** Older knowledge than this is renewed. */
@@ -30,7 +31,12 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
     },
     async storeTime() {
       if (seen === undefined || monotonic() - seen.at > FRESH_SECONDS) await ask();
-      return Math.round((seen?.offsetMs ?? Date.now() - monotonic() * 1000) + monotonic() * 1000);
+      if (seen === undefined)
+        throw new MgrpoError(
+          "store-unreachable",
+          "the store's answers have no Date header: is there a proxy that takes it out? Leases need the store's time",
+        );
+      return Math.round(seen.offsetMs + monotonic() * 1000);
     },
     async sleep(seconds, signal) {
       await pause(seconds * 1000, undefined, { signal }).catch((error: unknown) => {

@@ -12,7 +12,13 @@ interface ForeignError {
 const NETWORK =
   /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|ERR_STREAM_PREMATURE_CLOSE)$/;
 const THROTTLED = /Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests/;
-const CREDENTIALS = /Credential|UnrecognizedClient|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken/;
+const CREDENTIALS =
+  /Credential|UnrecognizedClient|InvalidAccessKeyId|Signature|AccessDenied|MissingAuthenticationToken|InvalidToken/;
+const EXPIRED = /ExpiredToken|TokenRefreshRequired/;
+/** Of S3 by its name; DynamoDB says it in the message. */
+const SKEWED = /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/;
+const ELSEWHERE =
+  /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/;
 const MISSING = /^(ResourceNotFoundException|NoSuchBucket)$/;
 const REFUSED = /^(ValidationException|SerializationException)$/;
 
@@ -23,6 +29,16 @@ export async function translated<T>(doing: string, endpoint: () => string, call:
   } catch (cause) {
     throw translate(doing, endpoint(), cause);
   }
+}
+
+/** Refusals with a remedy of their own. */
+function refusalOf(text: string): string | undefined {
+  if (/^CredentialsProviderError/.test(text))
+    return "wants credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+  if (EXPIRED.test(text)) return "says that the credentials have expired: get new ones, AWS_SESSION_TOKEN included";
+  if (SKEWED.test(text))
+    return "and this machine disagree on the time by more than 15 minutes: set this machine's clock";
+  return ELSEWHERE.test(text) ? "is for another region: set AWS_REGION to that of the table and the bucket" : undefined;
 }
 
 function translate(doing: string, endpoint: string, cause: unknown): MgrpoError {
@@ -40,13 +56,16 @@ function translate(doing: string, endpoint: string, cause: unknown): MgrpoError 
   if (MISSING.test(name))
     return new MgrpoError(
       "not-found",
-      `${doing}: the store at ${endpoint} has no such table or bucket; check MGRPO_TABLE and MGRPO_BUCKET`,
+      `${doing}: the store at ${endpoint} has no such table or bucket: check MGRPO_TABLE and MGRPO_BUCKET, or make them with mgrpo cloud setup`,
       {
         cause,
       },
     );
   if (REFUSED.test(name))
     return new MgrpoError("record-damaged", `${doing}: the store refused it: ${error.message}`, { cause });
+  const refusal = refusalOf(`${name}: ${error.message}`);
+  if (refusal !== undefined)
+    return new MgrpoError("store-unreachable", `${doing}: the store at ${endpoint} ${refusal} (${detail})`, { cause });
   if (status === 403 || CREDENTIALS.test(name))
     return new MgrpoError(
       "store-unreachable",

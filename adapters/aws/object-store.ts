@@ -17,9 +17,12 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 
-/** From here on in parts, so that a broken connection costs one part; also what is held in memory when comparing. */
-const PART_BYTES = 16 * 2 ** 20;
-const MULTIPART_BYTES = 64 * 2 ** 20;
+/** From `fromBytes` on in parts, so that a broken connection costs one part; a part is also what is held in memory when comparing. */
+export interface Parts {
+  readonly fromBytes: number;
+  readonly bytes: number;
+}
+const PARTS: Parts = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
 const DELETE_BATCH = 1000;
 /** A commit that meets another one in flight, or a download that breaks off, is tried again. */
 const RETRIES = { retries: 5, minTimeout: 50, factor: 2, randomize: true };
@@ -28,9 +31,10 @@ export interface ObjectStoreOptions {
   readonly s3: S3Client;
   readonly bucket: string;
   readonly endpoint: () => string;
+  readonly parts?: Parts | undefined;
 }
 
-export function openObjectStore({ s3, bucket, endpoint }: ObjectStoreOptions): ObjectStore {
+export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {
   const call = <T>(doing: string, work: () => Promise<T>) => translated(doing, endpoint, work);
 
   async function head(key: string) {
@@ -56,9 +60,9 @@ export function openObjectStore({ s3, bucket, endpoint }: ObjectStoreOptions): O
     const params = { Bucket: bucket, Key: key, Body: body, IfNoneMatch: "*", ...tagged(key) };
     try {
       // Nobody uploads weights only to hear that they are there.
-      if (body.length >= MULTIPART_BYTES && (await head(key))) return "occupied";
-      if (body.length < MULTIPART_BYTES) await s3.send(new PutObjectCommand(params));
-      else await new Upload({ client: s3, params, partSize: PART_BYTES, queueSize: 2 }).done();
+      if (body.length >= parts.fromBytes && (await head(key))) return "occupied";
+      if (body.length < parts.fromBytes) await s3.send(new PutObjectCommand(params));
+      else await new Upload({ client: s3, params, partSize: parts.bytes, queueSize: 2 }).done();
       return "written";
     } catch (error) {
       if (errorName(error) === "PreconditionFailed") return "occupied";
@@ -74,8 +78,8 @@ export function openObjectStore({ s3, bucket, endpoint }: ObjectStoreOptions): O
     if (there.ContentLength !== body.length) return false;
     const inParts = there.ETag?.includes("-");
     if (!inParts && there.ETag === `"${createHash("md5").update(body).digest("hex")}"`) return true;
-    for (let from = 0; from < body.length; from += PART_BYTES) {
-      const to = Math.min(from + PART_BYTES, body.length);
+    for (let from = 0; from < body.length; from += parts.bytes) {
+      const to = Math.min(from + parts.bytes, body.length);
       const part = await read(key, `bytes=${from}-${to - 1}`);
       if (!part) return undefined;
       if (Buffer.compare(part, body.subarray(from, to)) !== 0) return false;

@@ -1,35 +1,163 @@
-/** @file Makes the table. Repeating it changes nothing. */
-import { CreateTableCommand, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
+/** @file Makes the table and the bucket, or finds them made; takes them away. Repeating either changes nothing. */
+import {
+  CreateTableCommand,
+  DeleteItemCommand,
+  DeleteTableCommand,
+  DescribeTableCommand,
+  type DynamoDBClient,
+  type TableDescription,
+} from "@aws-sdk/client-dynamodb";
+import {
+  CreateBucketCommand,
+  DeleteBucketCommand,
+  DeleteObjectsCommand,
+  ListObjectsV2Command,
+  type S3Client,
+} from "@aws-sdk/client-s3";
 import pRetry from "p-retry";
+import type { TableKey } from "../../core/contracts/keys.ts";
+import { MgrpoError } from "../../core/errors.ts";
 
-/** Records under `pk` and `sk`, paid per request. */
-export async function createTable(dynamo: DynamoDBClient, name: string): Promise<void> {
-  const command = new CreateTableCommand({
-    TableName: name,
-    BillingMode: "PAY_PER_REQUEST",
-    AttributeDefinitions: [
-      { AttributeName: "pk", AttributeType: "S" },
-      { AttributeName: "sk", AttributeType: "S" },
-    ],
-    KeySchema: [
-      { AttributeName: "pk", KeyType: "HASH" },
-      { AttributeName: "sk", KeyType: "RANGE" },
-    ],
-  });
-  await unlessThere(/^ResourceInUseException$/, () => dynamo.send(command));
-  await pRetry(
-    async () => {
-      const { Table } = await dynamo.send(new DescribeTableCommand({ TableName: name }));
-      if (Table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${Table?.TableStatus}`);
-    },
-    { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 },
-  );
+export type Found = "created" | "there";
+
+/** Where keys of ours begin: runs, and the trials of `cloud check`. */
+const OUR_OBJECTS = /^(runs|check)\//;
+const DELETED_AT_ONCE = 25;
+/** AWS takes seconds to make or to drop a table. */
+const PATIENCE = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
+
+const nameOf = (error: unknown) => (error as Error).name;
+
+/** Records under `pk` and `sk`, paid per request. A table of that name with other keys is refused, with `config-invalid`. */
+export async function createTable(dynamo: DynamoDBClient, name: string): Promise<Found> {
+  const there = await describeTable(dynamo, name);
+  if (!there) {
+    const command = new CreateTableCommand({
+      TableName: name,
+      BillingMode: "PAY_PER_REQUEST",
+      AttributeDefinitions: [
+        { AttributeName: "pk", AttributeType: "S" },
+        { AttributeName: "sk", AttributeType: "S" },
+      ],
+      KeySchema: [
+        { AttributeName: "pk", KeyType: "HASH" },
+        { AttributeName: "sk", KeyType: "RANGE" },
+      ],
+    });
+    await unless(/^ResourceInUseException$/, () => dynamo.send(command));
+  }
+  await pRetry(async () => {
+    const table = await describeTable(dynamo, name);
+    if (table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${table?.TableStatus}`);
+  }, PATIENCE);
+  return there ? "there" : "created";
 }
 
-async function unlessThere(already: RegExp, create: () => Promise<unknown>): Promise<void> {
+/** Undefined: there is none. Rejects when it is another program's. */
+async function describeTable(dynamo: DynamoDBClient, name: string): Promise<TableDescription | undefined> {
+  let table: TableDescription | undefined;
   try {
-    await create();
+    table = (await dynamo.send(new DescribeTableCommand({ TableName: name }))).Table;
   } catch (error) {
-    if (!already.test((error as Error).name)) throw error;
+    if (nameOf(error) === "ResourceNotFoundException") return undefined;
+    throw error;
+  }
+  const types = new Map(table?.AttributeDefinitions?.map((one) => [one.AttributeName, one.AttributeType]));
+  const keys = table?.KeySchema?.map((key) => `${key.AttributeName} ${types.get(key.AttributeName)} ${key.KeyType}`);
+  if (keys?.join(", ") !== "pk S HASH, sk S RANGE")
+    throw new MgrpoError(
+      "config-invalid",
+      `table '${name}' is another program's: its key is (${keys?.join(", ")}), ours is (pk S HASH, sk S RANGE); choose another MGRPO_TABLE`,
+    );
+  return table;
+}
+
+/** A bucket of that name in another account is refused, with `config-invalid`. */
+export async function createBucket(s3: S3Client, name: string): Promise<Found> {
+  if (await bucketIsThere(s3, name)) return "there";
+  try {
+    await s3.send(new CreateBucketCommand({ Bucket: name }));
+  } catch (error) {
+    if (nameOf(error) === "BucketAlreadyOwnedByYou") return "there";
+    if (nameOf(error) === "BucketAlreadyExists") throw foreignBucket(name, error);
+    throw error;
+  }
+  return "created";
+}
+
+/** Asked for by listing: the answer to HEAD would not say why it is refused. */
+async function bucketIsThere(s3: S3Client, name: string): Promise<boolean> {
+  try {
+    await s3.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 }));
+    return true;
+  } catch (error) {
+    if (nameOf(error) === "NoSuchBucket") return false;
+    if (nameOf(error) === "AccessDenied") throw foreignBucket(name, error);
+    throw error;
+  }
+}
+
+const foreignBucket = (name: string, cause: unknown) =>
+  new MgrpoError(
+    "config-invalid",
+    `bucket '${name}' belongs to another account, or its policy refuses these credentials: choose another MGRPO_BUCKET`,
+    { cause },
+  );
+
+/** Rejects, before anything is lost, when the table or the bucket holds what is not of this program. */
+export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table: string, bucket: string) {
+  await describeTable(dynamo, table);
+  if (!(await bucketIsThere(s3, bucket))) return;
+  for (let ContinuationToken: string | undefined; ; ) {
+    const page = await s3.send(new ListObjectsV2Command({ Bucket: bucket, ContinuationToken }));
+    const foreign = page.Contents?.find(({ Key = "" }) => !OUR_OBJECTS.test(Key));
+    if (foreign)
+      throw new MgrpoError(
+        "config-invalid",
+        `bucket '${bucket}' holds '${foreign.Key}', which is not of this program: nothing was deleted`,
+      );
+    ContinuationToken = page.NextContinuationToken;
+    if (ContinuationToken === undefined) return;
+  }
+}
+
+/** The bucket with every object in it. */
+export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
+  if (!(await bucketIsThere(s3, name))) return;
+  for (;;) {
+    const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket: name }));
+    if (Contents.length === 0) break;
+    const Objects = Contents.map(({ Key }) => ({ Key }));
+    const { Errors } = await s3.send(new DeleteObjectsCommand({ Bucket: name, Delete: { Objects, Quiet: true } }));
+    const [first] = Errors ?? [];
+    if (first) throw Object.assign(new Error(`${first.Key}: ${first.Message}`), { name: first.Code });
+  }
+  await unless(/^NoSuchBucket$/, () => s3.send(new DeleteBucketCommand({ Bucket: name })));
+}
+
+/** Resolves once its name is free again. */
+export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise<void> {
+  await unless(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
+  await pRetry(async () => {
+    const table = await describeTable(dynamo, name);
+    if (table) throw new Error(`table ${name} is ${table.TableStatus}`);
+  }, PATIENCE);
+}
+
+export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: readonly TableKey[]): Promise<void> {
+  for (let from = 0; from < keys.length; from += DELETED_AT_ONCE) {
+    const some = keys.slice(from, from + DELETED_AT_ONCE).map(({ pk, sk }) => {
+      return dynamo.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
+    });
+    await Promise.all(some);
+  }
+}
+
+/** Errors of these names mean that it is done already. */
+async function unless(done: RegExp, change: () => Promise<unknown>): Promise<void> {
+  try {
+    await change();
+  } catch (error) {
+    if (!done.test(nameOf(error))) throw error;
   }
 }

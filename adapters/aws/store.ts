@@ -3,7 +3,7 @@ import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
 import { openClients, type WireObserver } from "./clients.ts";
 import { openClock } from "./clock.ts";
 import { openMeter, type WriteMeter } from "./meter.ts";
-import { openObjectStore } from "./object-store.ts";
+import { openObjectStore, type Parts } from "./object-store.ts";
 import { openTable, sdkApi } from "./table.ts";
 
 export interface StoreNames {
@@ -11,6 +11,8 @@ export interface StoreNames {
   readonly bucket: string;
   /** Default: AWS_REGION. */
   readonly region?: string;
+  /** From which size on objects are uploaded in parts, and of which size. */
+  readonly parts?: Parts;
 }
 
 export interface AwsStore {
@@ -21,7 +23,8 @@ export interface AwsStore {
   close(): void;
 }
 
-const regionOf = ({ region }: StoreNames) => region ?? process.env["AWS_REGION"] ?? "us-east-1";
+export const regionOf = ({ region }: Pick<StoreNames, "region"> = {}) =>
+  region ?? process.env["AWS_REGION"] ?? "us-east-1";
 
 /** Endpoints and credentials come from the standard AWS variables. */
 export function openAwsStore(names: StoreNames): AwsStore {
@@ -38,7 +41,12 @@ export function openAwsStore(names: StoreNames): AwsStore {
   const table = openTable({ api: sdkApi(clients.dynamo), name: names.table, meter, endpoint: () => endpoints.dynamo });
   const clock = openClock(() => table.get({ pk: "CLOCK", sk: "CLOCK" }));
   return {
-    objects: openObjectStore({ s3: clients.s3, bucket: names.bucket, endpoint: () => endpoints.s3 }),
+    objects: openObjectStore({
+      s3: clients.s3,
+      bucket: names.bucket,
+      endpoint: () => endpoints.s3,
+      parts: names.parts,
+    }),
     table,
     clock,
     meter,

@@ -1,5 +1,5 @@
 /**
- * @file A cloud of one directory, on 127.0.0.1: DynamoDB (dynalite), S3 (our own, of files), events and a clock that call the
+ * @file A cloud of one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, of files), events and a clock that call the
  * functions in this process. Everything that was answered is there after kill -9, and events not handled by then come again.
  *
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
@@ -9,10 +9,11 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { MgrpoError } from "../../core/errors.ts";
 import type { CloudHandlers } from "../../core/ports.ts";
 import { quietAboutNode } from "../aws/clients.ts";
 import { createTable } from "../aws/setup.ts";
-import { type Credentials, openCredentials } from "./credentials.ts";
+import { type Credentials, openCredentials, openKeyVerifier } from "./credentials.ts";
 import { type DirectStore, openDirectStore } from "./direct.ts";
 import { type Deliveries, openDispatcher } from "./dispatcher.ts";
 import { openJournal, type Pending } from "./journal.ts";
@@ -21,20 +22,26 @@ import { lockDirectory } from "./lock.ts";
 import { openMultipartUploads } from "./s3/multipart.ts";
 import { openObjectFiles } from "./s3/object-files.ts";
 import { createS3Server } from "./s3/server.ts";
+import { openSignatureVerifier, type Service } from "./signature.ts";
 import { openSpace } from "./space.ts";
 import { createTableServer, type TableWrites } from "./table-server.ts";
 import { startTicks } from "./ticks.ts";
 
 const NAMES = { table: "mgrpo", bucket: "mgrpo" };
 const REGION = "us-east-1";
+const LOOPBACK = "127.0.0.1";
 
 export interface LocalCloudOptions {
   readonly directory: string;
   readonly handlers: CloudHandlers;
   /** Seconds between ticks of the clock; 0: off. Default 2. */
   readonly clockSeconds?: number;
+  /** The address to listen on, which callers reach it by; default 127.0.0.1. */
+  readonly host?: string;
   /** Fixed ports; default 0, any free one. */
   readonly ports?: { readonly dynamo: number; readonly s3: number };
+  /** False, on 127.0.0.1 only: the access key id is enough. */
+  readonly verifySignatures?: boolean;
   /** A quota for the directory; default: what the disk has. */
   readonly maxBytes?: number;
   /** For tests: faults of event delivery. */
@@ -55,6 +62,12 @@ export interface LocalCloud {
 
 export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
   const { directory, handlers, clockSeconds = 2, ports = { dynamo: 0, s3: 0 }, maxBytes } = options;
+  const { host = LOOPBACK, verifySignatures = true } = options;
+  if (!verifySignatures && host !== LOOPBACK)
+    throw new MgrpoError(
+      "config-invalid",
+      `a cloud on ${host} verifies signatures: only on ${LOOPBACK} may they be taken on trust`,
+    );
   const { events = () => [0], report = (line) => void process.stderr.write(`${line}\n`) } = options;
   const opened: (() => Promise<void>)[] = [];
   const closeAll = async () => {
@@ -64,6 +77,8 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     await mkdir(directory, { recursive: true });
     opened.push(await lockDirectory(directory));
     const credentials = await openCredentials(directory);
+    const verifier = (service: Service) =>
+      verifySignatures ? openSignatureVerifier({ credentials, region: REGION, service }) : openKeyVerifier(credentials);
     const space = await openSpace(directory, maxBytes);
 
     const journal = await openJournal(join(directory, "events"), (pending) => dispatcher.enqueue(pending));
@@ -72,11 +87,11 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     const uploads = await openMultipartUploads(directory, objects, space);
     if (!(await objects.buckets()).includes(NAMES.bucket)) await objects.createBucket(NAMES.bucket);
 
-    const s3 = createS3Server({ objects, uploads, space }, credentials);
-    const s3Endpoint = await listen(s3, ports.s3, "S3 of the local cloud");
+    const s3 = createS3Server({ objects, uploads, space }, verifier("s3"));
+    const s3Endpoint = await listen(s3, { host, port: ports.s3 }, "S3 of the local cloud");
     opened.push(() => stop(s3));
-    const table = createTableServer(join(directory, "table"), credentials, space);
-    const dynamoEndpoint = await listen(table.server, ports.dynamo, "DynamoDB of the local cloud");
+    const table = createTableServer(join(directory, "table"), verifier("dynamodb"), space);
+    const dynamoEndpoint = await listen(table.server, { host, port: ports.dynamo }, "DynamoDB of the local cloud");
     opened.push(() => stop(table.server));
     await ensureTable(dynamoEndpoint, credentials);
 

@@ -1,13 +1,13 @@
 /**
  * @file The keys of one cloud, made at random when its directory is made. Requests with another access key id are refused: a worker
- * of another run never writes here by mistake. (Signatures are not verified; the cloud listens on 127.0.0.1 only.)
+ * of another run never writes here by mistake. Whether signatures are verified too, the one who starts the cloud decides.
  */
 import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
-import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { z } from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { type ReceivedRequest, Untrusted } from "./signature.ts";
 
 const Credentials = z.strictObject({ accessKeyId: z.string().min(1), secretAccessKey: z.string().min(1) });
 export type Credentials = z.infer<typeof Credentials>;
@@ -24,6 +24,10 @@ export async function openCredentials(directory: string): Promise<Credentials> {
   return parseJson(Credentials, await readFile(path), path);
 }
 
-export function isCallerOf({ accessKeyId }: Credentials, headers: IncomingHttpHeaders): boolean {
-  return /\bCredential=([^/]+)\//.exec(headers.authorization ?? "")?.[1] === accessKeyId;
+/** Only the key id, for where a signature would prove nothing more: who can reach 127.0.0.1 and read the id can read the secret. */
+export function openKeyVerifier({ accessKeyId }: Credentials) {
+  return async ({ headers }: Pick<ReceivedRequest, "headers">): Promise<void> => {
+    if (/\bCredential=([^/]+)\//.exec(headers.authorization ?? "")?.[1] === accessKeyId) return;
+    throw new Untrusted("another-key", "this is another cloud's key");
+  };
 }

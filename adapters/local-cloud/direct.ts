@@ -65,7 +65,7 @@ export function openDirectStore({ server, files, space, names }: DirectParts): D
           for (const key of keys) await files.delete(bucket, key);
         }),
     },
-    clock: openClock(async () => {}),
+    clock: { ...openClock(async () => {}), storeTime: async () => Date.now() },
   };
 }
 

@@ -1,23 +1,35 @@
-/** @file Listens on 127.0.0.1. */
+/** @file Listens on one address. */
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MgrpoError } from "../../core/errors.ts";
 
-/** Port 0: any free one. Returns the endpoint's URL, an IP address, so that S3 clients use path style. */
-export async function listen(server: Server, port: number, what: string): Promise<string> {
-  server.listen(port, "127.0.0.1");
+export interface Place {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+/** Returns the endpoint's URL. */
+export async function listen(server: Server, { host, port }: Place, what: string): Promise<string> {
+  server.listen(port, host);
   try {
     await once(server, "listening");
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE") throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+      throw new MgrpoError("config-invalid", `${what}: ${host} is no address of this machine: name one of its own`, {
+        cause,
+      });
+    if (code !== "EADDRINUSE") throw cause;
     throw new MgrpoError(
       "port-in-use",
-      `${what}: port ${port} of 127.0.0.1 is in use: stop what listens there, or choose another port (0: any free one)`,
+      `${what}: port ${port} of ${host} is in use: stop what listens there, or choose another port (0: any free one)`,
       { cause },
     );
   }
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = host.includes(":") ? `[${host}]` : host;
+  return `http://${address}:${(server.address() as AddressInfo).port}`;
 }
 
 /** Ends a server once its answers are out. */

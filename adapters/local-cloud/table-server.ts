@@ -6,12 +6,21 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import dynalite from "dynalite";
-import { type Credentials, isCallerOf } from "./credentials.ts";
 import { asS3Error } from "./s3/errors.ts";
+import { type Distrust, Untrusted, type VerifySignature } from "./signature.ts";
 import type { Space } from "./space.ts";
 
 const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
 const LARGEST_BODY = 16 * 2 ** 20;
+const DISTRUST: Record<Distrust, string> = {
+  unsigned: "MissingAuthenticationTokenException",
+  malformed: "IncompleteSignatureException",
+  "another-key": "UnrecognizedClientException",
+  "another-region": "InvalidSignatureException",
+  skewed: "InvalidSignatureException",
+  "body-unsigned": "InvalidSignatureException",
+  mismatch: "InvalidSignatureException",
+};
 /** dynalite looks whether a request is signed, not by whom. */
 const OWN_HEADERS = {
   "content-type": "application/x-amz-json-1.0",
@@ -42,7 +51,7 @@ interface Answer {
   readonly body: string;
 }
 
-export function createTableServer(directory: string, credentials: Credentials, space: Space): TableServer {
+export function createTableServer(directory: string, verify: VerifySignature, space: Space): TableServer {
   // Closing this server closes the database too, so it is the one that listens.
   const server = dynalite({ path: directory, createTableMs: 0 });
   const handler = server.listeners("request")[0] as Handler;
@@ -61,14 +70,16 @@ export function createTableServer(directory: string, credentials: Credentials, s
   }
 
   const refused = (thrown: unknown) => {
+    if (thrown instanceof Untrusted) return refusal(400, DISTRUST[thrown.why], thrown.message);
     const error = asS3Error(thrown);
     return refusal(error.status, error.code, error.message);
   };
 
   async function received(request: IncomingMessage): Promise<Answer> {
-    const text = await bodyOf(request);
-    if (isCallerOf(credentials, request.headers)) return answer(request, text);
-    return refusal(403, "UnrecognizedClientException", "this is another cloud's key");
+    const body = await bodyOf(request);
+    const { method = "", url = "", headers } = request;
+    await verify({ method, url, headers, body });
+    return answer(request, body.toString());
   }
 
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
@@ -91,14 +102,14 @@ export function createTableServer(directory: string, credentials: Credentials, s
   };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     size += piece.length;
     if (size <= LARGEST_BODY) pieces.push(piece);
   }
-  return Buffer.concat(pieces).toString();
+  return Buffer.concat(pieces);
 }
 
 /** dynalite tells the units of a write when it is asked to; the caller need not pay the bytes for asking. */

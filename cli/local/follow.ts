@@ -121,6 +121,12 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
   return items.map((item) => parse(JobRecord, item, `JOB of ${run}`));
 }
 
+/** Scores of the evaluations that are done. */
+export async function readEvaluations(store: Store, config: RunConfig): Promise<Evaluation[]> {
+  const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
+  return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
+}
+
 async function readState(store: Store, config: RunConfig, run: RunRecord) {
   const { pk } = tableKeys.run(config.run);
   const [item, agents, workers] = await Promise.all([
@@ -137,7 +143,8 @@ async function readState(store: Store, config: RunConfig, run: RunRecord) {
   };
 }
 
-async function readSummary(
+/** What a closed step came to. */
+export async function readSummary(
   store: Store,
   config: RunConfig,
   step: number,

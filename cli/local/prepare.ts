@@ -66,7 +66,7 @@ function readCheckpointFolder(folder: string, setting: string): CheckpointFiles 
 
 /** Starts the run, or finds it started and goes on with it. */
 export async function prepareRun(
-  session: Session,
+  session: Pick<Session, "store" | "functions">,
   config: RunConfig,
   bases: () => Bases,
   questions: QuestionSet,

@@ -106,11 +106,16 @@ export function runNames(): string[] {
 
 /** `<recipe>-<arm>-seed<seed>`, with the next free number when it is taken. */
 export function freeRunName(recipe: string, arm: string, seed: number): string {
-  const base = `${recipe}-${arm}-seed${seed}`.slice(0, 56);
   for (let n = 1; ; n++) {
-    const name = n === 1 ? base : `${base}-${n}`;
+    const name = runNameOf(recipe, arm, seed, n);
     if (!existsSync(runFolder(name).path)) return name;
   }
+}
+
+/** The n-th run of that recipe, arm and seed. */
+export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
+  const base = `${recipe}-${arm}-seed${seed}`.slice(0, 56);
+  return n === 1 ? base : `${base}-${n}`;
 }
 
 export function newStatus(config: RunConfig): RunStatus {

@@ -4,7 +4,7 @@
  */
 import { appendFileSync } from "node:fs";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { CloudHandlers, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
@@ -29,12 +29,20 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** Opens the cloud that lies in a directory; its functions' failures are logged to a file. */
-export async function openSession(directory: string, log: string): Promise<Session> {
+/** Where a cloud for other machines listens. */
+export type SessionPlace = Required<Pick<LocalCloudOptions, "host" | "ports">>;
+
+/**
+ * Opens the cloud that lies in a directory; its functions' failures are logged to a file. With a place it is a cloud for others, and
+ * verifies their signatures. Without, its callers are this user's own processes on 127.0.0.1: whoever could read their key id there
+ * could read the secret beside it, so a signature would prove nothing, and each costs this process time that functions need.
+ */
+export async function openSession(directory: string, log: string, place?: SessionPlace): Promise<Session> {
   const busy = createBusyMeter();
   const ready = deferred<CloudHandlers>();
   const cloud = await startLocalCloud({
     directory,
+    ...(place ?? { verifySignatures: false }),
     handlers: {
       objectCreated: async (event) => {
         const handlers = await ready.promise;

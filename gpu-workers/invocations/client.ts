@@ -21,6 +21,7 @@ import type { Observer } from "../liveness/observer.ts";
 import type { Run } from "../run.ts";
 import { findInvocation } from "./run-invocation.ts";
 import { LONGEST_POLL_SECONDS } from "./server.ts";
+import { openCallSigner } from "./signature.ts";
 
 /** Deaths of workers under one invocation that end it. */
 const MAX_DEATHS = 2;
@@ -36,6 +37,14 @@ class Again extends Error {
   }
 }
 
+interface Sent {
+  readonly id: string;
+  readonly method: "PUT" | "GET" | "DELETE";
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+  readonly signal: AbortSignal;
+}
+
 /** Live workers that answer invocations of an agent. */
 export function serving(observer: Observer, agent: string): WorkerRecord[] {
   return observer
@@ -46,8 +55,9 @@ export function serving(observer: Observer, agent: string): WorkerRecord[] {
     );
 }
 
-export function httpDelegation(run: Run, observer: Observer, token: string): Delegation {
+export function httpDelegation(run: Run, observer: Observer, secret: string): Delegation {
   const { clock } = run.store;
+  const sign = openCallSigner(secret, clock);
   const passedOver = new Map<string, number>();
 
   async function choose(id: string, agent: string): Promise<WorkerRecord> {
@@ -68,12 +78,18 @@ export function httpDelegation(run: Run, observer: Observer, token: string): Del
     throw new Again(`worker '${worker}' ${why}`, died);
   }
 
-  async function request(worker: WorkerRecord, id: string, init: RequestInit): Promise<Response> {
-    const headers = { ...init.headers, authorization: `Bearer ${token}` };
+  /** Each attempt has a signature of its own. */
+  async function send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: Sent): Promise<Response> {
+    const path = `/invocations/${id}`;
+    const signed = { ...headers, ...(await sign({ method, path, body })) };
+    return fetch(`${worker.url}${path}`, { method, headers: signed, signal, ...(body !== "" && { body }) });
+  }
+
+  async function request(worker: WorkerRecord, sent: Sent): Promise<Response> {
     try {
-      return await fetch(`${worker.url}/invocations/${id}`, { ...init, headers });
+      return await send(worker, sent);
     } catch (cause) {
-      if (init.signal?.aborted) throw cause;
+      if (sent.signal.aborted || isMgrpoError(cause)) throw cause;
       // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
       const code = (cause as { cause?: { code?: unknown } }).cause?.code;
       return passOver(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
@@ -83,11 +99,11 @@ export function httpDelegation(run: Run, observer: Observer, token: string): Del
   async function once(id: string, body: string, asked: InvocationRequest, signal: AbortSignal): Promise<Invocation> {
     const worker = await choose(id, asked.agent);
     const prefer = `wait=${LONGEST_POLL_SECONDS}`;
-    const put = { method: "PUT", body, signal, headers: { "content-type": "application/json", prefer } };
-    let response = await request(worker, id, put);
+    const headers = { "content-type": "application/json", prefer };
+    let response = await request(worker, { id, method: "PUT", body, headers, signal });
     try {
       while (response.status === 202) {
-        response = await request(worker, id, { signal });
+        response = await request(worker, { id, method: "GET", signal });
       }
       const text = await response.text();
       if (response.status === 200) return parseJson(Invocation, text, `answer of worker '${worker.worker}'`);
@@ -107,7 +123,7 @@ export function httpDelegation(run: Run, observer: Observer, token: string): Del
     if (status === 401 || status === 400 || status === 413) {
       throw new MgrpoError(
         "config-invalid",
-        `worker '${worker.worker}' refused (${status}): ${text}; do all workers have the same MGRPO_WORKER_TOKEN?`,
+        `worker '${worker.worker}' refused (${status}): ${text}; do all workers have the same MGRPO_WORKER_TOKEN and release?`,
       );
     }
     return passOver(worker, `answered ${status}`);
@@ -115,11 +131,9 @@ export function httpDelegation(run: Run, observer: Observer, token: string): Del
 
   /** Nobody waits for the answer any more, so neither do we. */
   function cancel(worker: WorkerRecord, id: string) {
-    fetch(`${worker.url}/invocations/${id}`, {
-      method: "DELETE",
-      headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(1000),
-    }).catch((error: unknown) => run.log.info("a cancelled invocation may go on", { id, error: String(error) }));
+    send(worker, { id, method: "DELETE", signal: AbortSignal.timeout(1000) }).catch((error: unknown) =>
+      run.log.info("a cancelled invocation may go on", { id, error: String(error) }),
+    );
   }
 
   return {

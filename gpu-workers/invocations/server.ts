@@ -7,9 +7,8 @@
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
  *     DELETE /invocations/<id>   204 cancelled
  *
- * A caller that sends `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
+ * Every call is signed (signature.ts); 401 says why one is not believed. A caller that sends `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { type Context, Hono } from "hono";
@@ -20,6 +19,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../hash.ts";
 import type { Log } from "../log.ts";
 import type { Answer, Desk } from "./desk.ts";
+import type { VerifyCall } from "./signature.ts";
 
 export const LONGEST_POLL_SECONDS = 25;
 const MAX_BODY_BYTES = 1 << 20;
@@ -29,15 +29,17 @@ export interface InvocationServer {
   close(): Promise<void>;
 }
 
-export function invocationApp(agent: string, token: string, desk: Desk, log: Log): Hono {
+export function invocationApp(agent: string, verify: VerifyCall, desk: Desk, log: Log): Hono {
   const app = new Hono();
-  app.use("/invocations/*", async (context, next) => {
-    if (!sameSecret(context.req.header("authorization") ?? "", `Bearer ${token}`))
-      return context.text("unauthorized", 401);
-    return next();
+  app.use("/invocations/*", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context, next) => {
+    const { method, url } = context.req;
+    const { pathname, search } = new URL(url);
+    const body = new Uint8Array(await context.req.arrayBuffer());
+    const refusal = await verify({ method, path: pathname + search, body }, (name) => context.req.header(name));
+    return refusal === undefined ? next() : context.text(refusal, 401);
   });
 
-  app.put("/invocations/:id", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context) => {
+  app.put("/invocations/:id", async (context) => {
     const { id } = context.req.param();
     const request = parseJson(
       InvocationRequest,
@@ -106,10 +108,4 @@ export function serveInvocations(app: Hono, host: string, port: number): Promise
       reject(new MgrpoError("port-in-use", message, { cause }));
     });
   });
-}
-
-/** Equal or not in a time that does not depend on where they differ. */
-function sameSecret(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createProgram } from "../../cli/program.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { Report } from "../../cli/report.ts";
 import { wilson } from "../../core/training/interval.ts";
 import { mgrpo, readReport, startMgrpo, trainRelay, workplace } from "./command-line.ts";
+import { printed } from "./printed.ts";
 
 const TIMEOUT = 90_000;
 const STEPS = 6;
@@ -19,20 +19,6 @@ afterAll(() => {
   process.chdir(home);
   rmSync(folder, { recursive: true, force: true });
 });
-
-/** What a command prints, called in this process. */
-async function printed(...args: string[]): Promise<string> {
-  const lines: string[] = [];
-  const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
-  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
-  try {
-    await createProgram().parseAsync(args, { from: "user" });
-    return lines.join("");
-  } finally {
-    log.mockRestore();
-    write.mockRestore();
-  }
-}
 
 const kinds = (stdout: string) =>
   stdout

@@ -1,5 +1,8 @@
 /** @file The SDK store, through the local cloud over HTTP, keeps the contracts; so does the cloud as its own process sees it. */
-import { afterAll, describe } from "vitest";
+import { afterAll, describe, test } from "vitest";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { openPlace } from "../../adapters/store-laws/law.ts";
+import { multipartLaws } from "../../adapters/store-laws/objects.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
@@ -9,6 +12,13 @@ const store = await openLocalStore();
 afterAll(() => store.close());
 
 describe("objects on S3", () => objectStoreContract(() => store.objects));
+describe("objects on S3, in parts", () => {
+  const parts = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
+  const place = openPlace("runs/parts");
+  const inParts = openAwsStore({ table: "mgrpo", bucket: "mgrpo", parts });
+  afterAll(() => inParts.close());
+  for (const { name, holds } of multipartLaws) test(name, () => holds(inParts.objects, place));
+});
 describe("table on DynamoDB", () => tableContract(() => store.table));
 const { direct } = store.cloud;
 describe("objects of the own process", () => objectStoreContract(() => direct.objects));

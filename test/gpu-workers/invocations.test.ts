@@ -6,6 +6,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../../gpu-workers/hash.ts";
 import { type Desk, openDesk } from "../../gpu-workers/invocations/desk.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
+import { openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const TOKEN = "a secret of the team";
@@ -61,26 +62,30 @@ let world: ReturnType<typeof answering>;
 let app: ReturnType<typeof invocationApp>;
 beforeEach(() => {
   world = answering();
-  app = invocationApp("searcher", TOKEN, world.desk as Desk, log);
+  app = invocationApp("searcher", openCallVerifier(TOKEN, clock), world.desk as Desk, log);
 });
 
-const call = async (
+const clock = { storeTime: async () => Date.now() };
+
+async function call(
   method: string,
   path: string,
   { body, token = TOKEN, prefer = "" } = {} as { body?: unknown; token?: string; prefer?: string },
-) =>
-  app.request(`/invocations/${path}`, {
+) {
+  const text = body === undefined ? "" : canonicalJson(body);
+  const signed = await openCallSigner(token, clock)({ method, path: `/invocations/${path}`, body: text });
+  return app.request(`/invocations/${path}`, {
     method,
-    headers: {
-      ...(token && { authorization: `Bearer ${token}` }),
-      ...(prefer && { prefer }),
-      "content-length": String(canonicalJson(body ?? "").length),
-    },
-    ...(body !== undefined && { body: canonicalJson(body) }),
+    headers: { ...signed, ...(prefer && { prefer }), "content-length": String(text.length) },
+    ...(body !== undefined && { body: text }),
   });
+}
 
 describe("the server", () => {
-  test("wants the token, whole and exact", async () => {
+  test("wants calls signed with its secret, whole and exact", async () => {
+    expect((await app.request(`/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(
+      401,
+    );
     for (const token of ["", "wrong", `${TOKEN}x`, TOKEN.slice(0, -1)]) {
       expect((await call("PUT", id, { body: request, token })).status).toBe(401);
       expect((await call("GET", id, { token })).status).toBe(401);

@@ -1,7 +1,10 @@
 /** @file S3's errors, by their own codes. */
 
+import { type Distrust, Untrusted } from "../signature.ts";
+
 const STATUS = {
   AccessDenied: 403,
+  AuthorizationHeaderMalformed: 400,
   InvalidAccessKeyId: 403,
   BadDigest: 400,
   BucketAlreadyOwnedByYou: 409,
@@ -22,6 +25,8 @@ const STATUS = {
   NoSuchUpload: 404,
   NotImplemented: 501,
   PreconditionFailed: 412,
+  RequestTimeTooSkewed: 403,
+  SignatureDoesNotMatch: 403,
   XAmzContentSHA256Mismatch: 400,
 } as const;
 
@@ -36,9 +41,20 @@ export class S3Error extends Error {
   }
 }
 
+const DISTRUST: Record<Distrust, keyof typeof STATUS> = {
+  unsigned: "AccessDenied",
+  malformed: "AuthorizationHeaderMalformed",
+  "another-key": "InvalidAccessKeyId",
+  "another-region": "AuthorizationHeaderMalformed",
+  skewed: "RequestTimeTooSkewed",
+  "body-unsigned": "NotImplemented",
+  mismatch: "SignatureDoesNotMatch",
+};
+
 /** What to answer when a handler threw: a full disk is told from other faults. */
 export function asS3Error(error: unknown): S3Error {
   if (error instanceof S3Error) return error;
+  if (error instanceof Untrusted) return new S3Error(DISTRUST[error.why], error.message);
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT") return new S3Error("InsufficientStorage", message);
   return new S3Error("InternalError", message);

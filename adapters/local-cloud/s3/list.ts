@@ -31,11 +31,13 @@ export function listPage(bucket: string, all: readonly ObjectFacts[], query: URL
     last = entry;
   }
 
-  const encode = query.get("encoding-type") === "url" ? encodeURIComponent : (text: string) => text;
+  const encoded = query.get("encoding-type") === "url";
+  const encode = encoded ? encodeURIComponent : (text: string) => text;
   return toXml("ListBucketResult", {
     Name: bucket,
     Prefix: encode(prefix),
     ...(delimiter !== "" && { Delimiter: encode(delimiter) }),
+    ...(encoded && { EncodingType: "url" }),
     MaxKeys: size,
     KeyCount: contents.length + folders.size,
     IsTruncated: truncated,

@@ -1,13 +1,13 @@
 /** @file The S3 API over HTTP: who may call, what is addressed, and errors as S3 tells them. Path style only. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type Credentials, isCallerOf } from "../credentials.ts";
+import type { VerifySignature } from "../signature.ts";
 import { asS3Error, S3Error } from "./errors.ts";
 import { type Routes, route, send } from "./routes.ts";
 import { toXml } from "./xml.ts";
 
-export function createS3Server(routes: Routes, credentials: Credentials): Server {
+export function createS3Server(routes: Routes, verify: VerifySignature): Server {
   const server = createServer((request, response) => {
-    answer(routes, credentials, request, response).catch((error: unknown) => refuse(request, response, error));
+    answer(routes, verify, request, response).catch((error: unknown) => refuse(request, response, error));
   });
   // Weights may take longer than Node's five minutes.
   server.requestTimeout = 0;
@@ -15,9 +15,10 @@ export function createS3Server(routes: Routes, credentials: Credentials): Server
   return server;
 }
 
-async function answer(routes: Routes, credentials: Credentials, request: IncomingMessage, response: ServerResponse) {
-  if (!isCallerOf(credentials, request.headers)) throw new S3Error("InvalidAccessKeyId", "this is another cloud's key");
-  const [path = "", search = ""] = (request.url ?? "").split(/\?(.*)/s);
+async function answer(routes: Routes, verify: VerifySignature, request: IncomingMessage, response: ServerResponse) {
+  const { method = "", url = "", headers } = request;
+  await verify({ method, url, headers });
+  const [path = "", search = ""] = url.split(/\?(.*)/s);
   // Not `new URL`, which would take `..` in a key for a step up.
   const [, bucket = "", ...rest] = path.split("/");
   await route(routes, { request, response, bucket, key: decoded(rest.join("/")), query: new URLSearchParams(search) });

@@ -1,0 +1,23 @@
+/** @file What the clock of every store does. */
+import { ok } from "node:assert/strict";
+import type { Clock } from "../../core/ports.ts";
+import type { Law } from "./law.ts";
+
+/** Beyond this, signatures of the requests would be refused too. */
+const LARGEST_DIFFERENCE_MINUTES = 15;
+
+export const clockLaws: readonly Law<Clock>[] = [
+  {
+    name: "the store tells its time (the Date header), this machine agrees, and it goes on",
+    async holds(clock) {
+      const before = await clock.storeTime();
+      const minutes = Math.abs(before - Date.now()) / 60_000;
+      ok(
+        minutes < LARGEST_DIFFERENCE_MINUTES,
+        `this machine's clock and the store's differ by ${minutes.toFixed(1)} minutes`,
+      );
+      await clock.sleep(0.1);
+      ok((await clock.storeTime()) > before, "the store's time stands still");
+    },
+  },
+];

@@ -1,0 +1,118 @@
+/**
+ * @file `mgrpo cloud check`: tries, on the endpoints that the environment names, everything that the program relies on a store for. It
+ * works under a prefix of its own, which it deletes afterwards. Exit code 1 when something does not work.
+ */
+import { randomBytes } from "node:crypto";
+import colors from "picocolors";
+import { deleteItems } from "../../adapters/aws/setup.ts";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { clockLaws } from "../../adapters/store-laws/clock.ts";
+import { type Law, openPlace, type Place } from "../../adapters/store-laws/law.ts";
+import { multipartLaws, objectLaws } from "../../adapters/store-laws/objects.ts";
+import { tableLaws } from "../../adapters/store-laws/table.ts";
+import type { TableKey } from "../../core/contracts/keys.ts";
+import type { ObjectStore, Table } from "../../core/ports.ts";
+import { storeNames } from "../store-names.ts";
+import { withEndpoints } from "./clients.ts";
+
+/** The least that S3 takes as a part, so that a trial of parts is small. */
+const SMALL_PARTS = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
+
+interface Behaviour {
+  readonly about: "objects" | "table" | "clock";
+  readonly name: string;
+  /** Why it does not work; undefined when it does. */
+  readonly fault: string | undefined;
+}
+
+export async function check(): Promise<void> {
+  const names = storeNames("cloud check");
+  const trial = `${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`;
+  const store = openAwsStore(names);
+  const inParts = openAwsStore({ ...names, parts: SMALL_PARTS });
+  const objects = noting(store.objects);
+  const parts = noting(inParts.objects);
+  const table = notingTable(store.table);
+  let [working, broken] = [0, 0];
+  try {
+    // What cannot be reached at all is one clear line, not one per behaviour.
+    await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
+    await store.objects.get(`check/${trial}`);
+    const [keys, items] = [openPlace(`check/${trial}`), openPlace(`CHECK#${trial}`)];
+    const all = [
+      tried("objects", objectLaws, objects.store, keys),
+      tried("objects", multipartLaws, parts.store, keys),
+      tried("table", tableLaws, table.store, items),
+      tried("clock", clockLaws, store.clock, keys),
+    ];
+    for (const behaviours of all)
+      for await (const behaviour of behaviours) {
+        print(behaviour);
+        if (behaviour.fault === undefined) working += 1;
+        else broken += 1;
+      }
+  } finally {
+    await store.objects.delete([...objects.keys, ...parts.keys]);
+    await withEndpoints(({ dynamo, asked }) =>
+      asked("dynamo", "delete the trial's items", () => deleteItems(dynamo, names.table, table.keys)),
+    );
+    store.close();
+    inParts.close();
+  }
+  summarize(working, broken);
+  if (broken > 0) process.exitCode = 1;
+}
+
+async function* tried<Port>(
+  about: Behaviour["about"],
+  laws: readonly Law<Port>[],
+  port: Port,
+  place: Place,
+): AsyncGenerator<Behaviour> {
+  for (const { name, holds } of laws) {
+    const fault = await holds(port, place).then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    yield { about, name, fault: fault?.split("\n", 1)[0] };
+  }
+}
+
+/** The same objects; what is committed is noted. */
+function noting(store: ObjectStore): { store: ObjectStore; keys: string[] } {
+  const keys: string[] = [];
+  const commit: ObjectStore["commit"] = (key, body) => {
+    keys.push(key);
+    return store.commit(key, body);
+  };
+  return { store: { ...store, commit }, keys };
+}
+
+/** The same table; what is inserted is noted. */
+function notingTable(store: Table): { store: Table; keys: TableKey[] } {
+  const keys: TableKey[] = [];
+  const insert: Table["insert"] = (key, item) => {
+    keys.push(key);
+    return store.insert(key, item);
+  };
+  return { store: { ...store, insert }, keys };
+}
+
+function print({ about, name, fault }: Behaviour): void {
+  const works = fault === undefined;
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ kind: "behaviour", about, name, works, ...(!works && { fault }) }));
+    return;
+  }
+  console.log(`  ${works ? colors.green("✔") : colors.red("✘")} ${about.padEnd(9)}${name}`);
+  if (!works) console.log(`             ${colors.red(fault)}`);
+}
+
+function summarize(working: number, broken: number): void {
+  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "check", working, broken }));
+  else if (broken === 0) console.log(`\n  all ${working} behaviours work: this store will do`);
+  else
+    console.log(
+      `\n  ${broken} of ${working + broken} behaviours do not work: results on this store cannot be relied on`,
+    );
+}

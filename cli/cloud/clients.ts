@@ -1,0 +1,38 @@
+/** @file The endpoints that the environment names, for commands that make, try or delete what the store consists of. */
+import { type AwsClients, openClients, type WireObserver } from "../../adapters/aws/clients.ts";
+import { translated } from "../../adapters/aws/errors.ts";
+import { regionOf } from "../../adapters/aws/store.ts";
+
+export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
+  readonly region: string;
+  /** Where the requests so far went. */
+  readonly dynamoUrl: string;
+  readonly s3Url: string;
+  /** Runs calls of one of the two; their errors leave as one clear line. */
+  asked<T>(api: "dynamo" | "s3", doing: string, call: () => Promise<T>): Promise<T>;
+}
+
+export async function withEndpoints<T>(work: (endpoints: Endpoints) => Promise<T>): Promise<T> {
+  const urls = { dynamo: "DynamoDB", s3: "S3" };
+  const observer = (api: keyof typeof urls): WireObserver => ({
+    sent(_command, endpoint) {
+      urls[api] = endpoint;
+    },
+    answered() {},
+  });
+  const region = regionOf();
+  const clients = openClients(region, { dynamo: observer("dynamo"), s3: observer("s3") });
+  const endpoints: Endpoints = {
+    dynamo: clients.dynamo,
+    s3: clients.s3,
+    region,
+    get dynamoUrl() {
+      return urls.dynamo;
+    },
+    get s3Url() {
+      return urls.s3;
+    },
+    asked: (api, doing, call) => translated(doing, () => urls[api], call),
+  };
+  return work(endpoints).finally(() => clients.close());
+}

@@ -1,0 +1,26 @@
+/** @file `mgrpo cloud destroy`: deletes the table and the bucket that the environment names, with every run in them. */
+import { deleteBucket, deleteTable, refuseForeign } from "../../adapters/aws/setup.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { storeNames } from "../store-names.ts";
+import { withEndpoints } from "./clients.ts";
+
+export interface DestroyOptions {
+  /** The table's name, repeated. */
+  readonly yes?: string;
+}
+
+export async function destroy({ yes }: DestroyOptions): Promise<void> {
+  const { table, bucket } = storeNames("cloud destroy");
+  if (yes !== table)
+    throw new MgrpoError(
+      "config-invalid",
+      `this deletes table '${table}' and bucket '${bucket}' with every run in them: to say so, repeat the table's name, --yes ${table}`,
+    );
+  await withEndpoints(async ({ dynamo, s3, asked }) => {
+    await asked("s3", "destroy", () => refuseForeign(dynamo, s3, table, bucket));
+    await asked("s3", `bucket '${bucket}'`, () => deleteBucket(s3, bucket));
+    await asked("dynamo", `table '${table}'`, () => deleteTable(dynamo, table));
+  });
+  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "destroyed", table, bucket }));
+  else console.log(`  table '${table}' and bucket '${bucket}' are deleted`);
+}

@@ -1,0 +1,20 @@
+/** @file `mgrpo cloud setup`: makes the table and the bucket that the environment names, or finds them made. */
+import { createBucket, createTable } from "../../adapters/aws/setup.ts";
+import { storeNames } from "../store-names.ts";
+import { withEndpoints } from "./clients.ts";
+
+export async function setup(): Promise<void> {
+  const { table, bucket } = storeNames("cloud setup");
+  await withEndpoints(async (endpoints) => {
+    const { dynamo, s3, asked, region } = endpoints;
+    const tableFound = await asked("dynamo", `table '${table}'`, () => createTable(dynamo, table));
+    report("table", table, tableFound, endpoints.dynamoUrl, region);
+    const bucketFound = await asked("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
+    report("bucket", bucket, bucketFound, endpoints.s3Url, region);
+  });
+}
+
+function report(kind: string, name: string, found: "created" | "there", endpoint: string, region: string): void {
+  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind, name, found, endpoint, region }));
+  else console.log(`  ${kind} '${name}' ${found === "created" ? "created" : "is there"} (${endpoint}, ${region})`);
+}

@@ -1,0 +1,84 @@
+/** @file Where a run is read from: its folder here, or the store that the environment names. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { openAwsStore } from "../../adapters/aws/store.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { parse, parseJson } from "../../core/contracts/parse.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../functions/context.ts";
+import { readEvaluations, readSummary } from "../local/follow.ts";
+import { withRunStore } from "../local/open-store.ts";
+import { readSteps } from "../local/run.ts";
+import { existingRun, readConfig, readStatus, runFolder } from "../local/run-folder.ts";
+import type { Evaluation } from "../report.ts";
+import { namesStore, storeNames } from "../store-names.ts";
+import type { StepSummary } from "../summary.ts";
+
+export interface Source {
+  readonly config: RunConfig;
+  /** `running`, `finished` ... and why. */
+  readonly state: string;
+  readonly reason: string;
+  /** Closed steps. */
+  readonly step: number;
+  /** Those that are done. */
+  readonly evaluations: readonly Evaluation[];
+  /** Of all closed steps. */
+  summaries(): Promise<readonly StepSummary[]>;
+  read<T>(read: (store: Store) => Promise<T>): Promise<T>;
+  /** Where pages about it go. */
+  readonly folder: string;
+}
+
+/** A run's folder here comes first. */
+export async function openSource(run: string): Promise<Source> {
+  return existsSync(runFolder(run).config) || !namesStore() ? localSource(run) : storedSource(run);
+}
+
+function localSource(run: string): Source {
+  const folder = existingRun(run);
+  const { state, reason, step, evaluations } = readStatus(folder);
+  return {
+    ...{ config: readConfig(folder), state, reason, step, evaluations, folder: folder.path },
+    summaries: async () => readSteps(folder),
+    read: (read) => withRunStore(folder, read),
+  };
+}
+
+async function storedSource(run: string): Promise<Source> {
+  return withNamedStore(async (store) => {
+    const { config, record } = await readStored(store, run);
+    const { step, status, reason } = record;
+    const evaluations = await readEvaluations(store, config);
+    return {
+      ...{ config, state: status, reason, step, evaluations, folder: resolve(".") },
+      read: withNamedStore,
+      summaries: () =>
+        withNamedStore(async (again) => {
+          const found: StepSummary[] = [];
+          for (let closed = 0; closed < step; closed++) found.push(await readSummary(again, config, closed, null));
+          return found;
+        }),
+    };
+  });
+}
+
+/** The store that the environment names, open while it is read. */
+export async function withNamedStore<T>(read: (store: Store) => Promise<T>): Promise<T> {
+  const store = openAwsStore(storeNames("show"));
+  return read(store).finally(() => store.close());
+}
+
+export async function readStored(store: Store, run: string): Promise<{ config: RunConfig; record: RunRecord }> {
+  const item = await store.table.get(tableKeys.run(run));
+  const key = objectKeys.config(run);
+  const bytes = item && (await store.objects.get(key));
+  if (!bytes)
+    throw new MgrpoError(
+      "not-found",
+      `no run '${run}' here or in the store that the environment names; see mgrpo runs`,
+    );
+  return { config: parseJson(RunConfig, bytes, key), record: parse(RunRecord, item, `RUN ${run}`) };
+}

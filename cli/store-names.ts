@@ -1,0 +1,17 @@
+/** @file The store that the environment names: its table and bucket. Endpoints, region and keys are the standard AWS variables. */
+import { z } from "zod";
+import { parse } from "../core/contracts/parse.ts";
+
+const Environment = z.object({
+  MGRPO_TABLE: z.string("set it to the name of the table").min(1),
+  MGRPO_BUCKET: z.string("set it to the name of the bucket").min(1),
+});
+
+/** `command` is who asks, for the refusal. */
+export function storeNames(command: string): { readonly table: string; readonly bucket: string } {
+  const found = parse(Environment, process.env, `environment of mgrpo ${command}`, "config-invalid");
+  return { table: found.MGRPO_TABLE, bucket: found.MGRPO_BUCKET };
+}
+
+/** Whether it names one at all. */
+export const namesStore = (): boolean => Environment.safeParse(process.env).success;

@@ -1,0 +1,243 @@
+/** @file Signatures of requests: AWS's own worked examples, what the SDK sends, and what was tampered with, is old, or is another's. */
+import { createHash, createHmac } from "node:crypto";
+import { request } from "node:http";
+import { Readable } from "node:stream";
+import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { SignatureV4 } from "@smithy/signature-v4";
+import { afterAll, describe, expect, test } from "vitest";
+import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
+import { openSignatureVerifier, type ReceivedRequest } from "../../../adapters/local-cloud/signature.ts";
+import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
+
+const EMPTY = createHash("sha256").update("").digest("hex");
+
+describe("AWS's examples of signed requests (S3 API reference, May 2013)", () => {
+  const verify = openSignatureVerifier({
+    credentials: { accessKeyId: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" },
+    region: "us-east-1",
+    service: "s3",
+    now: () => Date.parse("2013-05-24T00:10:00Z"),
+  });
+  const example = (url: string, signature: string, more: Record<string, string> = {}): ReceivedRequest => {
+    const signed = ["host", ...Object.keys(more), "x-amz-content-sha256", "x-amz-date"].join(";");
+    return {
+      method: "GET",
+      url,
+      headers: {
+        host: "examplebucket.s3.amazonaws.com",
+        ...more,
+        "x-amz-content-sha256": EMPTY,
+        "x-amz-date": "20130524T000000Z",
+        authorization: `AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders=${signed},Signature=${signature}`,
+      },
+    };
+  };
+  const object = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
+  const lifecycle = "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543";
+  const list = "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7";
+
+  test("are believed", async () => {
+    await verify(example("/test.txt", object, { range: "bytes=0-9" }));
+    await verify(example("/?lifecycle", lifecycle));
+    await verify(example("/?max-keys=2&prefix=J", list));
+  });
+
+  test.each([
+    ["another path", example("/test.txu", object, { range: "bytes=0-9" })],
+    ["another header", example("/test.txt", object, { range: "bytes=0-8" })],
+    ["another query", example("/?max-keys=2&prefix=K", list)],
+    ["one parameter more", example("/?max-keys=2&prefix=J&prefix=J", list)],
+    ["one parameter less", example("/?prefix=J", list)],
+    ["another method", { ...example("/?lifecycle", lifecycle), method: "DELETE" }],
+    ["another body", { ...example("/?lifecycle", lifecycle), body: Buffer.from("x") }],
+  ])("are not believed with %s", async (_what, tampered) => {
+    await expect(verify(tampered)).rejects.toMatchObject({ why: "mismatch" });
+  });
+});
+
+const cloud = await openLocalStore();
+afterAll(() => cloud.close());
+const environment = cloud.cloud.environment;
+const credentials = {
+  accessKeyId: environment["AWS_ACCESS_KEY_ID"] ?? "",
+  secretAccessKey: environment["AWS_SECRET_ACCESS_KEY"] ?? "",
+};
+
+interface Raw {
+  readonly service: "s3" | "dynamodb";
+  readonly method: string;
+  readonly path: string;
+  readonly query?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+interface Changes {
+  readonly secret?: string;
+  readonly keyId?: string;
+  readonly region?: string;
+  readonly minutes?: number;
+  /** Whether a header tells the hash of the body. */
+  readonly applyChecksum?: boolean;
+  /** Changes the signed request on its way. */
+  readonly tamper?: (sent: { path: string; headers: Record<string, string>; body: string }) => object;
+}
+
+/** Signs as the SDK does, then sends what is left after tampering; status and body of the answer. */
+async function send(raw: Raw, changes: Changes = {}) {
+  const { secret, keyId, region = "us-east-1", minutes = 0, applyChecksum = true, tamper } = changes;
+  const { service, method, path, query = {}, body = "" } = raw;
+  const endpoint = new URL(environment[service === "s3" ? "AWS_ENDPOINT_URL_S3" : "AWS_ENDPOINT_URL_DYNAMODB"] ?? "");
+  class Hash {
+    readonly state;
+    constructor(key?: unknown) {
+      this.state = key === undefined ? createHash("sha256") : createHmac("sha256", key as Buffer);
+    }
+    update(data: unknown) {
+      this.state.update(data as Buffer);
+    }
+    async digest() {
+      return this.state.digest();
+    }
+    reset() {}
+  }
+  const signer = new SignatureV4({
+    credentials: {
+      accessKeyId: keyId ?? credentials.accessKeyId,
+      secretAccessKey: secret ?? credentials.secretAccessKey,
+    },
+    ...{ region, service, sha256: Hash as never, applyChecksum, uriEscapePath: service !== "s3" },
+  });
+  const unsigned = { method, protocol: "http:", hostname: "127.0.0.1", path, query, body };
+  const headers = { host: endpoint.host, "content-length": String(Buffer.byteLength(body)), ...raw.headers };
+  const signed = await signer.sign({ ...unsigned, headers }, { signingDate: new Date(Date.now() + minutes * 60_000) });
+  const search = new URLSearchParams(query).toString();
+  const sent = { path: `${path}${search && `?${search}`}`, headers: signed.headers, body };
+  const changed = { ...sent, ...tamper?.(sent) };
+  return new Promise<{ status: number; text: string; date: string }>((resolve, reject) => {
+    const { path: target, headers: sentHeaders } = changed;
+    const call = request({ host: "127.0.0.1", port: endpoint.port, method, path: target, headers: sentHeaders });
+    call.on("error", reject).on("response", async (response) => {
+      const pieces: Buffer[] = [];
+      for await (const piece of response) pieces.push(piece as Buffer);
+      const text = Buffer.concat(pieces).toString();
+      resolve({ status: response.statusCode ?? 0, text, date: response.headers.date ?? "" });
+    });
+    call.end(changed.body);
+  });
+}
+
+const put: Raw = { service: "s3", method: "PUT", path: "/mgrpo/a%20b/%2B.json", body: "some bytes" };
+const list: Raw = { service: "s3", method: "GET", path: "/mgrpo", query: { "list-type": "2", prefix: "no-such" } };
+const describeTable: Raw = {
+  service: "dynamodb",
+  method: "POST",
+  path: "/",
+  headers: { "content-type": "application/x-amz-json-1.0", "x-amz-target": "DynamoDB_20120810.DescribeTable" },
+  body: '{"TableName":"mgrpo"}',
+};
+
+test("a body whose hash no header tells is hashed, as other SDKs sign for DynamoDB", async () => {
+  expect(await send(describeTable, { applyChecksum: false })).toMatchObject({ status: 200 });
+  const tamper = ({ body }: { body: string }) => ({ body: body.replace("mgrpo", "other") });
+  const changed = await send(describeTable, { applyChecksum: false, tamper });
+  expect(changed.text).toContain("InvalidSignatureException");
+});
+
+test.each([put, list, describeTable])("signed with its own keys: $service $method is answered", async (raw) => {
+  expect(await send(raw)).toMatchObject({ status: 200 });
+  expect(await send(raw, { minutes: -10 })).toMatchObject({ status: 200 });
+});
+
+const NAMES: [string, Changes, string, string][] = [
+  ["another secret", { secret: "x".repeat(40) }, "SignatureDoesNotMatch", "InvalidSignatureException"],
+  ["another key id", { keyId: "SOMEBODY" }, "InvalidAccessKeyId", "UnrecognizedClientException"],
+  ["another region", { region: "eu-west-1" }, "AuthorizationHeaderMalformed", "InvalidSignatureException"],
+  ["a date of 16 minutes ago", { minutes: -16 }, "RequestTimeTooSkewed", "InvalidSignatureException"],
+  ["a date in 16 minutes", { minutes: 16 }, "RequestTimeTooSkewed", "InvalidSignatureException"],
+  [
+    "a date changed later",
+    { minutes: -20, tamper: ({ headers }) => ({ headers: { ...headers, "x-amz-date": nowAsAmz() } }) },
+    "SignatureDoesNotMatch",
+    "InvalidSignatureException",
+  ],
+  [
+    "no signature",
+    { tamper: ({ headers: { authorization: _, ...headers } }) => ({ headers }) },
+    "AccessDenied",
+    "MissingAuthenticationTokenException",
+  ],
+  [
+    "a header added that must be signed",
+    { tamper: ({ headers }) => ({ headers: { ...headers, "x-amz-meta-a": "b" } }) },
+    "AuthorizationHeaderMalformed",
+    "IncompleteSignatureException",
+  ],
+  [
+    "another path",
+    { tamper: ({ path }) => ({ path: path.replace("/", "//") }) },
+    "SignatureDoesNotMatch",
+    // To all but S3, empty segments are nothing.
+    "",
+  ],
+];
+
+test.each(NAMES)("refused by AWS's own name: %s", async (_what, changes, s3Name, dynamoName) => {
+  for (const raw of [put, list]) expect((await send(raw, changes)).text).toContain(`<Code>${s3Name}</Code>`);
+  if (dynamoName !== "") expect((await send(describeTable, changes)).text).toContain(`#${dynamoName}"`);
+});
+
+test("a changed body is refused and leaves nothing, a changed query finds nothing", async () => {
+  const tamper = ({ body }: { body: string }) => ({ body: body.replace(/[a-z]/, "X") });
+  const key = { ...put, path: "/mgrpo/tampered" };
+  expect((await send(key, { tamper })).text).toContain("XAmzContentSHA256Mismatch");
+  expect(await cloud.objects.head("tampered")).toBeUndefined();
+  expect((await send(describeTable, { tamper })).text).toContain("InvalidSignatureException");
+  const query = ({ path }: { path: string }) => ({ path: path.replace("no-such", "") });
+  expect((await send(list, { tamper: query })).text).toContain("SignatureDoesNotMatch");
+});
+
+test("a condition that was signed cannot be taken off on the way", async () => {
+  const once: Raw = { ...put, path: "/mgrpo/once", headers: { "if-none-match": "*" } };
+  expect((await send(once)).status).toBe(200);
+  const tamper = ({ headers: { "if-none-match": _, ...headers } }: { headers: Record<string, string> }) => ({
+    headers,
+  });
+  expect((await send({ ...once, body: "other" }, { tamper })).text).toContain("SignatureDoesNotMatch");
+  expect(await cloud.objects.get("once")).toEqual(new TextEncoder().encode("some bytes"));
+});
+
+test("bodies that no signature covers are refused", async () => {
+  for (const value of [
+    "UNSIGNED-PAYLOAD",
+    "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+  ]) {
+    const unsigned = { ...put, headers: { "x-amz-content-sha256": value } };
+    expect(await send(unsigned)).toMatchObject({ status: 501, text: expect.stringContaining("NotImplemented") });
+  }
+  const s3 = new S3Client({ maxAttempts: 1 });
+  const stream = { Bucket: "mgrpo", Key: "stream", Body: Readable.from(["abc"]), ContentLength: 3 };
+  await expect(s3.send(new PutObjectCommand(stream))).rejects.toMatchObject({ name: "NotImplemented" });
+  expect(await cloud.objects.head("stream")).toBeUndefined();
+  s3.destroy();
+});
+
+test("a client whose clock is hours off learns the time from the refusal", async () => {
+  const s3 = new S3Client({ systemClockOffset: -5 * 3_600_000, maxAttempts: 1 });
+  const put = new PutObjectCommand({ Bucket: "mgrpo", Key: "late", Body: "abc" });
+  await expect(s3.send(put)).rejects.toMatchObject({ name: "RequestTimeTooSkewed" });
+  await s3.send(new PutObjectCommand({ Bucket: "mgrpo", Key: "late", Body: "abc" }));
+  expect(await cloud.objects.head("late")).toBe(3);
+  s3.destroy();
+});
+
+test("only on 127.0.0.1 are signatures taken on trust", async () => {
+  const handlers = { objectCreated: async () => {}, clock: async () => {} };
+  const open = { directory: await freshDirectory(), handlers, host: "127.0.0.2", verifySignatures: false };
+  await expect(startLocalCloud(open)).rejects.toMatchObject({ code: "config-invalid" });
+});
+
+function nowAsAmz(): string {
+  return new Date().toISOString().replace(/[-:]|\.\d+/g, "");
+}

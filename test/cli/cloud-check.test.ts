@@ -1,0 +1,103 @@
+/** @file `mgrpo cloud check` tells what works on a store and what does not, and leaves nothing behind. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
+import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { openLocalStore } from "../fakes/local-store.ts";
+import { told } from "./printed.ts";
+
+/** Takes signatures on trust, so that a test can stand between and change requests. */
+const store = await openLocalStore({ verifySignatures: false });
+const home = { ...store.cloud.environment };
+const dynamo = new DynamoDBClient();
+const s3 = new S3Client();
+const servers: Server[] = [];
+afterAll(async () => {
+  dynamo.destroy();
+  s3.destroy();
+  await store.close();
+});
+beforeEach(() => void Object.assign(process.env, home));
+afterEach(() => {
+  // A check that finds something broken sets it.
+  process.exitCode = undefined;
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function listening(server: Server): Promise<string> {
+  servers.push(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of incoming) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
+}
+
+/** An endpoint that is like another, but for what it does to requests. */
+function front(endpoint: string, change: (headers: IncomingMessage["headers"], body: Buffer) => Buffer) {
+  return listening(
+    createServer(async (incoming, outgoing) => {
+      const { method, url, headers } = incoming;
+      const body = change(headers, await bodyOf(incoming));
+      headers["content-length"] = String(body.length);
+      const { hostname, port } = new URL(endpoint);
+      const forward = request({ hostname, port, method, path: url, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(outgoing);
+      });
+      forward.end(body);
+    }),
+  );
+}
+
+const faults = (lines: Record<string, unknown>[]) =>
+  lines.filter(({ works }) => works === false).map(({ name }) => String(name));
+
+test("check: every behaviour of the embedded cloud works, and nothing is left", async () => {
+  await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
+  await store.objects.commit("runs/kept", new Uint8Array([1]));
+  const lines = await told("cloud", "check");
+  expect(faults(lines)).toEqual([]);
+  expect(lines.filter(({ kind }) => kind === "behaviour").length).toBeGreaterThan(40);
+  expect(lines.at(-1)).toMatchObject({ kind: "check", broken: 0 });
+  expect(process.exitCode).toBeUndefined();
+  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
+  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
+  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket: "mgrpo" }));
+  expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
+});
+
+test("check: a store that overwrites, and one that knows no conditions, are told so, exit code 1", async () => {
+  process.env["AWS_ENDPOINT_URL_S3"] = await front(String(home["AWS_ENDPOINT_URL_S3"]), (headers, body) => {
+    headers["if-none-match"] = undefined;
+    delete headers["if-none-match"];
+    return body;
+  });
+  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await front(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), (headers, body) => {
+    if (!String(headers["x-amz-target"]).endsWith("PutItem")) return body;
+    return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), ConditionExpression: undefined }));
+  });
+  const found = faults(await told("cloud", "check"));
+  expect(found.sort()).toEqual([
+    "one of 20 commits at once wins",
+    "one of 20 inserts at once wins",
+    "one of 4 uploads in parts at once wins",
+    "the first commit wins (If-None-Match: *); the same bytes again are ours, others are not",
+    "the first insert wins and the second changes nothing",
+  ]);
+  expect(process.exitCode).toBe(1);
+});
+
+test("check: a table that is not there is one clear line, with what to do", async () => {
+  process.env["MGRPO_TABLE"] = "nowhere";
+  await expect(told("cloud", "check")).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringContaining("mgrpo cloud setup"),
+  });
+});

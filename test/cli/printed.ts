@@ -1,0 +1,25 @@
+/** @file Calls a command in this process, and gives what it printed. */
+import { vi } from "vitest";
+import { createProgram } from "../../cli/program.ts";
+
+export async function printed(...args: string[]): Promise<string> {
+  const lines: string[] = [];
+  const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
+  try {
+    await createProgram().parseAsync(args, { from: "user" });
+    return lines.join("");
+  } finally {
+    log.mockRestore();
+    write.mockRestore();
+  }
+}
+
+/** Lines of JSON. */
+export async function told(...args: string[]): Promise<Record<string, unknown>[]> {
+  const text = await printed(...args);
+  return text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}

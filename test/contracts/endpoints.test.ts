@@ -1,0 +1,42 @@
+/**
+ * @file The contract suites on endpoints from elsewhere: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two with a comma
+ * between, and the standard AWS variables their keys and region. Table and bucket are made for the suite and deleted after it.
+ */
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
+import { openPlace } from "../../adapters/store-laws/law.ts";
+import { multipartLaws } from "../../adapters/store-laws/objects.ts";
+import { told } from "../cli/printed.ts";
+import { clockContract } from "./clock.ts";
+import { objectStoreContract } from "./object-store.ts";
+import { tableContract } from "./table.ts";
+
+const [dynamo = "", s3 = dynamo] = (process.env["MGRPO_TEST_ENDPOINTS"] ?? "").split(",").filter(Boolean);
+
+describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
+  const table = `mgrpo-test-${randomBytes(4).toString("hex")}`;
+  // The suites ask for it when their tests run, after it was opened.
+  let store: AwsStore;
+  let inParts: AwsStore;
+  beforeAll(async () => {
+    Object.assign(process.env, { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 });
+    Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: table });
+    expect((await told("cloud", "setup")).map(({ found }) => found)).toEqual(["created", "created"]);
+    store = openAwsStore({ table, bucket: table });
+    inParts = openAwsStore({ table, bucket: table, parts: { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 } });
+  });
+  afterAll(async () => {
+    store.close();
+    inParts.close();
+    await told("cloud", "destroy", "--yes", table);
+  });
+
+  describe("objects", () => objectStoreContract(() => store.objects));
+  describe("objects in parts", () => {
+    const place = openPlace("runs/parts");
+    for (const { name, holds } of multipartLaws) test(name, () => holds(inParts.objects, place));
+  });
+  describe("table", () => tableContract(() => store.table));
+  describe("clock", () => clockContract(() => store.clock));
+});

@@ -1,0 +1,117 @@
+/** @file Signed calls between workers: what is believed, what is not, and that a proxy in front of a worker changes nothing. */
+import { once } from "node:events";
+import { createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { type Call, openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
+
+const MINUTE = 60_000;
+const CALL: Call = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
+
+/** A worker that calls and one that is called, each with a clock of its own. */
+function pair(theirs = "the same secret", ours = "the same secret") {
+  const clocks = { caller: 1_800_000_000_000, server: 1_800_000_000_000 };
+  const sign = openCallSigner(theirs, { storeTime: async () => clocks.caller });
+  const verify = openCallVerifier(ours, { storeTime: async () => clocks.server });
+  return {
+    clocks,
+    sign,
+    verify: (call: Call, headers: Record<string, string>) => verify(call, (name) => headers[name]),
+  };
+}
+
+test("a call is believed once", async () => {
+  const { sign, verify } = pair();
+  const headers = await sign(CALL);
+  expect(await verify(CALL, headers)).toBeUndefined();
+  expect(await verify(CALL, headers)).toMatch(/came before/);
+  expect(await verify(CALL, await sign(CALL))).toBeUndefined();
+});
+
+test.each<[string, Partial<Call>]>([
+  ["method", { method: "DELETE" }],
+  ["path", { path: "/invocations/abd?wait=5" }],
+  ["query", { path: "/invocations/abc?wait=6" }],
+  ["body", { body: '{"task":"look up amber."}' }],
+])("another %s is not believed", async (_part, change) => {
+  const { sign, verify } = pair();
+  const headers = await sign(CALL);
+  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/not this team's/);
+  // The refused one did not use the call up.
+  expect(await verify(CALL, headers)).toBeUndefined();
+});
+
+test("neither is another time, nonce or secret, nor a call without them", async () => {
+  const { sign, verify } = pair();
+  const headers = await sign(CALL);
+  const later = String(Number(headers["x-mgrpo-time"]) + 1);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/not this team's/);
+  const nonce = (await sign(CALL))["x-mgrpo-nonce"] ?? "";
+  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/not this team's/);
+  expect(await verify(CALL, {})).toMatch(/not signed/);
+  const strangers = pair("another secret");
+  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/not this team's/);
+});
+
+test("five minutes of store time, to both sides; a nonce is remembered as long as its call could be believed", async () => {
+  const { clocks, sign, verify } = pair();
+  const ahead = { caller: clocks.server + 4.9 * MINUTE };
+  clocks.caller = ahead.caller;
+  const headers = await sign(CALL);
+  expect(await verify(CALL, headers)).toBeUndefined();
+  clocks.server += 9.8 * MINUTE;
+  expect(await verify(CALL, headers)).toMatch(/came before/);
+  clocks.server += 0.2 * MINUTE;
+  expect(await verify(CALL, headers)).toMatch(/signed 306 s from now/);
+  clocks.caller = clocks.server - 5.1 * MINUTE;
+  expect(await verify(CALL, await sign(CALL))).toMatch(/signed 306 s/);
+});
+
+test("a run trains through a proxy with a path of its own, and the secret never travels", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const config = relayConfig({ steps: 1 });
+  await begin(store, functions, config);
+  const behind = await freePort();
+  const heard: string[] = [];
+  const proxy = createServer((incoming, outgoing) => {
+    heard.push(JSON.stringify([incoming.url, incoming.headers]));
+    const path = incoming.url?.replace(/^\/box\/searcher/, "") ?? "";
+    const forward = request({ port: behind, path, method: incoming.method, headers: incoming.headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    forward.on("error", () => outgoing.writeHead(502).end("{}"));
+    incoming.pipe(forward);
+  });
+  const url = `http://127.0.0.1:${await listening(proxy)}/box/searcher/`;
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
+  ]);
+  expect(heard.length).toBeGreaterThan(0);
+  expect(heard.join("")).toMatch(/\/box\/searcher\/invocations\//);
+  expect(heard.join("")).not.toContain(TOKEN);
+  proxy.close();
+});
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listening(server);
+  server.close();
+  await once(server, "close");
+  return port;
+}
