@@ -1,10 +1,5 @@
-/**
- * @file `mgrpo eval`: a trained team on the held-out questions, on this machine. It is a run that never trains: team 0 is the team in
- * question, and one evaluation worker answers its jobs.
- */
-import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** @file `mgrpo eval`: a trained team on the held-out questions, on this machine. */
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
@@ -12,13 +7,16 @@ import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { readJobs } from "./local/follow.ts";
-import { prepareRun, readBases } from "./local/prepare.ts";
+import { evaluateTeam } from "./local/evaluate.ts";
+import { readBases } from "./local/prepare.ts";
 import { readConfig, runFolder } from "./local/run-folder.ts";
-import { openSession } from "./local/session.ts";
 import { watchForStop } from "./local/stop.ts";
-import { evaluatorsOf, startWorkers } from "./local/workers.ts";
 import { accuracy } from "./terminal/columns.ts";
+import type { WatchOptions } from "./watch.ts";
+
+/** Defaults of `--every` and `--results`. */
+const EVERY_SECONDS = 10;
+const RESULTS = "evaluations";
 
 export interface EvalOptions {
   readonly recipe: string;
@@ -27,38 +25,31 @@ export interface EvalOptions {
   readonly set: readonly string[];
 }
 
-export async function evaluate(target: string, options: EvalOptions): Promise<void> {
+/** One team, or, with `watch`, every checkpoint that comes to a place. An option that the other of the two takes is refused. */
+export async function evaluateOrWatch(
+  target: string | undefined,
+  { watch: place, team, every, results, ...options }: EvalOptions & Partial<WatchOptions> & { readonly watch?: string },
+): Promise<void> {
+  if (place === undefined) {
+    if (team !== undefined || every !== undefined || results !== undefined) {
+      throw new MgrpoError("config-invalid", "--team, --every and --results go with --watch <place>: add it");
+    }
+    if (target !== undefined) return evaluate(target, options);
+    throw new MgrpoError("config-invalid", "name a run or a folder to evaluate, or a place with --watch");
+  }
+  if (target !== undefined) throw new MgrpoError("config-invalid", `'${target}' and --watch: give one of the two`);
+  if (team === undefined)
+    throw new MgrpoError("config-invalid", "--watch needs --team <file>: whose checkpoints are they?");
+  const { watch } = await import("./watch.ts");
+  await watch(place, { team, every: every ?? EVERY_SECONDS, results: results ?? RESULTS });
+}
+
+async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const config = await evaluationConfig(target, options);
   const recipe = await openRecipe(config.recipe);
   const bases = readBases(config);
-  const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
   const stop = watchForStop();
-  try {
-    const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));
-    try {
-      await prepareRun(session, config, () => bases, recipe.questions(config.seed));
-      const token = randomBytes(24).toString("base64url");
-      const environment = { ...session.environment, MGRPO_WORKER_TOKEN: token };
-      const workers = startWorkers(evaluatorsOf(config), environment, directory);
-      workers.failed.catch(stop.fail);
-      const printed = new Set<string>();
-      while (!stop.signal.aborted && printed.size < config.evaluation.suites.length) {
-        for (const job of await readJobs(session.store, config.run)) {
-          if (job.state !== "done" || printed.has(job.job)) continue;
-          printed.add(job.job);
-          print(job);
-        }
-        await session.store.clock.sleep(0.25, stop.signal);
-      }
-      await workers.stop();
-      stop.rethrow();
-    } finally {
-      await session.close();
-    }
-  } finally {
-    stop.dispose();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  await evaluateTeam(config, bases, recipe.questions(config.seed), stop, print).finally(() => stop.dispose());
 }
 
 /** The config of the run, or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */

@@ -57,12 +57,24 @@ export function createProgram(): Command {
   program
     .command("eval")
     .description("evaluate a run's team, or a folder of checkpoints, on the held-out questions")
-    .argument("<run or folder>", "a run's name, or a folder with one checkpoint per agent")
+    .argument("[run or folder]", "a run's name, or a folder with one checkpoint per agent")
     .option("--recipe <recipe>", "recipe of a folder that is no run's", "atlas")
     .addOption(arm())
     .addOption(seed())
     .addOption(setting())
-    .action(async (target, options) => (await import("./eval.ts")).evaluate(target, options));
+    .addOption(
+      new Option(
+        "--watch <place>",
+        "folder or s3://bucket/prefix: evaluate each checkpoint that somebody puts there",
+      ).conflicts(["recipe", "arm", "seed", "set"]),
+    )
+    .option(
+      "--team <file>",
+      "with --watch: JSON that says whose checkpoints they are, and names the other agents' models",
+    )
+    .addOption(new Option("--every <seconds>", "with --watch: time between two looks").argParser(positive("--every")))
+    .option("--results <folder>", "with --watch: one file per evaluation; what is there is not evaluated again")
+    .action(async (target, options) => (await import("./eval.ts")).evaluateOrWatch(target, options));
 
   program
     .command("worker")

@@ -91,6 +91,17 @@ export type Hash = (bytes: Uint8Array | string) => string;
 /** Files of a checkpoint in the Hugging Face layout, by name. */
 export type CheckpointFiles = ReadonlyMap<string, Uint8Array>;
 
+/** Checkpoints as they lie somewhere: folder -> file -> size in bytes. */
+export type CheckpointLook = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+/** A place where others put checkpoints, each a folder of files, file by file. An outage is a retryable MgrpoError. */
+export interface CheckpointSource {
+  /** Every folder that is there now. */
+  look(): Promise<CheckpointLook>;
+  /** These files of a folder. */
+  read(folder: string, files: readonly string[]): Promise<CheckpointFiles>;
+}
+
 export interface SampleRequest {
   /**
    * The conversation this belongs to. While it is open the engine may keep its key/value cache, if its tokens are a prefix of

@@ -20,19 +20,23 @@ import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { goOn } from "./go-on.ts";
 import type { Session } from "./session.ts";
 
-const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
+/** Files of a checkpoint that a model is opened by, and others as small. */
+export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
 const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /** The base models, by agent. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
 
-/** Reads and checks every agent's base model, so that a damaged one is refused before anything starts. */
-export function readBases(config: RunConfig): Bases {
-  return new Map(Object.entries(config.agents).map(([name, agent]) => [name, readBase(name, agent)]));
+/**
+ * Reads and checks every agent's base model, so that a damaged one is refused before anything starts. Files that are `given` are
+ * taken instead of those of the agent's folder.
+ */
+export function readBases(config: RunConfig, given: Bases = new Map()): Bases {
+  return new Map(Object.entries(config.agents).map(([name, agent]) => [name, readBase(name, agent, given.get(name))]));
 }
 
-function readBase(name: string, { model, policy }: AgentConfig): CheckpointFiles {
-  const files = readCheckpointFolder(model, `agents.${name}.model`);
+function readBase(name: string, { model, policy }: AgentConfig, given: CheckpointFiles | undefined): CheckpointFiles {
+  const files = given ?? readCheckpointFolder(model, `agents.${name}.model`);
   if (policy.startsWith("recipe:")) return files;
   for (const file of NEEDED) {
     if (files.has(file)) continue;

@@ -1,0 +1,41 @@
+/**
+ * @file Checkpoints that somebody else puts under a prefix: when one is complete, and as which job a team with it is evaluated.
+ *
+ *     seen ──all needed files, and the marker or the sizes of the look before──> complete ──> evaluated, once per content and suite
+ */
+import type { EvaluationSuite } from "../contracts/config.ts";
+import { canonicalJson } from "../contracts/parse.ts";
+import type { WatchedTeam } from "../contracts/watched-team.ts";
+import type { CheckpointLook, Hash } from "../ports.ts";
+
+/** Files without which no checkpoint can be opened. */
+const NEEDED = ["config.json", "model.safetensors", "tokenizer.json"];
+/** An empty file of this name says that all others are there. */
+export const MARKER = "_SUCCESS";
+
+/** Names of the checkpoints that are complete now, in order. */
+export function completeCheckpoints(before: CheckpointLook, now: CheckpointLook): string[] {
+  return [...now]
+    .filter(([name, files]) => {
+      if (!NEEDED.every((file) => (files.get(file) ?? 0) > 0)) return false;
+      const seen = before.get(name);
+      return files.has(MARKER) || (seen !== undefined && sizesOf(seen) === sizesOf(files));
+    })
+    .map(([name]) => name)
+    .sort();
+}
+
+/** What a checkpoint's files look like from outside: another text means that somebody changed it. */
+export function sizesOf(files: ReadonlyMap<string, number>): string {
+  return canonicalJson(Object.fromEntries([...files].filter(([name]) => name !== MARKER)));
+}
+
+/** The id of an evaluation: the same files of every agent, asked the same, are the same job. `files`: agent -> file -> SHA-256. */
+export function watchedJob(
+  { recipe, arm, seed, set }: WatchedTeam,
+  files: Readonly<Record<string, Readonly<Record<string, string>>>>,
+  suite: EvaluationSuite,
+  hash: Hash,
+): string {
+  return `${suite.name}-${hash(canonicalJson({ recipe, arm, seed, set, files, suite })).slice(0, 16)}`;
+}

@@ -1,0 +1,125 @@
+/** @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself. */
+import { once } from "node:events";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, expect, test } from "vitest";
+import { watchCheckpoints } from "../../cli/watch.ts";
+import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointSource } from "../../core/ports.ts";
+import { MARKER } from "../../core/training/watch.ts";
+import { baseFiles } from "../fixtures/relay/policy.ts";
+import { RELAY, startMgrpo, workplace } from "./command-line.ts";
+
+const TIMEOUT = 90_000;
+const folder = workplace();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const checkpoint = (weights: number, marked = true) =>
+  new Map([
+    ...Object.entries({ "config.json": 1, "model.safetensors": weights, "tokenizer.json": 1 }),
+    ...(marked ? [[MARKER, 0] as const] : []),
+  ]);
+
+/** Goes through the looks, one per round, then ends. `evaluated` holds what was evaluated in which round. */
+async function watched(looks: (Record<string, Map<string, number>> | MgrpoError)[], spoil?: (name: string) => void) {
+  const stop = new AbortController();
+  const evaluated: string[] = [];
+  const told: string[] = [];
+  let round = -1;
+  const source: CheckpointSource = {
+    async look() {
+      const look = looks[++round];
+      if (!look) {
+        stop.abort();
+        return new Map();
+      }
+      if (look instanceof MgrpoError) throw look;
+      return new Map(Object.entries(look));
+    },
+    read: async () => new Map(),
+  };
+  const evaluate = async (name: string) => {
+    evaluated.push(`${round}:${name}`);
+    spoil?.(name);
+  };
+  await watchCheckpoints(source, 0, stop.signal, evaluate, (line) => told.push(`${line.kind}: ${line.message}`));
+  return { evaluated, told };
+}
+
+test("evaluated when complete, once, and again when its files change", async () => {
+  const a = checkpoint(5, false);
+  const looks = [{ a }, { a, b: checkpoint(7) }, { a, b: checkpoint(7) }, { a, b: checkpoint(8) }, { a }];
+  expect((await watched(looks)).evaluated).toEqual(["1:a", "1:b", "3:b"]);
+});
+
+test("a damaged checkpoint is told once and the others go on; an outage passes; a fault ends the watch", async () => {
+  const looks = [
+    { a: checkpoint(1), b: checkpoint(2) },
+    { a: checkpoint(1), b: checkpoint(2) },
+  ];
+  const damaged = await watched(looks, (name) => {
+    if (name === "a") throw new MgrpoError("checkpoint-damaged", "a is damaged");
+  });
+  expect(damaged).toEqual({ evaluated: ["0:a", "0:b"], told: ["refused: a is damaged"] });
+  const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
+  const outages = await watched([outage, outage, { a: checkpoint(1) }]);
+  expect(outages).toEqual({ evaluated: ["2:a"], told: ["retry: no answer"] });
+  await expect(watched([new MgrpoError("not-found", "no such bucket")])).rejects.toThrow("no such bucket");
+  const fault = watched([{ a: checkpoint(1) }], () => {
+    throw new TypeError("a fault");
+  });
+  await expect(fault).rejects.toThrow("a fault");
+});
+
+test("the command: a line and a file per suite, and nothing twice, also after a restart", {
+  timeout: TIMEOUT,
+}, async () => {
+  const team = {
+    ...{ recipe: RELAY, agent: "main", models: { searcher: "models/searcher" } },
+    set: [`evaluation.suites=${JSON.stringify([{ name: "sampled", runs: 2 }])}`],
+  };
+  writeFileSync(join(folder, "team.json"), JSON.stringify(team));
+  const put = (name: string, changed: string) => {
+    mkdirSync(join(folder, "inbox", name), { recursive: true });
+    const text = (content: string) => new TextEncoder().encode(content);
+    const files = new Map([...baseFiles("main"), ["config.json", text(changed)], [MARKER, text("")]]);
+    for (const [file, bytes] of files) writeFileSync(join(folder, "inbox", name, file), bytes);
+  };
+  /** Runs the command until it has told of so many checkpoints. */
+  const told = async (count: number): Promise<WatchedEvaluation[]> => {
+    const flags = ["--watch", "inbox", "--team", "team.json", "--every", "0.2"];
+    const child = startMgrpo(folder, "eval", ...flags);
+    const ended = once(child, "exit");
+    const lines: WatchedEvaluation[] = [];
+    if (!child.stdout) throw new Error("no output");
+    for await (const line of createInterface({ input: child.stdout })) {
+      lines.push(WatchedEvaluation.parse(JSON.parse(line)));
+      if (lines.length === count) break;
+    }
+    child.kill("SIGTERM");
+    await ended;
+    return lines;
+  };
+
+  put("first", "{}");
+  const [first] = await told(1);
+  expect(first).toMatchObject({
+    checkpoint: "first",
+    agent: "main",
+    suite: "sampled",
+    n: 12,
+    runs: [{ n: 6 }, { n: 6 }],
+  });
+  const kept = () => readdirSync(join(folder, "evaluations"));
+  expect(kept()).toEqual([`${first?.job}.json`]);
+  expect(JSON.parse(readFileSync(join(folder, "evaluations", `${first?.job}.json`), "utf8"))).toEqual(first);
+
+  // The copy has the same files under another name: the same job. Only the one that differs is news.
+  put("copy", "{}");
+  put("second", '{"changed":true}');
+  const [second] = await told(1);
+  expect(second).toMatchObject({ checkpoint: "second", n: 12 });
+  expect(kept()).toHaveLength(2);
+});

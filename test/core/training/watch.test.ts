@@ -1,0 +1,52 @@
+/** @file When a checkpoint that somebody else writes is complete, and when two evaluations are the same job. */
+import { expect, test } from "vitest";
+import { WatchedTeam } from "../../../core/contracts/watched-team.ts";
+import { completeCheckpoints, MARKER, sizesOf, watchedJob } from "../../../core/training/watch.ts";
+import { sha, teamConfig } from "../../fakes/scripted-team.ts";
+
+const files = (sizes: Record<string, number>) => new Map(Object.entries(sizes));
+const whole = { "config.json": 10, "model.safetensors": 1000, "tokenizer.json": 20 };
+const look = (checkpoints: Record<string, Record<string, number>>) =>
+  new Map(Object.entries(checkpoints).map(([name, sizes]) => [name, files(sizes)]));
+const nothing = look({});
+
+test("complete: all files and the sizes of the look before, or the marker", () => {
+  const now = look({ a: whole });
+  expect(completeCheckpoints(nothing, now)).toEqual([]);
+  expect(completeCheckpoints(now, now)).toEqual(["a"]);
+  expect(completeCheckpoints(look({ a: { ...whole, "model.safetensors": 999 } }), now)).toEqual([]);
+  expect(completeCheckpoints(look({ b: whole }), now)).toEqual([]);
+  expect(completeCheckpoints(nothing, look({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
+});
+
+test("a needed file that is missing or empty makes it incomplete, whatever the marker says", () => {
+  for (const file of Object.keys(whole)) {
+    const { [file as keyof typeof whole]: _left, ...rest } = whole;
+    for (const checkpoint of [rest, { ...rest, [file]: 0 }]) {
+      const now = look({ a: { ...checkpoint, [MARKER]: 0 } });
+      expect(completeCheckpoints(now, now)).toEqual([]);
+    }
+  }
+});
+
+test("the marker is no part of the content; the order of files is neither", () => {
+  expect(sizesOf(files({ ...whole, [MARKER]: 0 }))).toBe(sizesOf(new Map([...files(whole)].reverse())));
+  expect(sizesOf(files({ ...whole, "config.json": 11 }))).not.toBe(sizesOf(files(whole)));
+});
+
+test("a job is the team's files, what they are asked, and with which seed: nothing else", () => {
+  const team = WatchedTeam.parse({ recipe: "atlas", agent: "main" });
+  const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
+  const hashes = { main: { "model.safetensors": "a" }, searcher: { "model.safetensors": "b" } };
+  const job = watchedJob(team, hashes, suite, sha);
+  expect(job).toMatch(/^all-[0-9a-f]{16}$/);
+  const swapped = { searcher: hashes.searcher, main: hashes.main };
+  expect(watchedJob({ ...team, models: { searcher: "elsewhere" } }, swapped, suite, sha)).toBe(job);
+  const others = [
+    watchedJob(team, { ...hashes, searcher: { "model.safetensors": "c" } }, suite, sha),
+    watchedJob(team, hashes, { ...suite, runs: 3 }, sha),
+    watchedJob({ ...team, seed: 2 }, hashes, suite, sha),
+    watchedJob({ ...team, set: ["agents.main.limits.turns=3"] }, hashes, suite, sha),
+  ];
+  expect(new Set([job, ...others]).size).toBe(5);
+});
