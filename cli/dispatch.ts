@@ -20,13 +20,17 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
   console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
+  let told = "";
   while (!stop.signal.aborted) {
     try {
       await functions.tickAll();
+      told = "";
     } catch (error) {
-      // An outage passes; the next look finds everything that this one missed.
+      // An outage passes; the next look finds everything that this one missed. It is told once.
       if (!isMgrpoError(error) || !error.retryable) throw error;
-      console.log(JSON.stringify({ kind: "retry", code: error.code, message: error.message }));
+      if (error.message !== told)
+        console.log(JSON.stringify({ kind: "retry", code: error.code, message: error.message }));
+      told = error.message;
     }
     await store.clock.sleep(every, stop.signal);
   }

@@ -43,9 +43,13 @@ export function align(
   };
 }
 
-/** Share of rollouts that called more than d times. Eq 11 asks for about 0.01: above it alignment throws work away, raise d. */
-export function shareAboveTarget(calls_K: readonly number[], d: number): number {
-  return calls_K.length === 0 ? 0 : calls_K.filter((d_k) => d_k > d).length / calls_K.length;
+/**
+ * Share of rollouts that called more than d times, from the histogram of d_k (entry i counts the rollouts with i calls). Eq 11 asks
+ * for at most 0.01: above it alignment throws work away, raise d.
+ */
+export function shareAboveTarget(histogram: readonly number[], d: number): number {
+  const rollouts = sum(histogram);
+  return rollouts === 0 ? 0 : sum(histogram.slice(d + 1)) / rollouts;
 }
 
 function resample(d_k: number, d: number, random: Random): number[] {

@@ -48,11 +48,6 @@ export function sealAgents(
   return Object.fromEntries(agents.flatMap(([agent, sealed]) => (sealed ? [[agent, sealed]] : [])));
 }
 
-/** d_k of a sub-agent for every rollout that was not excluded, in rollout order: its histogram, and `shareAboveTarget`. */
-export function callsPerRollout(rollouts: GroupRecord["rollouts"], sub: AgentName): number[] {
-  return scoredRollouts(rollouts).map(([, score]) => (score.invocations[sub] ?? []).length);
-}
-
 function sealSub(
   scored: readonly (readonly [number, Scored])[],
   sub: AgentName,

@@ -49,7 +49,7 @@ export const baseModels: readonly BaseModel[] = [
     "single",
     LARGER,
     { kind: "byte-pairs", merges: 200, words: 900, openings: [SEARCH, VISIT, CALCULATE] },
-    3e6,
+    8e6,
   ),
 ];
 

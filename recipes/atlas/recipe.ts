@@ -7,7 +7,7 @@ import { questionSet } from "./questions/questions.ts";
 
 export const recipe: Recipe = { name: "atlas", config, questions: questionSet, baseModels };
 
-const optimizer = { learningRate: 3e-4 };
+const optimizer = { learningRate: 5e-4 };
 const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };
 
 function config(arm: Arm): ReturnType<Recipe["config"]> {
@@ -48,17 +48,17 @@ function singleAgent(): RunConfigInput["agents"] {
 }
 
 const common = {
-  steps: 160,
-  questionsPerStep: 8,
+  steps: 120,
+  questionsPerStep: 16,
   rolloutsPerQuestion: 8,
   // Three look-ups are the longest chain: P(d_k <= 3) is above 0.99 (eq 11).
   algorithm: { alignment: { d: 3 } },
   curriculum: [
     { fromStep: 0, levels: [1, 2] },
-    { fromStep: 60, levels: [1, 2, 3] },
+    { fromStep: 40, levels: [1, 2, 3] },
   ],
   evaluation: {
-    every: 20,
+    every: 15,
     suites: [
       { name: "held-out", temperature: 1 },
       { name: "held-out-greedy", temperature: 0, when: "ends" },

@@ -1,7 +1,7 @@
 /**
- * @file Each worker dies at each of its writes, before or after it is done, and starts again: the run ends with the same scores,
- * seals and weights as if nothing had happened. All in one process, so that every commit point can be tried; the same with real
- * processes is in processes.test.ts.
+ * @file Each worker, and the process of the functions, dies at each of its writes, before or after it is done, and starts again: the
+ * run ends with the same scores, seals and weights as if nothing had happened. All in one process, so that every commit point can be
+ * tried; the same with real processes is in processes.test.ts.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -21,7 +21,9 @@ const team = {
   searcher: { agent: "searcher", roles: ["rollout", "train"] },
   eval: { agent: "*", roles: ["eval"] },
 } as const satisfies Record<string, Partial<WorkerOptions>>;
-type Name = keyof typeof team;
+type Worker = keyof typeof team;
+type Name = Worker | "functions";
+const everybody: Name[] = [...(Object.keys(team) as Worker[]), "functions"];
 
 interface Death {
   readonly who: Name;
@@ -32,14 +34,37 @@ interface Death {
 async function runWith(death?: Death) {
   const log = createLog(() => {});
   const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
   const writes: Partial<Record<Name, number>> = {};
   let killed = false;
   const never = new AbortController().signal;
 
-  async function live(name: Name) {
+  const doomedFunctions = death?.who === "functions" ? death : undefined;
+  // What the functions commit has events too: they write through `store`, which asks for them.
+  const mortal = mortalStore(
+    withEvents(memory, () => functions, log),
+    doomedFunctions?.at,
+    doomedFunctions?.when,
+  );
+  let { functions } = openWorld(mortal.store);
+  const store = withEvents(memory, () => functions, log);
+  const revive = () => {
+    if (!mortal.isDead() || killed) return false;
+    killed = true;
+    ({ functions } = openWorld(store));
+    return true;
+  };
+  // Nobody tells of the death: the clock of the next process finds what its events were about.
+  const clock = setInterval(() => {
+    revive();
+    if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));
+  }, 25);
+  await begin(store, functions, config).catch(async (error: unknown) => {
+    if (!mortal.isDead()) throw error;
+    revive();
+    await begin(store, functions, config);
+  });
+
+  async function live(name: Worker) {
     const doomed = death?.who === name ? death : undefined;
     const first = mortalStore(store, doomed?.at, doomed?.when);
     try {
@@ -51,7 +76,8 @@ async function runWith(death?: Death) {
     }
     writes[name] = first.writes();
   }
-  await Promise.all((Object.keys(team) as Name[]).map(live));
+  await Promise.all((Object.keys(team) as Worker[]).map(live)).finally(() => clearInterval(clock));
+  writes.functions = mortal.writes();
   return { records: await recordsOf(memory, config), writes, killed };
 }
 
@@ -68,7 +94,7 @@ function deathsOf(who: Name, writes: number): Death[] {
   ]);
 }
 
-describe.concurrent.each(Object.keys(team) as Name[])("%s dies at a write", (who) => {
+describe.concurrent.each(everybody)("%s dies at a write", (who) => {
   test("and the run ends with the same records", { timeout: 240_000 }, async () => {
     const queue = deathsOf(who, expected.writes[who] ?? 0);
     const planned = queue.length;

@@ -7,6 +7,7 @@ export interface Mortal {
   readonly store: Store;
   /** Writes so far. */
   writes(): number;
+  isDead(): boolean;
 }
 
 /** `at`: index of the fatal write; undefined: immortal, but counted. */
@@ -36,6 +37,7 @@ export function mortalStore(store: Store, at?: number, when: "before" | "after" 
     };
   return {
     writes: () => writes,
+    isDead: () => dead,
     store: {
       clock: store.clock,
       objects: {

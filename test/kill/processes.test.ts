@@ -1,7 +1,7 @@
 /**
  * @file Real processes on the real local cloud: a parent with cloud and functions, a main worker, a searcher. Whatever is killed, and
- * whatever becomes of events and clock, the run ends with the same scores, seals and weights. Every single commit point of
- * the workers is tried in commit-points.test.ts; here they are sampled.
+ * whatever becomes of events and clock, the run ends with the same scores, seals and weights. Every single commit point is
+ * tried in commit-points.test.ts; here they are sampled.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Built, buildProcesses } from "./build.ts";

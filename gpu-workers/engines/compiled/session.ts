@@ -8,8 +8,11 @@ export type Arrays = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
 export interface Session {
-  /** Runs the graph at these lengths. Outputs are new arrays: keep them small, for the collector counts every byte of them. */
-  run(lengths: Lengths, feeds: Feeds): Promise<Record<string, Float32Array>>;
+  /**
+   * Runs the graph at these lengths. Outputs are written into the tensors of `into`; those that it lacks are new arrays: keep them
+   * small, for the collector counts every byte of them.
+   */
+  run(lengths: Lengths, feeds: Feeds, into?: Feeds): Promise<Record<string, Float32Array>>;
 }
 
 /** A tensor over an array; no copy. */
@@ -48,8 +51,9 @@ export async function openSession(traced: TracedGraph, threads: number): Promise
     return feeds;
   };
   return {
-    async run(lengths, feeds) {
-      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) });
+    async run(lengths, feeds, into = {}) {
+      const fetches = Object.fromEntries(session.outputNames.map((name) => [name, into[name] ?? null]));
+      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) }, fetches);
       return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
     },
   };

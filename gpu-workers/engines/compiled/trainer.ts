@@ -12,7 +12,7 @@ import { checkTokens, checkTraining } from "../sequences.ts";
 import { openTrainedState } from "../trained-state.ts";
 import { type MicroBatch, microBatches } from "./batches.ts";
 import { gradientName, traceLogProbs, traceTrain, trainLengths } from "./graphs/train.ts";
-import { graphParameters, parameterTensors } from "./graphs/weights.ts";
+import { parameterTensors } from "./graphs/weights.ts";
 import { tensor } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
 import { forwardFeeds, lossFeeds, scatterAdd } from "./train-inputs.ts";
@@ -20,8 +20,10 @@ import { forwardFeeds, lossFeeds, scatterAdd } from "./train-inputs.ts";
 export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptions): Trainer {
   const { config, layout, weights, gradient, ...state } = openTrainedState(files);
   const rotary = rotaryTable(config, options.contextTokens + 16);
-  const parameters = graphParameters(config);
   const weightFeeds = parameterTensors(config, layout, weights);
+  // What one micro-batch adds to the gradient, where the graph writes it.
+  const share = new Float32Array(layout.length);
+  const shareOutputs = parameterTensors(config, layout, share, gradientName);
   const embedding = () => views(layout, weights).get(EMBEDDING) ?? new Float32Array();
   const gradientOf = (name: string) => views(layout, gradient).get(name) ?? new Float32Array();
 
@@ -52,11 +54,7 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
   };
 
   const accumulate = (outputs: Record<string, Float32Array>, targets: Int32Array, sources: Int32Array) => {
-    for (const { name, offset, length } of parameters) {
-      const share = outputs[gradientName(name)];
-      if (!share) throw new Error(`the train graph lacks the gradient of ${name}`);
-      for (let i = 0; i < length; i++) gradient[offset + i] = (gradient[offset + i] as number) + (share[i] as number);
-    }
+    for (let i = 0; i < share.length; i++) gradient[i] = (gradient[i] as number) + (share[i] as number);
     const { targetRows, embeddedGradient } = outputs;
     if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
     scatterAdd(gradientOf(headName(config)), targets, targetRows, config.width);
@@ -75,7 +73,7 @@ export function openCompiledTrainer(files: CheckpointFiles, options: EngineOptio
     for (const micro of plan(sequences)) {
       const { feeds, targets, sources } = forward(micro, sequences, temperature);
       const rows = lossFeeds(micro, batch, loss.kind === "linear");
-      const outputs = await session.run(lengths(micro), { ...feeds, ...rows, lowest, highest });
+      const outputs = await session.run(lengths(micro), { ...feeds, ...rows, lowest, highest }, shareOutputs);
       accumulate(outputs, targets, sources);
       collect(logProbs, micro, sequences, outputs["logProbs"]);
       total += outputs["loss"]?.[0] ?? 0;

@@ -21,11 +21,14 @@ export function rmsNorm(x: tf.Tensor2D, gain: tf.Tensor, epsilon: number): tf.Te
   return operation(x, gain) as tf.Tensor2D;
 }
 
+/** Both sums, over a row and over all rows, are products with dy * x: one pass over memory instead of four. */
 function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.Tensor]): tf.Tensor[] {
-  const scaled = tf.mul(dy, gain);
-  const overlap = tf.mean(tf.mul(scaled, x), -1, true);
+  const [rows, width] = x.shape as [number, number];
+  const product = tf.mul(dy, x) as tf.Tensor2D;
+  const overlap = tf.matMul(product, tf.reshape(tf.mul(gain, 1 / width), [width, 1]));
   const pull = tf.mul(overlap, tf.mul(r, tf.square(r)));
-  return [tf.sub(tf.mul(scaled, r), tf.mul(x, pull)), tf.sum(tf.mul(dy, tf.mul(x, r)), 0)];
+  const dx = tf.sub(tf.mul(tf.mul(dy, gain), r), tf.mul(x, pull));
+  return [dx, tf.reshape(tf.matMul(tf.reshape(r, [1, rows]), product), gain.shape)];
 }
 
 /**

@@ -96,7 +96,7 @@ test("the expectation of resample over all its draws is weighted: 1/(K*d_k) for 
 });
 
 test("eq 11: share of rollouts above d", () => {
-  expect(shareAboveTarget([0, 1, 2, 3, 4], 2)).toBeCloseTo(0.4);
+  expect(shareAboveTarget([3, 1, 2, 3, 1], 2)).toBeCloseTo(0.4);
   expect(shareAboveTarget([], 2)).toBe(0);
 });
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/config.ts";
 import { type RolloutScore, SealedAgent } from "../../../core/contracts/records.ts";
-import { callsPerRollout, sealAgents } from "../../../core/mgrpo/seal.ts";
+import { sealAgents } from "../../../core/mgrpo/seal.ts";
 
 type Rollouts = Record<string, RolloutScore>;
 
@@ -158,14 +158,4 @@ test("a masked trajectory counts in mean and std and is not trained on; its shar
   expect(main?.advantages[1]).toBeCloseTo(0);
   const all = Object.fromEntries(Object.entries(group).map(([k, score]) => [k, { ...score, masked: true as const }]));
   expect(sealAgents(all, "main", [], algorithm("resample"), [1])).toEqual({});
-});
-
-test("calls per rollout, for the d_k histogram", () => {
-  const group: Rollouts = {
-    2: scored(2, 1, { searcher: [1, 1, 1] }),
-    0: scored(0, 1, { searcher: [1] }),
-    1: { excluded: "store" },
-    3: scored(3, 0, {}),
-  };
-  expect(callsPerRollout(group, "searcher")).toEqual([1, 3, 0]);
 });
