@@ -40,7 +40,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a launch onto no store", ["launch", RELAY], /environment of mgrpo launch: MGRPO_TABLE: set it/],
   ["a check of no store", ["cloud", "check"], /environment of mgrpo cloud check: MGRPO_TABLE: set it/],
   ["a cloud on every address", ["cloud", "serve", "--host", "0.0.0.0"], /name the one that the workers reach it by/],
-  ["a cloud on another machine", ["cloud", "serve", "--host", "192.0.2.1"], /192\.0\.2\.1 is no address of this machine/],
+  [
+    "a cloud on another machine",
+    ["cloud", "serve", "--host", "192.0.2.1"],
+    /192\.0\.2\.1 is no address of this machine/,
+  ],
 ];
 
 const home = process.cwd();
