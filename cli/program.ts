@@ -55,6 +55,12 @@ export function createProgram(): Command {
     .action(async (run, address, options) => (await import("./show.ts")).show(run, address, options));
 
   program
+    .command("export")
+    .description("write a finished run's weights as Hugging Face folders, also from the store in the environment")
+    .argument("<run>")
+    .action(async (run) => (await import("./export.ts")).exportRun(run));
+
+  program
     .command("eval")
     .description("evaluate a run's team, or a folder of checkpoints, on the held-out questions")
     .argument("[run or folder]", "a run's name, or a folder with one checkpoint per agent")
