@@ -17,12 +17,15 @@ import { evaluatorsOf, startWorkers } from "./workers.ts";
 
 /** Tells of each job of the config's suites once, when it is done. Ends early when it is told to stop. */
 export async function evaluateTeam(
-  config: RunConfig,
+  wanted: RunConfig,
   bases: Bases,
   questions: QuestionSet,
   stop: Stop,
   tell: (job: JobRecord) => void,
 ): Promise<void> {
+  // No training follows that a suite could wait for.
+  const suites = wanted.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));
+  const config: RunConfig = { ...wanted, evaluation: { ...wanted.evaluation, suites } };
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
   try {
     const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));

@@ -1,6 +1,6 @@
 /**
- * @file Evaluation while training goes on: leases jobs, one at a time; the points of the curve before what is only asked at the ends, and
- * the oldest team first.
+ * @file Evaluation while training goes on: leases jobs, one at a time, the oldest team first. What is only asked at the ends waits until
+ * the run has finished.
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
  *                         └── its worker dies ──> leased by another, which adopts the outcomes that are there
@@ -43,7 +43,9 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     if (status === "halted") return;
     const open = jobs.filter(({ job, state }) => state !== "done" && !evaluated.has(job));
     if (open.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.look();
-    const next = open.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
+    // What is only asked at the ends can wait for the end: while agents train, the machine is theirs.
+    const due = status === "finished" ? open : open.filter((job) => !isOfEnds(run, job));
+    const next = due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
     if (next) {
       const { item } = await table.update(leaseJob(next, worker));
       if (item?.["owner"] !== worker) continue;
@@ -74,13 +76,15 @@ async function work({ run, agents, rewards }: EvalRole, job: JobRecord, signal: 
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });
 }
 
-async function readJobs({ name, config, store }: Run): Promise<JobRecord[]> {
-  const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.jobs);
-  const atEnds = ({ suite }: JobRecord) =>
-    Number(config.evaluation.suites.some(({ name, when }) => name === suite && when === "ends"));
+function isOfEnds({ config }: Run, { suite }: JobRecord): boolean {
+  return config.evaluation.suites.some(({ name, when }) => name === suite && when === "ends");
+}
+
+async function readJobs(run: Run): Promise<JobRecord[]> {
+  const items = await run.store.table.query(tableKeys.run(run.name).pk, tablePrefixes.jobs);
   return items
-    .map((item) => parse(JobRecord, item, `JOB of ${name}`))
-    .sort((a, b) => atEnds(a) - atEnds(b) || a.team - b.team);
+    .map((item) => parse(JobRecord, item, `JOB of ${run.name}`))
+    .sort((a, b) => Number(isOfEnds(run, a)) - Number(isOfEnds(run, b)) || a.team - b.team);
 }
 
 /** Of a finished run: the last team's jobs, which come last, are there and done like all others. */
