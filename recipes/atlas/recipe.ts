@@ -48,17 +48,17 @@ function singleAgent(): RunConfigInput["agents"] {
 }
 
 const common = {
-  steps: 120,
+  steps: 100,
   questionsPerStep: 16,
   rolloutsPerQuestion: 8,
   // Three look-ups are the longest chain: P(d_k <= 3) is above 0.99 (eq 11).
   algorithm: { alignment: { d: 3 } },
   curriculum: [
     { fromStep: 0, levels: [1, 2] },
-    { fromStep: 40, levels: [1, 2, 3] },
+    { fromStep: 35, levels: [1, 2, 3] },
   ],
   evaluation: {
-    every: 15,
+    every: 10,
     suites: [
       { name: "held-out", temperature: 1 },
       { name: "held-out-greedy", temperature: 0, when: "ends" },
