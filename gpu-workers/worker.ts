@@ -69,7 +69,7 @@ async function main(): Promise<void> {
       setTimeout(() => process.exit(1), ORPHAN_MILLISECONDS);
     });
   }
-  // Evaluation takes what training leaves of the machine.
+  // Evaluation takes what training leaves of the machine, where niceness counts between sessions (not under Linux's autogroups).
   if (place.roles.every((role) => role === "eval")) setPriority(EVALUATION_NICENESS);
   const parts = await compose(run, environment, log);
   await serveWorker(

@@ -33,7 +33,7 @@ export function openClients(region: string, observer: { dynamo: WireObserver; s3
   const options = () => ({
     region,
     maxAttempts: ATTEMPTS,
-    // One stack of middleware per kind of command, not per call: a quarter of what a small call costs.
+    // One stack of middleware per kind of command, not put together anew for every call.
     cacheMiddleware: true,
     requestHandler: {
       connectionTimeout: 3_000,
