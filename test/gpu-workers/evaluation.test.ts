@@ -94,3 +94,27 @@ test("a halted run is evaluated no further: its evaluator ends, with the reason"
   const jobs = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
   expect(jobs.map(({ state }) => state)).toEqual(["queued"]);
 });
+
+test("what is only asked at the ends waits until the run has finished", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const suites = [{ name: "greedy", temperature: 0, when: "ends" }, { name: "sampled" }];
+  const config = relayConfig({ evaluation: { suites } });
+  await begin(store, functions, config);
+  const stop = new AbortController();
+  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
+  const states = async () => {
+    const items = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
+    return Object.fromEntries(items.map((item) => JobRecord.parse(item)).map(({ suite, state }) => [suite, state]));
+  };
+  while ((await states())["sampled"] !== "done") await store.clock.sleep(0.01);
+  // Time for several more looks at the queue.
+  await store.clock.sleep(30 * config.liveness.pollSeconds);
+  expect(await states()).toEqual({ sampled: "done", greedy: "queued" });
+  await memory.table.update(endRun(config.run, "finished", ""));
+  while ((await states())["greedy"] !== "done") await store.clock.sleep(0.01);
+  stop.abort();
+  await evaluating;
+});
