@@ -54,8 +54,8 @@ export async function openMultipartUploads(
       return id;
     },
     async put(id, number, received) {
-      if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
       await received.file.close();
+      if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
       const path = await folder(id);
       const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.md5);
       await rename(received.path, join(path, `${number}-${received.md5}`));

@@ -59,7 +59,14 @@ export async function receiveBytes(bytes: Uint8Array, temporary: string, space: 
   await space.take(bytes.length);
   const path = join(temporary, randomUUID());
   const file = await open(path, "wx");
-  await file.appendFile(bytes);
+  try {
+    await file.appendFile(bytes);
+  } catch (error) {
+    await file.close();
+    await rm(path, { force: true });
+    space.give(bytes.length);
+    throw error;
+  }
   return { path, file, size: bytes.length, md5: createHash("md5").update(bytes).digest("hex"), checksums: {} };
 }
 
