@@ -1,7 +1,7 @@
 /** @file `mgrpo runs`: the runs of this folder, and of the store that the environment names, with their state and scores. */
 import colors from "picocolors";
 import { tableKeys } from "../core/contracts/keys.ts";
-import type { Store } from "../functions/context.ts";
+import type { Store } from "../core/ports.ts";
 import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
 import { heldOut, openBook } from "./report.ts";

@@ -83,6 +83,13 @@ export interface Clock {
   sleep(seconds: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** What the program keeps its state in. */
+export interface Store {
+  readonly objects: ObjectStore;
+  readonly table: Table;
+  readonly clock: Clock;
+}
+
 /** SHA-256 as lower-case hex. */
 export type Hash = (bytes: Uint8Array | string) => string;
 

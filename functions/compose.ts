@@ -1,11 +1,12 @@
 /** @file Wires the functions to a store and to the recipes' rewards, once per process: for Lambda, the local dispatcher and tests alike. */
+
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { parseObjectKey } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
-import type { CloudHandlers } from "../core/ports.ts";
+import type { CloudHandlers, Store } from "../core/ports.ts";
 import { openRewards } from "../recipes/rewards.ts";
-import { type FunctionOptions, openContext, type Store } from "./context.ts";
+import { type FunctionOptions, openContext } from "./context.ts";
 import { type Functions, openFunctions } from "./protocol/functions.ts";
 import { type Log, settle } from "./report.ts";
 

@@ -1,15 +1,10 @@
 /** @file What every function works with: the store, the recipe's rewards, and what this process remembers of immutable records. */
+
 import type { GroupRecord } from "../core/contracts/records.ts";
-import type { Clock, ObjectStore, Rewards, Table } from "../core/ports.ts";
+import type { Rewards, Store } from "../core/ports.ts";
 import { type Facts, openFacts } from "./protocol/facts.ts";
 import { openScoreRecorder, type ScoreRecorder } from "./protocol/recording.ts";
 import { openRecords, type Records } from "./protocol/records.ts";
-
-export interface Store {
-  readonly objects: ObjectStore;
-  readonly table: Table;
-  readonly clock: Clock;
-}
 
 export interface FunctionOptions {
   /** Finds the rewards of a recipe by the name in the config. */

@@ -6,9 +6,8 @@ import { Manifest, type Part } from "../core/contracts/checkpoint.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { CheckpointFiles } from "../core/ports.ts";
+import type { CheckpointFiles, Store } from "../core/ports.ts";
 import { sha256 } from "./hash.ts";
-import type { Store } from "./run.ts";
 
 export const WEIGHTS = "model.safetensors";
 export const OPTIMIZER = "optimizer.safetensors";

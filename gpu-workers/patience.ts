@@ -4,8 +4,8 @@
  */
 import pRetry from "p-retry";
 import { isMgrpoError } from "../core/errors.ts";
+import type { Store } from "../core/ports.ts";
 import type { Log } from "./log.ts";
-import type { Store } from "./run.ts";
 
 export function patientStore(store: Store, patienceSeconds: number, log: Log): Store {
   const again = <T>(what: string, call: () => Promise<T>): Promise<T> =>

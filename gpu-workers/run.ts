@@ -1,4 +1,5 @@
 /** @file What a worker knows of its run, read once from the store: config, questions, and the release that all its workers share. */
+
 import { Manifest } from "../core/contracts/checkpoint.ts";
 import { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
@@ -6,15 +7,9 @@ import { parse, parseJson } from "../core/contracts/parse.ts";
 import { type Question, QuestionSet } from "../core/contracts/question.ts";
 import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { Clock, ObjectStore, Table } from "../core/ports.ts";
+import type { ObjectStore, Store } from "../core/ports.ts";
 import { sha256 } from "./hash.ts";
 import type { Log } from "./log.ts";
-
-export interface Store {
-  readonly objects: ObjectStore;
-  readonly table: Table;
-  readonly clock: Clock;
-}
 
 export interface Run {
   readonly name: string;

@@ -10,11 +10,11 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
-import type { CloudHandlers } from "../../core/ports.ts";
+import type { CloudHandlers, Store } from "../../core/ports.ts";
 import { quietAboutNode } from "../aws/clients.ts";
 import { createTable } from "../aws/setup.ts";
 import { type Credentials, openCredentials, openKeyVerifier } from "./credentials.ts";
-import { type DirectStore, openDirectStore } from "./direct.ts";
+import { openDirectStore } from "./direct.ts";
 import { type Deliveries, openDispatcher } from "./dispatcher.ts";
 import { openJournal, type Pending } from "./journal.ts";
 import { listen, stop } from "./listen.ts";
@@ -54,7 +54,7 @@ export interface LocalCloud {
   /** What a process needs to reach it: the standard AWS variables, MGRPO_TABLE and MGRPO_BUCKET. */
   readonly environment: Readonly<Record<string, string>>;
   /** The same store, for this process. */
-  readonly direct: DirectStore;
+  readonly direct: Store;
   /** DynamoDB writes of all callers since the start. */
   writes(): TableWrites;
   close(): Promise<void>;

@@ -6,10 +6,10 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
 import { openCheckpoints, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
 import { type AgentResult, buildReport, type Evaluation, type Report } from "../report.ts";
 import type { StepSummary } from "../summary.ts";
-import type { Store } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /** Writes each agent's newest weights as `checkpoints/<agent>/`, beside its tokenizer and config. */

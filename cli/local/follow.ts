@@ -7,6 +7,7 @@
  *     evaluation       JOB is `done`: record-evaluation
  *     end              RUN is `halted`, or `finished` and every evaluation that is due is done
  */
+
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -20,17 +21,11 @@ import {
   WorkerRecord,
 } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
+import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Evaluation, evaluationOf } from "../report.ts";
 import { type StepSummary, summarizeStep } from "../summary.ts";
 import { waitingFor } from "../waiting.ts";
-
-export interface Store {
-  readonly objects: ObjectStore;
-  readonly table: Table;
-  readonly clock: Clock;
-}
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }

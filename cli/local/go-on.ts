@@ -4,9 +4,9 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
 import { type Extension, extended, overspent, spending } from "../../core/training/budget.ts";
 import { extendBudget, resumeRun } from "../../core/training/writes.ts";
-import type { Store } from "./follow.ts";
 
 export async function goOn(
   { table, clock }: Pick<Store, "table" | "clock">,

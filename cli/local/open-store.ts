@@ -1,6 +1,6 @@
 /** @file Opens a local run's store to read it: the one of the process that trains it now, or the embedded cloud with no functions. */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import type { Store } from "../../functions/context.ts";
+import type { Store } from "../../core/ports.ts";
 import { type RunFolder, readStatus } from "./run-folder.ts";
 import { openCloudStore } from "./session.ts";
 

@@ -6,9 +6,8 @@ import { appendFileSync } from "node:fs";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
-import type { CloudHandlers, Table } from "../../core/ports.ts";
+import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
-import type { Store } from "../../functions/context.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { StoreWrites } from "../report.ts";
 

@@ -1,4 +1,5 @@
 /** @file Reads what `show` shows: rollouts with their invocations and scores, groups, steps. Only reads. */
+
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -6,7 +7,8 @@ import { type Question, QuestionSet } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
 import { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { readGroups, readStep, type Store } from "../local/follow.ts";
+import type { Store } from "../../core/ports.ts";
+import { readGroups, readStep } from "../local/follow.ts";
 import { groupTree, rolloutTree, type Tree } from "./tree.ts";
 
 /** What to show: a step, one of its groups, or one rollout of it. */

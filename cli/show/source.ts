@@ -7,7 +7,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Store } from "../../functions/context.ts";
+import type { Store } from "../../core/ports.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
 import { withRunStore } from "../local/open-store.ts";
 import { readSteps } from "../local/run.ts";

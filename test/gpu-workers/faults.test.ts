@@ -1,15 +1,16 @@
 /** @file Workers in trouble: what is given up, what is given back, who is refused. One process, the store in memory. */
+
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine } from "../../core/ports.ts";
+import type { PolicyEngine, Store } from "../../core/ports.ts";
 import { claimRollouts, markDead } from "../../core/training/writes.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { readRun, type Store } from "../../gpu-workers/run.ts";
+import { readRun } from "../../gpu-workers/run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";

@@ -1,5 +1,5 @@
 /** @file A store that kills its user at the n-th write, before or after the write is done. The dead never write again. */
-import type { Store } from "../../gpu-workers/run.ts";
+import type { Store } from "../../core/ports.ts";
 
 export class Killed extends Error {}
 
