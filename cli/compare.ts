@@ -2,7 +2,7 @@
  * @file `mgrpo compare`: trains several arms with several seeds at the same number of sampled tokens, and says how they differ and how
  * sure that is: results/<name>/. Started again, it goes on: finished runs are left, broken ones resumed.
  *
- *     first arm, every seed ──what each seed sampled──> all other arms, every seed ──> tables, summary, curves
+ *     each seed: first arm ──what it sampled──> all other arms, and the first arm of the next seed      then tables, summary, curves
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -15,6 +15,7 @@ import { heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, type PlannedRun, planRun } from "./compare/plan.ts";
 import { openProgress } from "./compare/progress.ts";
+import type { FinishedRun } from "./compare/records.ts";
 import { carryOut, readFinished, refuseOther } from "./compare/runs.ts";
 import { type ArmRuns, type Comparison, sampledBy, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
@@ -42,41 +43,42 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
 
-  const nameOf = (entry: Entry, seed: number) => plan(entry, seed, 1).config.run;
-  const names = entries.flatMap((entry) => seeds.map((seed) => nameOf(entry, seed)));
+  const folder = resolve(RESULTS, options.name);
+  // Before their budgets are known: enough for their names.
+  const names = entries.flatMap((entry) => seeds.map((seed) => plan(entry, seed, 1).config.run));
+  const lead = (seed: number) => plan(first, seed, options.tokens);
+  for (const seed of seeds) refuseOther(lead(seed));
 
-  const planned: PlannedRun[] = seeds.map((seed) => plan(first, seed, options.tokens));
-  for (const one of planned) refuseOther(one);
+  const planned: PlannedRun[] = [];
   const progress = openProgress(names.length);
   const stop = watchForStop();
   const failures = new Map<string, string>();
   const carry = async (runs: readonly PlannedRun[]) => {
-    const failed = await carryOut(runs, recipeName, options.jobs, progress, stop.signal);
+    planned.push(...runs);
+    const failed = await carryOut(runs, folder, recipeName, options.jobs, progress, stop.signal);
     for (const [run, fault] of failed) failures.set(run, fault);
   };
   try {
-    await carry(planned);
-    const rest = others.flatMap((entry) =>
-      seeds.flatMap((seed) => {
-        const budget = options.tokens ?? sampledIn(nameOf(first, seed));
-        return budget === undefined ? [] : [plan(entry, seed, budget)];
-      }),
-    );
-    planned.push(...rest);
-    if (!stop.signal.aborted) await carry(rest);
+    await carry(seeds.slice(0, 1).map(lead));
+    for (const [i, seed] of seeds.entries()) {
+      const budget = options.tokens ?? sampledIn(readFinished(folder, lead(seed)));
+      const rest = budget === undefined ? [] : others.map((entry) => plan(entry, seed, budget));
+      await carry([...rest, ...seeds.slice(i + 1, i + 2).map(lead)]);
+    }
   } finally {
     stop.dispose();
     progress.close();
   }
   const arms = entries.map((entry) =>
     armRuns(
+      folder,
       planned.filter((one) => one.entry === entry),
       entry,
     ),
   );
-  const missing = names.filter((name) => readFinished(name) === undefined);
-  const folder = resolve(RESULTS, options.name);
-  if (missing.length < names.length) {
+  const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
+  const missing = names.filter((name) => !finished.has(name));
+  if (finished.size > 0) {
     const about = { name: options.name, recipe: recipeName, ...maker(), seeds, missing };
     writeResults(folder, summarize(about, arms), arms, planned[0]?.config.main ?? "main");
   }
@@ -91,16 +93,15 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; the same command goes on`);
 }
 
-function armRuns(planned: readonly PlannedRun[], entry: Entry): ArmRuns {
+function armRuns(results: string, planned: readonly PlannedRun[], entry: Entry): ArmRuns {
   const budgets = planned.flatMap(({ config }): [string, number][] =>
     config.sampledTokens === null ? [] : [[config.run, config.sampledTokens]],
   );
-  return { entry, runs: planned.flatMap(({ config }) => readFinished(config.run) ?? []), budgets: new Map(budgets) };
+  return { entry, runs: planned.flatMap((one) => readFinished(results, one) ?? []), budgets: new Map(budgets) };
 }
 
 /** Undefined while the run is not finished. */
-function sampledIn(run: string): number | undefined {
-  const finished = readFinished(run);
+function sampledIn(finished: FinishedRun | undefined): number | undefined {
   return finished && sampledBy(finished).at(-1);
 }
 

@@ -2,7 +2,7 @@
 import { shareEstimate } from "../../core/training/bootstrap.ts";
 import { smooth } from "../chart-theme.ts";
 import type { Band } from "./bands.ts";
-import type { FinishedRun } from "./runs.ts";
+import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 /**

@@ -19,11 +19,7 @@ import { nodeArguments } from "../local/workers.ts";
 import { Report } from "../report.ts";
 import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
-
-export interface FinishedRun {
-  readonly report: Report;
-  readonly heldOut: readonly HeldOutScores[];
-}
+import { type FinishedRun, keepRecord, readRecord } from "./records.ts";
 
 /** Refuses a run of that name that is another one, or is being trained by somebody else. */
 export function refuseOther({ config }: PlannedRun): void {
@@ -45,8 +41,12 @@ export function refuseOther({ config }: PlannedRun): void {
   }
 }
 
-/** Undefined while it is not finished. */
-export function readFinished(run: string): FinishedRun | undefined {
+/** From the comparison's folder, or else from the run's own; undefined while it is not finished. */
+export function readFinished(results: string, planned: PlannedRun): FinishedRun | undefined {
+  return readRecord(results, planned) ?? readRunFolder(planned.config.run);
+}
+
+function readRunFolder(run: string): FinishedRun | undefined {
   const folder = runFolder(run);
   if (!existsSync(folder.report) || readStatus(folder).state !== "finished") return undefined;
   return {
@@ -55,27 +55,34 @@ export function readFinished(run: string): FinishedRun | undefined {
   };
 }
 
-/** Carries out what is not finished yet. Resolves with the failures, by run; the other runs go on when one fails. */
+/** Carries out what is not finished yet and keeps its record. Resolves with the failures, by run; the other runs go on when one fails. */
 export async function carryOut(
   planned: readonly PlannedRun[],
+  results: string,
   recipe: string,
   jobs: number,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
+  const keep = (one: PlannedRun) => {
+    const finished = readFinished(results, one);
+    if (finished) keepRecord(results, one, finished);
+    return finished !== undefined;
+  };
   for (const one of planned) refuseOther(one);
-  const left: PlannedRun[] = [];
-  for (const one of planned) {
-    if (readFinished(one.config.run)) progress.kept(one.config.run);
-    else left.push(one);
-  }
+  const left = planned.filter((one) => {
+    const kept = keep(one);
+    if (kept) progress.kept(one.config.run);
+    return !kept;
+  });
   const failures = new Map<string, string>();
   const lane = async () => {
     for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const { run } = next.config;
       progress.started(run);
       const fault = await carryOutOne(next, recipe, progress, signal);
-      if (fault !== undefined && !signal.aborted) failures.set(run, fault);
+      if (fault === undefined) keep(next);
+      else if (!signal.aborted) failures.set(run, fault);
       progress.ended(run, fault);
     }
   };

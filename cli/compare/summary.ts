@@ -10,7 +10,7 @@ import { differenceEstimate, type Scores_SQ, shareEstimate } from "../../core/tr
 import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import type { HeldOutScores } from "../held-out/scores.ts";
 import type { Entry } from "./plan.ts";
-import type { FinishedRun } from "./runs.ts";
+import type { FinishedRun } from "./records.ts";
 
 const Estimate = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
 const Share = z.strictObject({

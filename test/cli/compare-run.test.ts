@@ -57,6 +57,7 @@ test("every arm is a run; started again, finished ones are kept and broken ones 
   expect(readReport(folder, RUNS[1]).algorithm).toMatchObject({ shuffleAdvantages: true });
 
   rmSync(join(folder, "runs", RUNS[1], "report.json"));
+  rmSync(join(folder, "results/compare/runs", `${RUNS[1]}.json.gz`));
   const again = await mgrpo(folder, ...compareArguments("--steps", "2"));
   expect(again).toMatchObject({ code: 0, stderr: "" });
   expect(told(again.stdout)).toEqual([
@@ -69,5 +70,17 @@ test("every arm is a run; started again, finished ones are kept and broken ones 
 
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
     /run 'compare-mgrpo-seed1' is there with another config: steps: 2 there, 4 asked for/,
+  );
+
+  // Another clone has the results only.
+  const before = readFileSync(join(folder, "results/compare/questions.csv"), "utf8");
+  rmSync(join(folder, "runs"), { recursive: true });
+  expect(told(await printed(...compareArguments("--steps", "2")))).toEqual([
+    ...RUNS.map((run) => `kept ${run}`),
+    "note results/compare/summary.md",
+  ]);
+  expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
+  await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
+    /compare-mgrpo-seed1\.json\.gz is of another run: set\.?.*steps=2.* there/,
   );
 });

@@ -4,7 +4,7 @@ import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
 import { type CompareOptions, entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
-import type { FinishedRun } from "../../cli/compare/runs.ts";
+import type { FinishedRun } from "../../cli/compare/records.ts";
 import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
 import type { HeldOutScores } from "../../cli/held-out/scores.ts";

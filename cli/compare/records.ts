@@ -1,0 +1,65 @@
+/**
+ * @file What a comparison keeps of each finished run, under results/<name>/runs/: small enough to commit, and all that its tables and
+ * curves are drawn from. So a comparison goes on in another clone or on another machine, and is drawn again without training anew.
+ */
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import * as z from "zod";
+import { Arm } from "../../core/contracts/config.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { differences } from "../../core/training/differences.ts";
+import { HeldOutScores } from "../held-out/scores.ts";
+import { writeAtomically } from "../local/run-folder.ts";
+import { Report } from "../report.ts";
+import type { PlannedRun } from "./plan.ts";
+
+export interface FinishedRun {
+  readonly report: Report;
+  readonly heldOut: readonly HeldOutScores[];
+}
+
+const RunRecord = z.strictObject({
+  /** How it was made: the arguments of `train`. */
+  made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
+  report: Report,
+  heldOut: z.array(HeldOutScores),
+});
+
+/** `results`: the comparison's folder. */
+export function keepRecord(results: string, planned: PlannedRun, { report, heldOut }: FinishedRun): void {
+  const path = recordPath(results, planned.config.run);
+  mkdirSync(join(results, "runs"), { recursive: true });
+  const record = RunRecord.parse({ made: madeBy(planned), report, heldOut });
+  writeAtomically(path, gzipSync(JSON.stringify(record), { level: 9 }));
+}
+
+/** Undefined when there is none; one that was made otherwise is refused. */
+export function readRecord(results: string, planned: PlannedRun): FinishedRun | undefined {
+  const path = recordPath(results, planned.config.run);
+  if (!existsSync(path)) return undefined;
+  const { made, report, heldOut } = parseJson(RunRecord, unzipped(path), path);
+  const found = differences(madeBy(planned), made);
+  if (found.length === 0) return { report, heldOut };
+  throw new MgrpoError(
+    "config-invalid",
+    `${path} is of another run: ${found.join("; ")}; compare under another --name, or remove that file`,
+  );
+}
+
+function recordPath(results: string, run: string): string {
+  return join(results, "runs", `${run}.json.gz`);
+}
+
+function unzipped(path: string): Uint8Array {
+  try {
+    return gunzipSync(readFileSync(path));
+  } catch (error) {
+    throw new MgrpoError("record-damaged", `${path} is damaged (${(error as Error).message}): remove it`);
+  }
+}
+
+function madeBy({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof RunRecord>["made"] {
+  return { recipe, arm, seed, set: [...set] };
+}
