@@ -12,6 +12,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    globalSetup: "test/build.ts",
     projects: [
       { extends: true, test: { name: "alone", include: ALONE } },
       {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
+import { built } from "../core/built.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 
@@ -36,10 +37,8 @@ try {
 }
 
 function train(cwd: string): void {
-  const compiled = import.meta.url.endsWith(".js");
-  const cli = fileURLToPath(new URL(`../cli/mgrpo.${compiled ? "js" : "ts"}`, import.meta.url));
   const settings = ["--steps", String(STEPS), "--run", RUN, "--set", "evaluation.suites=[]"];
-  execFileSync(process.execPath, ["--import", import.meta.resolve("tsx"), cli, "train", "atlas", ...settings], {
+  execFileSync(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", ...settings], {
     cwd,
     env: { ...process.env, MGRPO_BUSY: "1" },
     stdio: ["ignore", "ignore", "inherit"],

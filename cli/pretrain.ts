@@ -4,7 +4,7 @@
  * `linear` loss, -log p averaged over a batch.
  */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
@@ -21,6 +21,8 @@ import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 export interface PretrainOptions {
   /** Names of base models' folders; all by default. */
   readonly only?: readonly string[];
+  /** Where the base models' folders go, instead of where the recipe has them. */
+  readonly to?: string;
   /** Instead of the recipe's, for a quick look. */
   readonly tokens?: number;
 }
@@ -31,7 +33,7 @@ const RECENT = 50;
 /** Adam's memory is shorter than in training: batches are small and change quickly. */
 const OPTIMIZER = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
-export async function pretrain(nameOrPath: string, { only, tokens }: PretrainOptions = {}): Promise<void> {
+export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
   const recipe = await openRecipe(nameOrPath);
   const bases = (recipe.baseModels ?? []).filter(({ folder }) => !only || only.some((name) => folder.endsWith(name)));
   if (bases.length === 0) {
@@ -42,7 +44,8 @@ export async function pretrain(nameOrPath: string, { only, tokens }: PretrainOpt
   }
   const tools = await openToolsModule(nameOrPath);
   for (const base of bases) {
-    await pretrainBase({ ...base, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
+    const folder = to === undefined ? base.folder : join(to, basename(base.folder));
+    await pretrainBase({ ...base, folder, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
   }
 }
 

@@ -231,6 +231,7 @@ export function createProgram(): Command {
     .description("make a recipe's base models from its demonstrations")
     .argument("<recipe>")
     .option("--only <folders...>", "base models to make, by their folders' names; all by default")
+    .option("--to <folder>", "where their folders go, instead of where the recipe has them")
     .addOption(
       new Option("--tokens <n>", "tokens of demonstrations, instead of the recipe's").argParser(integer("--tokens")),
     )

@@ -30,12 +30,17 @@ export type ErrorCode =
   | "not-found"
   | "cancelled";
 
+const BRAND = Symbol.for("mgrpo.error");
+
 export class MgrpoError extends Error {
   readonly code: ErrorCode;
   /** True when the same call may succeed later (an outage); false when it cannot (a mistake). */
   readonly retryable: boolean;
   /** The record, key or value that shows the fault. Never a secret. */
   readonly evidence: unknown;
+
+  /** Known also to another copy of this class: a recipe in TypeScript brings its own. */
+  readonly [BRAND] = true;
 
   constructor(
     code: ErrorCode,
@@ -51,5 +56,6 @@ export class MgrpoError extends Error {
 }
 
 export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is MgrpoError {
-  return error instanceof MgrpoError && (codes.length === 0 || codes.includes(error.code));
+  if (!(error instanceof Error) || !(BRAND in error)) return false;
+  return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }

@@ -3,6 +3,7 @@
  * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
@@ -30,9 +31,25 @@ async function importPart(folder: string, part: string, known: readonly string[]
     );
   }
   try {
+    await loadTypeScript(file);
     return (await import(pathToFileURL(file).href)) as object;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
   }
+}
+
+let typeScript: Promise<void> | undefined;
+
+/** Modules in TypeScript load through tsx, from the first one on. */
+async function loadTypeScript(file: string): Promise<void> {
+  if (!file.endsWith(".ts") || import.meta.url.endsWith(".ts")) return;
+  typeScript ??= registerTsx();
+  await typeScript;
+}
+
+/** Found at run time: no bundle of a function needs it. */
+async function registerTsx(): Promise<void> {
+  const path = createRequire(import.meta.url).resolve("tsx/esm/api");
+  ((await import(pathToFileURL(path).href)) as { register(): unknown }).register();
 }

@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { built } from "../../core/built.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -53,11 +54,9 @@ function workerSpecs(run: string, name: string, agent: string, roles: WorkerRole
  */
 const V8 = ["--max-semi-space-size=32", "--v8-pool-size=1"];
 
-/** How to start a module of this package in a process of its own: from TypeScript in a checkout, from dist when installed. */
+/** How to start a module of this package in a process of its own. */
 export function nodeArguments(module: string): string[] {
-  const compiled = import.meta.url.endsWith(".js");
-  const path = fileURLToPath(new URL(`../../${module}.${compiled ? "js" : "ts"}`, import.meta.url));
-  return [...V8, "--import", import.meta.resolve("tsx"), path];
+  return [...V8, fileURLToPath(built(module))];
 }
 
 export interface Workers {

@@ -1,2 +1,7 @@
 /** @file How the reader calls this program: from a checkout through npm, installed by its name. */
-export const MGRPO = import.meta.url.endsWith(".ts") ? "npm run mgrpo --" : "mgrpo";
+import { existsSync } from "node:fs";
+import { built } from "../../core/built.ts";
+
+export const MGRPO = existsSync(new URL("../../../build.mjs", built("cli/terminal/name")))
+  ? "npm run mgrpo --"
+  : "mgrpo";

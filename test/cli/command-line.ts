@@ -6,8 +6,8 @@ import { join, resolve } from "node:path";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-export const RELAY = join(ROOT, "test/fixtures/relay");
-const COMMAND = ["--import", import.meta.resolve("tsx"), join(ROOT, "cli/mgrpo.ts")];
+export const RELAY = join(ROOT, "dist/test/fixtures/relay");
+const COMMAND = [join(ROOT, "dist/cli/mgrpo.js")];
 
 export interface Ended {
   readonly code: number | null;

@@ -35,7 +35,9 @@ export async function buildProcesses(): Promise<Built> {
     platform: "node",
     target: "node20",
     // CommonJS packages in the bundle want a require.
-    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    banner: {
+      js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
+    },
     external: [
       "dynalite",
       "level",

@@ -12,6 +12,7 @@ let expected: Ended;
 beforeAll(async () => {
   built = await buildProcesses();
   expected = await play(built, calm);
+  expect(expected.records, expected.log.join("\n")).toBeDefined();
 }, 60_000);
 afterAll(() => built.remove());
 

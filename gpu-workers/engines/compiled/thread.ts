@@ -2,9 +2,8 @@
  * @file The program's side of an engine thread. The thread is started by the first call, kept for all later ones (its graphs are
  * compiled once), and keeps the process alive only while a call is open.
  */
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
+import { built } from "../../../core/built.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Call, FromThread, ToThread } from "./protocol.ts";
 
@@ -61,7 +60,7 @@ export class EngineThread {
   }
 
   #start(): Worker {
-    const worker = startWorker();
+    const worker = new Worker(built("gpu-workers/engines/compiled/worker"), { execArgv: [] });
     worker.on("message", (message: FromThread) => {
       if (message.kind === "result") this.#open.get(message.call)?.resolve(message.value as never);
       else {
@@ -79,13 +78,4 @@ export class EngineThread {
     worker.unref();
     return worker;
   }
-}
-
-/** In a package the thread runs JavaScript; in a checkout it loads TypeScript through tsx, which it must register for itself. */
-function startWorker(): Worker {
-  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("./worker.js", import.meta.url), { execArgv: [] });
-  const { href: loader } = new URL("./esm/api/index.mjs", pathToFileURL(createRequire(import.meta.url).resolve("tsx")));
-  const entry = new URL("./worker.ts", import.meta.url).href;
-  const script = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(entry)}); })`;
-  return new Worker(script, { eval: true, execArgv: [] });
 }

@@ -7,9 +7,8 @@
  *
  *     read   waits for: the documents before it      unblocked by: their text, or their deadline
  */
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
+import { built } from "../../../../core/built.ts";
 import { type Document, type Extracted, TOO_COMPLICATED } from "./document.ts";
 
 export interface Reader {
@@ -62,18 +61,9 @@ export function openReader(seconds = SECONDS): Reader {
 }
 
 function startWorker(): Worker {
-  const worker = newWorker();
+  const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };
+  const worker = new Worker(built("adapters/tools/web/visit/reader-thread"), { execArgv: [], env: {}, resourceLimits });
   // An error (out of memory) ends the thread, and its end is what is looked at.
   worker.on("error", () => {});
   return worker;
-}
-
-/** In a package the thread runs JavaScript; in a checkout it loads TypeScript through tsx, which it must register for itself. */
-function newWorker(): Worker {
-  const options = { execArgv: [], env: {}, resourceLimits: { maxOldGenerationSizeMb: MEMORY_MEGABYTES } };
-  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("./reader-thread.js", import.meta.url), options);
-  const { href: loader } = new URL("./esm/api/index.mjs", pathToFileURL(createRequire(import.meta.url).resolve("tsx")));
-  const entry = new URL("./reader-thread.ts", import.meta.url).href;
-  const script = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(entry)}); })`;
-  return new Worker(script, { ...options, eval: true });
 }

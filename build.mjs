@@ -1,0 +1,76 @@
+/**
+ * @file Builds dist/: the JavaScript of every source file and a copy of every other file beside them, each at its source's place. Only
+ * what changed since the last time is made, and each file is replaced whole, so that it may run before every command and beside any.
+ * Types are not looked at: that is `npm run types`. With `--fixtures`, the tests' scripted recipe too.
+ */
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+const ROOT = import.meta.dirname;
+const DIST = join(ROOT, "dist");
+const FOLDERS = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench"];
+const FIXTURES = ["test/fixtures/relay"];
+const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
+
+async function build(folders) {
+  const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
+  const stale = sources.filter((source) => isOlder(target(source), source));
+  const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
+  for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
+  if (modules.length > 0) await compile(modules);
+  removeOrphans(folders, new Set(sources.map(target)));
+}
+
+async function compile(modules) {
+  const { build: bundle } = await import("esbuild");
+  const { outputFiles } = await bundle({
+    entryPoints: modules,
+    ...{ outbase: ROOT, outdir: DIST, write: false, logLevel: "error" },
+    ...{ format: "esm", platform: "node", target: "node20.20", packages: "external" },
+    bundle: true,
+    plugins: [{ name: "one file each", setup: keepApart }],
+  });
+  for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
+}
+
+/** Bundles nothing: what a module imports stays where it is, as JavaScript. */
+function keepApart({ onResolve }) {
+  onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
+    kind === "entry-point" ? undefined : { path: path.replace(/\.ts$/, ".js"), external: true },
+  );
+}
+
+function replace(path, write) {
+  const temporary = `${path}.${process.pid}.tmp`;
+  mkdirSync(dirname(path), { recursive: true });
+  write(temporary);
+  renameSync(temporary, path);
+}
+
+/** What was built of sources that are gone. */
+function removeOrphans(folders, wanted) {
+  const orphans = folders
+    .flatMap((folder) => filesUnder(join(DIST, folder)))
+    .filter((path) => !wanted.has(owner(path)));
+  for (const path of orphans) if (!path.endsWith(".tmp")) rmSync(path, { force: true });
+}
+
+function filesUnder(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (NO_SOURCES.test(path)) return [];
+    return entry.isDirectory() ? filesUnder(path) : [path];
+  });
+}
+
+const isModule = (path) => path.endsWith(".ts");
+const target = (source) => join(DIST, relative(ROOT, source)).replace(/\.ts$/, ".js");
+/** Declarations belong to the module that they describe. */
+const owner = (path) => path.replace(/\.d\.ts$/, ".js");
+
+function isOlder(path, source) {
+  return !existsSync(path) || statSync(path).mtimeMs < statSync(source).mtimeMs;
+}
+
+await build([...FOLDERS, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);
