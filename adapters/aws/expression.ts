@@ -12,7 +12,7 @@ export interface Expressions {
   readonly values: Record<string, NativeAttributeValue>;
 }
 
-/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` if `attribute_exists(pk) AND #0 = :2`: an update never makes an item. */
+/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` if `#0 = :2`, or else if `attribute_exists(pk)`: an update never makes an item. */
 export function expressionsOf(change: TableChange): Expressions {
   const names = new Map<string, string>();
   const values: NativeAttributeValue[] = [];
@@ -31,7 +31,9 @@ export function expressionsOf(change: TableChange): Expressions {
     ),
     clause("REMOVE", (change.remove ?? []).map(path)),
   ];
-  const condition = ["attribute_exists(pk)", ...change.when.map(fragment)];
+  // What is not there equals nothing.
+  const isThere = change.when.some((condition) => "equals" in condition) ? [] : ["attribute_exists(pk)"];
+  const condition = [...isThere, ...change.when.map(fragment)];
   return {
     update: update.filter(Boolean).join(" "),
     condition: condition.join(" AND "),

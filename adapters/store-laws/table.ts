@@ -123,11 +123,23 @@ export const tableLaws: readonly Law<Table>[] = [
     },
   },
   {
+    name: "a map is set where there was none, once",
+    async holds(table, place) {
+      const key = await inserted(table, place, { state: "open" });
+      const begin = { key, set: [[["claims"], { "0": "w1" }] as const], when: [{ absent: ["claims"] }] };
+      const item = { state: "open", claims: { "0": "w1" } };
+      deepEqual(await table.update(begin), { applied: true, item });
+      deepEqual(await table.update(begin), { applied: false, item });
+    },
+  },
+  {
     name: "an update never makes an item",
     async holds(table, place) {
       const key = place.tableKey();
-      const result = await table.update({ key, set: [[["x"], 1]], when: [{ absent: ["x"] }] });
-      deepEqual(result, { applied: false, item: undefined });
+      for (const when of [[], [{ absent: ["x"] }], [{ equals: [["x"], 1] as const }]]) {
+        const result = await table.update({ key, set: [[["x"], 1]], when });
+        deepEqual(result, { applied: false, item: undefined });
+      }
       equal(await table.get(key), undefined);
     },
   },

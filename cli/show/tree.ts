@@ -7,6 +7,7 @@ import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord, RolloutScore, SealedAgent } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 
 export interface Tree {
@@ -170,7 +171,7 @@ function advantageTags(sealed: SealedAgent | undefined, trajectory: string | num
   const i = sealed.trajectories.indexOf(trajectory);
   const advantage = sealed.advantages[i];
   if (advantage === undefined) return [{ text: "left out by alignment", tone: "faint" }];
-  const weight = sealed.weights[i] ?? 0;
+  const weight = trajectoryWeights(sealed)[i] ?? 0;
   const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
   return [
     { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },

@@ -10,9 +10,17 @@ export const AgentName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, "lower-case 
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits");
 
-/** The first 128 bits of a SHA-256, in hex: what a small record knows an object by. */
-export const Digest = z.string().regex(/^[0-9a-f]{32}$/, "32 hex digits");
-export const digestOf = (sha256: Sha256): Digest => sha256.slice(0, 32);
+/** The first 128 bits of a SHA-256, in base64url: what a small record knows an object by. */
+export const Digest = z.string().regex(/^[\w-]{22}$/, "22 characters of base64url");
+export const digestOf = (sha256: Sha256): Digest => toBase64Url(sha256.slice(0, 32));
+
+function toBase64Url(hex: string): string {
+  const bytes = Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+}
 
 /** Number of optimizer steps a policy has behind it: in synchronous mode, the number of closed steps. */
 export const Version = z.int().nonnegative();

@@ -94,9 +94,9 @@ export type RolloutScore = z.infer<typeof RolloutScore>;
 export const SealedAgent = z.strictObject({
   /** For the main agent the rollout index; for a sub-agent the invocation id. */
   trajectories: z.array(z.union([z.int(), InvocationId])),
-  /** Share of the group's loss: sums to 1. */
+  /** Share of the group's loss: sums to 1. One entry alone is that of every trajectory. */
   weights: z.array(z.number()),
-  /** Normalised advantage, eq 9 or eq 12; NaN-free, 0 where std is 0. */
+  /** Normalised advantage, eq 9 or eq 12, to the precision of 32 bits; NaN-free, 0 where std is 0. */
   advantages: z.array(z.number()),
   mean: z.number(),
   std: z.number(),
@@ -114,8 +114,11 @@ export const GroupRecord = z.strictObject({
   /** K, planned rollouts. */
   rolloutsPerQuestion: z.int(),
   state: z.enum(["open", "sealed"]),
-  /** Rollout index -> worker incarnation that runs it. Only saves work; correctness never rests on it. */
-  claims: z.record(z.string(), WorkerId),
+  /**
+   * Rollout index -> worker incarnation that runs it, or ran it until it was scored. Absent until somebody begins the group.
+   * Only saves work; correctness never rests on it.
+   */
+  claims: z.record(z.string(), WorkerId).exactOptional(),
   /** Rollout index -> attempts that died with their worker; `judge-<index>` -> failures of its judge. */
   crashes: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */

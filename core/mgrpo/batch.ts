@@ -15,9 +15,14 @@ export interface BatchEntry {
   readonly actionTokens: number;
 }
 
+/** Share of its group's loss of each sealed trajectory: sums to 1. */
+export function trajectoryWeights({ trajectories, weights }: Pick<SealedAgent, "trajectories" | "weights">): number[] {
+  return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);
+}
+
 /** [group][i]: share of the step's loss of each sealed trajectory. Every question counts the same, so all together sum to 1. */
 export function groupWeights(groups: readonly SealedAgent[]): number[][] {
-  return groups.map((sealed) => sealed.weights.map((weight) => weight / groups.length));
+  return groups.map((sealed) => trajectoryWeights(sealed).map((weight) => weight / groups.length));
 }
 
 /**

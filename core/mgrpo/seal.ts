@@ -92,13 +92,25 @@ function sealAgent(
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {
     trajectories: trained.map((member) => member.id),
-    weights: trained.map((member) => member.weight / total),
-    advantages: trained.map((member) => advantages_N[member.i] ?? 0),
+    weights: shared(trained.map((member) => member.weight / total)),
+    advantages: trained.map((member) => shortened(advantages_N[member.i] ?? 0)),
     mean,
     std,
     duplicated,
     dropped,
   };
+}
+
+/** One number where all are the same, as they are for most groups: records stay small. */
+function shared(weights: readonly number[]): number[] {
+  return weights.every((weight) => weight === weights[0]) ? weights.slice(0, 1) : [...weights];
+}
+
+/** As the 32-bit float that engines compute with, in the fewest digits that tell it: nine always do. */
+function shortened(advantage: number): number {
+  const float = Math.fround(advantage);
+  const lengths = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
+  return lengths.find((short) => Math.fround(short) === float) ?? float;
 }
 
 /** Dealt out before mean and std are taken: then advantages are as they always are, but for whose they are. */

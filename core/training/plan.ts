@@ -65,7 +65,6 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
       questionId: step.groups[group] ?? "",
       rolloutsPerQuestion: config.rolloutsPerQuestion,
       state: "open",
-      claims: {},
       crashes: {},
       rollouts: {},
       sealed: {},

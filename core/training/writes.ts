@@ -20,6 +20,15 @@ const is = (attribute: string, value: TableValue): TableCondition => ({ equals: 
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
 
+/** Claims rollouts of a group that nobody has begun, for a worker, in one small write. */
+export function claimUnbegun(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
+  return {
+    key: groupKey(address),
+    set: [[["claims"], Object.fromEntries(rollouts.map((k) => [k, worker]))]],
+    when: [is("state", "open"), { absent: ["claims"] }],
+  };
+}
+
 /** Claims rollouts of one group for a worker; `instead` names, per rollout, the dead worker whose claim it takes over. */
 export function claimRollouts(
   address: GroupAddress,
@@ -73,13 +82,12 @@ export function countJudgeFailure(address: GroupAddress, rollout: number, known:
 /** Where GROUP.crashes counts the judge's failures on a rollout. */
 export const judgeFailureKey = (rollout: number) => `judge-${rollout}`;
 
-/** Records the scores of rollouts once; whoever repeats the scoring finds them there. The claims have done their work and go. */
+/** Records the scores of rollouts once; whoever repeats the scoring finds them there. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
     key: groupKey(address),
     set: [...scores].map(([k, score]) => [["rollouts", String(k)], score]),
-    remove: rollouts.map((k) => ["claims", k]),
     when: [is("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
 }

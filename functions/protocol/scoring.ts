@@ -22,7 +22,8 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
     if (!isMgrpoError(error, "judge-failed")) throw error;
     score = { excluded: await giveUpJudging(context, address, error) };
   }
-  const item = await context.recordScore(address, address.rollout, score);
+  const { rolloutsPerQuestion } = await context.facts.config(address.run);
+  const item = await context.recordScore(address, address.rollout, score, rolloutsPerQuestion);
   return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
 }
 

@@ -26,7 +26,7 @@ export function takeable(
   if (group.state === "sealed") return { free, owned, suspects, elsewhere };
   for (let k = 0; k < group.rolloutsPerQuestion; k++) {
     if (group.rollouts[k] || mine.has(k)) continue;
-    const claim = group.claims[k];
+    const claim = group.claims?.[k];
     if (claim === undefined) free.push(k);
     else if (claim === me) owned.push(k);
     else if (isDead(claim)) suspects.set(k, claim);

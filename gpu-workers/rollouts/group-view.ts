@@ -52,8 +52,12 @@ export function dueViews(
   const open = views.flatMap(([, view]) => (view.record?.state === "sealed" ? [] : [view]));
   const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < stale);
   if (!looksAround) return new Set(running);
-  const others = open.filter(({ record }) => !record || Object.values(record.claims).some((worker) => worker !== me));
+  const others = open.filter(({ record }) => !record || isElsewhere(record, me));
   return new Set([...running, ...others.toSorted((a, b) => a.readAt - b.readAt).slice(0, GROUPS_PER_LOOK)]);
+}
+
+function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolean {
+  return Object.entries(claims).some(([k, worker]) => worker !== me && !rollouts[k]);
 }
 
 /** The same list from a place in it on, a share in [0, 1), and round to there again. */

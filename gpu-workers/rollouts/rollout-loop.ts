@@ -17,7 +17,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
-import { claimRollouts, releaseClaim } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnbegun, releaseClaim } from "../../core/training/writes.ts";
 import { recordBytes, sha256 } from "../hash.ts";
 import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
@@ -84,12 +84,12 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     const known = view.record !== undefined;
     view.record = item && parse(GroupRecord, item, `GROUP ${first.step}/${group}`);
     if (!view.record) return;
-    const { rollouts, claims, crashes } = view.record;
+    const { rollouts, claims = {}, crashes } = view.record;
     const others = Object.values(claims).filter((worker) => worker !== membership.id);
     if (!known && others.length + Object.keys({ ...rollouts, ...crashes }).length > 0) view.fresh = false;
     for (const [k, attempt] of view.running) {
       // Decided, or claimed by another: whatever this attempt finds out would not count.
-      if (rollouts[k] || view.record.claims[k] !== membership.id) attempt.controller.abort();
+      if (rollouts[k] || claims[k] !== membership.id) attempt.controller.abort();
     }
   }
 
@@ -163,14 +163,15 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   async function claim(group: number, view: GroupView, wanted: readonly number[]) {
     const rollouts = await withoutOutcome(group, view, wanted);
     if (rollouts.length === 0) return;
-    const { applied, item } = await table.update(claimRollouts(groupAddress(group), rollouts, membership.id));
+    const write = view.record?.claims ? claimRollouts : claimUnbegun;
+    const { applied, item } = await table.update(write(groupAddress(group), rollouts, membership.id));
     see(group, view, item);
     if (applied) for (const k of rollouts) start(group, k, view, false);
   }
 
   /** Claims in a group that this process never looked at: most likely nobody else did either, and a look is saved. */
   async function claimUnseen(group: number, view: GroupView, wanted: readonly number[]) {
-    const { applied, item } = await table.update(claimRollouts(groupAddress(group), wanted, membership.id));
+    const { applied, item } = await table.update(claimUnbegun(groupAddress(group), wanted, membership.id));
     see(group, view, item);
     if (applied) for (const k of await withoutOutcome(group, view, wanted)) start(group, k, view, false);
   }

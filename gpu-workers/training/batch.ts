@@ -109,7 +109,7 @@ async function readTrajectory({ store }: Run, key: string, isRollout: boolean, d
   if (found !== digest)
     throw new MgrpoError(
       "record-damaged",
-      `${key} is not what was scored: its SHA-256 begins with ${found}, not ${digest}; somebody replaced it. Nothing was trained on it: restore it, or launch the run anew`,
+      `${key} is not what was scored: its digest is ${found}, not ${digest}; somebody replaced it. Nothing was trained on it: restore it, or launch the run anew`,
     );
   if (!isRollout) return parseJson(Invocation, bytes, key).trajectory;
   const outcome = parseJson(Outcome, bytes, key);

@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { digestOf } from "../../core/contracts/names.ts";
 import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
 import type { Rewards } from "../../core/ports.ts";
@@ -50,11 +51,11 @@ async function commitOutcome(step: StepRecord, change: { sub?: object; outcome?:
   await store.objects.commit(key, bytes(outcome));
 }
 
-test("R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1; the claim goes", async () => {
+test("R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1", async () => {
   const { functions, step, group } = await started(teamConfig());
   await commitOutcome(step);
   await functions.scoreRollout({ key });
-  const digest = async (at: string) => sha((await store.objects.get(at)) ?? "").slice(0, 32);
+  const digest = async (at: string) => digestOf(sha((await store.objects.get(at)) ?? ""));
   const id = "a".repeat(22);
   const sub = { id, reward: 1, expert: 1, digest: await digest(objectKeys.invocation("test", 0, id)) };
   expect((await group()).rollouts["0"]).toEqual({

@@ -7,7 +7,7 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Store } from "../../core/ports.ts";
-import { claimRollouts, markDead } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnbegun, markDead } from "../../core/training/writes.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
@@ -70,7 +70,7 @@ test("with no worker for a sub-agent, nothing is begun and nothing given up", as
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
   await new Promise((resolve) => setTimeout(resolve, 600));
-  expect(await groupOf(store, 0, 0)).toMatchObject({ state: "open", claims: {}, rollouts: {} });
+  expect(await groupOf(store, 0, 0)).toMatchObject({ state: "open", rollouts: {} });
   stop.abort();
   await main;
 });
@@ -84,7 +84,7 @@ test("a worker that drains gives everything back at once: nobody waits for its l
   const slow = startWorker(store, config.run, searcher, stop.signal, log, { engineOf: () => silent });
   const first = startWorker(store, config.run, {}, stop.signal, log);
   for (;;)
-    if (Object.keys((await groupOf(store, 0, 0)).claims).length > 0) break;
+    if (Object.keys((await groupOf(store, 0, 0)).claims ?? {}).length > 0) break;
     else await new Promise((resolve) => setTimeout(resolve, 20));
   stop.abort();
   await Promise.all([slow, first]);
@@ -130,8 +130,10 @@ test("a rollout that kills its worker three times while alone is given up; what 
       release: run.release,
       inFlight,
     });
-    const instead = new Map<number, string>(death === 0 ? [] : [[0, `doomed-${death - 1}`]]);
-    await store.table.update(claimRollouts(address, death === 0 ? [0, 1] : [0], worker, instead));
+    const instead = new Map([[0, `doomed-${death - 1}`]]);
+    await store.table.update(
+      death === 0 ? claimUnbegun(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
+    );
     const observer = observeWorkers(run);
     await observer.look(true);
     await new Promise((resolve) => setTimeout(resolve, 320));

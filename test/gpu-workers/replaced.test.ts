@@ -64,7 +64,7 @@ test.each(["main", "searcher"])("what %s said is not what was scored: no version
   await replace(key, otherTokens);
   await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
     code: "record-damaged",
-    message: expect.stringMatching(`^${key} is not what was scored: its SHA-256 begins with .* restore it`),
+    message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
   });
   expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
 });

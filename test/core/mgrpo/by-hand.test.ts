@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
-import { groupWeights, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { groupWeights, tokenWeights, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { trajectoryLoss } from "../../../core/mgrpo/loss.ts";
 import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
 import { sealAgents } from "../../../core/mgrpo/seal.ts";
@@ -47,7 +47,7 @@ test("main: mean and std over all K rollouts (eq 9-10)", () => {
   // advantages 0.633333/0.449691 = 1.408373, -0.266667/0.449691 = -0.593000, -0.366667/0.449691 = -0.815374
   const main = sealed["main"];
   expect(main?.trajectories).toEqual([0, 1, 2]);
-  expect(main?.weights).toEqual([1 / 3, 1 / 3, 1 / 3]);
+  expect(main && trajectoryWeights(main)).toEqual([1 / 3, 1 / 3, 1 / 3]);
   expect(main?.mean).toBeCloseTo(0.366667, 6);
   expect(main?.std).toBeCloseTo(0.449691, 6);
   close(main?.advantages, [1.408373, -0.593, -0.815374]);
