@@ -128,14 +128,15 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   if (!found) return undefined;
   const { agent } = found.request;
   const { conversation } = found;
-  const score = scored?.invocations[agent]?.find((one) => one.id === id);
+  const place = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
+  const score = scored?.invocations[agent]?.[place];
   const { format, correct, expert } = parts.algorithm.subReward;
   const sum =
     scored && score && `${format}·format + ${correct}·${scored.correct} correct + ${expert}·${score.expert} expert`;
   return delegationTree(found, [
     ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
-    ...advantageTags(parts.group.sealed[agent], id),
+    ...advantageTags(parts.group.sealed[agent], `${parts.index}/${place}`),
   ]);
 }
 

@@ -92,8 +92,8 @@ export type RolloutScore = z.infer<typeof RolloutScore>;
 
 /** What one agent trains on in a sealed group: parallel arrays, one entry per distinct trajectory. */
 export const SealedAgent = z.strictObject({
-  /** For the main agent the rollout index; for a sub-agent the invocation id. */
-  trajectories: z.array(z.union([z.int(), InvocationId])),
+  /** For the main agent the rollout's index; for a sub-agent `<rollout>/<i>`, the i-th of its invocations that `rollouts` names there. */
+  trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
   /** Share of the group's loss: sums to 1. One entry alone is that of every trajectory. */
   weights: z.array(z.number()),
   /** Normalised advantage, eq 9 or eq 12, to the precision of 32 bits; NaN-free, 0 where std is 0. */

@@ -63,7 +63,7 @@ function sealSub(
   );
   const members = calls_K.flatMap((calls, k) =>
     calls.map((call, i) => ({
-      id: call.id,
+      id: `${rolloutOf(k)}/${i}`,
       reward: call.reward,
       weight: alignment.weights[k]?.[i] ?? 0,
       masked: call.masked === true,

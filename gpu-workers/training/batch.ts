@@ -27,14 +27,14 @@ export async function loadBatch(
   const groups = (await run.store.table.getAll(keys)).map((item, group) => sealedGroup(run, step, group, item));
   const parts = batchGroups(run.config, groups).flatMap((record) => {
     const sealed = record.sealed[agent];
-    return sealed ? [{ group: record.group, sealed, digests: digestsOf(record, agent) }] : [];
+    return sealed ? [{ group: record.group, sealed, scored: scoredIn(record, agent) }] : [];
   });
   const weights = groupWeights(parts.map(({ sealed }) => sealed));
   const entries = await Promise.all(
-    parts.map(({ group, sealed, digests }, g) =>
+    parts.map(({ group, sealed, scored }, g) =>
       Promise.all(
-        sealed.trajectories.map(async (id, i) => ({
-          trajectory: await loadTrajectory(run, step, agent, { group, id, digest: digests.get(id) }, own),
+        sealed.trajectories.map(async (name, i) => ({
+          trajectory: await loadTrajectory(run, step, agent, found(scored, group, name), own),
           advantage: at(sealed, "advantages", i),
           weight: weights[g]?.[i] ?? 0,
           group,
@@ -52,7 +52,9 @@ function sealedGroup({ name }: Run, step: StepRecord, group: number, item: Table
   return record;
 }
 
-/** A trajectory as a seal names it, and what its score was made from. */
+type Name = SealedAgent["trajectories"][number];
+
+/** What a trajectory's score was made from. */
 interface Scored {
   readonly group: number;
   /** A rollout's index, or an invocation's id. */
@@ -60,14 +62,25 @@ interface Scored {
   readonly digest: Digest | undefined;
 }
 
-function digestsOf({ rollouts }: GroupRecord, agent: string): ReadonlyMap<Scored["id"], Scored["digest"]> {
-  const digests = new Map<Scored["id"], Scored["digest"]>();
+/** By the names that a seal has for them. */
+function scoredIn({ group, rollouts }: GroupRecord, agent: string): ReadonlyMap<Name, Scored> {
+  const scored = new Map<Name, Scored>();
   for (const [k, score] of Object.entries(rollouts)) {
     if ("excluded" in score) continue;
-    digests.set(Number(k), score.digest);
-    for (const { id, digest } of score.invocations[agent] ?? []) digests.set(id, digest);
+    scored.set(Number(k), { group, id: Number(k), digest: score.digest });
+    for (const [i, { id, digest }] of (score.invocations[agent] ?? []).entries())
+      scored.set(`${k}/${i}`, { group, id, digest });
   }
-  return digests;
+  return scored;
+}
+
+function found(scored: ReadonlyMap<Name, Scored>, group: number, name: Name): Scored {
+  const trajectory = scored.get(name);
+  if (trajectory) return trajectory;
+  throw new MgrpoError(
+    "record-damaged",
+    `the seal of group ${group} names trajectory ${name}, which nothing was scored for`,
+  );
 }
 
 async function loadTrajectory(

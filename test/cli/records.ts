@@ -68,7 +68,7 @@ export const groups: GroupRecord[] = [
     },
     sealed: {
       main: sealed([0, 1], [1, -1], 0.55, 0.45),
-      searcher: { ...sealed([FIRST], [1], 0.7, 0.2), dropped: 1, duplicated: 0 },
+      searcher: { ...sealed(["0/0"], [1], 0.7, 0.2), dropped: 1, duplicated: 0 },
     },
   },
   {

@@ -60,7 +60,7 @@ test("searcher: rollout 2 never called, so two rollouts of equal weight; statist
   // variance = 0.073472 + (0.000278 + 0.266944 + 0.380278)/6 = 0.073472 + 0.107917 = 0.181389; std = 0.425898
   // advantages 0.383333/0.425898 = 0.900059, -0.016667/0.425898 = -0.039133, -0.516667/0.425898 = -1.213123, -1.447921
   const searcher = sealed["searcher"];
-  expect(searcher?.trajectories).toEqual([id("a"), id("b"), id("c"), id("d")]);
+  expect(searcher?.trajectories).toEqual(["0/0", "1/0", "1/1", "1/2"]);
   close(searcher?.weights, [0.5, 1 / 6, 1 / 6, 1 / 6]);
   expect(searcher?.mean).toBeCloseTo(0.616667, 6);
   expect(searcher?.std).toBeCloseTo(0.425898, 6);
@@ -77,18 +77,16 @@ test("resample: rollout 0 copies its only call, rollout 1 drops one of three; st
   );
   const searcher = drawn["searcher"];
   // d*K = 2*2 aligned trajectories: a twice (weight 2/4), two of {b, c, d} once (weight 1/4 each)
-  expect(searcher?.trajectories[0]).toBe(id("a"));
+  expect(searcher?.trajectories[0]).toBe("0/0");
   expect(searcher?.weights).toEqual([0.5, 0.25, 0.25]);
   expect([searcher?.duplicated, searcher?.dropped]).toEqual([1, 1]);
-  const reward = new Map(
-    [
-      ["a", 1],
-      ["b", 0.6],
-      ["c", 0.1],
-      ["d", 0],
-    ].map(([name, value]) => [id(String(name)), value]),
-  );
-  const [first, second, third] = (searcher?.trajectories ?? []).map((name) => Number(reward.get(String(name))));
+  const reward = new Map<unknown, number>([
+    ["0/0", 1],
+    ["1/0", 0.6],
+    ["1/1", 0.1],
+    ["1/2", 0],
+  ]);
+  const [first, second, third] = (searcher?.trajectories ?? []).map((name) => Number(reward.get(name)));
   expect(searcher?.mean).toBeCloseTo((Number(first) * 2 + Number(second) + Number(third)) / 4, 12);
 });
 

@@ -56,7 +56,7 @@ function scored(k: number, reward: number, calls: Record<string, number[]>): Ext
 
 const weightsOf = (sealed: SealedAgent | undefined) => (sealed ? trajectoryWeights(sealed) : []);
 
-test("every sealed agent fits the contract: weights sum to 1, weighted advantages to 0, ids are distinct and of this group", () => {
+test("every sealed agent fits the contract: weights sum to 1, weighted advantages to 0, names are distinct and of this group", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const sealed = sealAgents(group, "main", ["searcher", "reader"], algorithm(mode), [seed]);
@@ -67,7 +67,11 @@ test("every sealed agent fits the contract: weights sum to 1, weighted advantage
         expect(new Set(trajectories).size).toBe(trajectories.length);
         expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 9);
         expect(advantages.reduce((sum, advantage, i) => sum + advantage * (weights[i] ?? 0), 0)).toBeCloseTo(0, 6);
-        if (agent !== "main") for (const id of trajectories) expect(String(id)).toMatch(new RegExp(`^${agent}-`));
+        for (const trajectory of trajectories) {
+          const [k, i] = String(trajectory).split("/").map(Number);
+          const score = group[String(k)] as ReturnType<typeof scored>;
+          expect(agent === "main" ? score.reward : score.invocations[agent]?.[i ?? -1]).toBeDefined();
+        }
       }
     }),
   );
@@ -86,10 +90,12 @@ test("renaming the rollouts renames the trajectories and changes no number", () 
       for (const agent of Object.keys(before)) {
         expect(after[agent]?.mean).toBeCloseTo(before[agent]?.mean ?? Number.NaN, 12);
         expect(after[agent]?.std).toBeCloseTo(before[agent]?.std ?? Number.NaN, 12);
-        for (const [i, id] of (before[agent]?.trajectories ?? []).entries()) {
-          const there = after[agent]?.trajectories.indexOf(agent === "main" ? last - Number(id) : id) ?? -1;
-          expect(after[agent]?.advantages[there]).toBeCloseTo(before[agent]?.advantages[i] ?? Number.NaN, 6);
-          expect(weightsOf(after[agent])[there]).toBeCloseTo(weightsOf(before[agent])[i] ?? Number.NaN, 12);
+        for (const [at, id] of (before[agent]?.trajectories ?? []).entries()) {
+          const [k, i] = String(id).split("/");
+          const moved = agent === "main" ? last - Number(k) : `${last - Number(k)}/${i}`;
+          const there = after[agent]?.trajectories.indexOf(moved) ?? -1;
+          expect(after[agent]?.advantages[there]).toBeCloseTo(before[agent]?.advantages[at] ?? Number.NaN, 6);
+          expect(weightsOf(after[agent])[there]).toBeCloseTo(weightsOf(before[agent])[at] ?? Number.NaN, 12);
         }
       }
     }),
