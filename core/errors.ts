@@ -59,3 +59,14 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
   if (!(error instanceof Error) || !(BRAND in error)) return false;
   return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }
+
+/**
+ * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a wrong
+ * address): the error itself, or what a judge failed of. Undefined for everything else.
+ */
+export function refusalOf(error: unknown): MgrpoError | undefined {
+  if (isMgrpoError(error, "judge-failed")) return isMgrpoError(error.cause) ? refusalOf(error.cause) : undefined;
+  const isRefusal =
+    isMgrpoError(error, "endpoint-refused") || (isMgrpoError(error, "tool-backend") && !error.retryable);
+  return isRefusal ? error : undefined;
+}

@@ -18,6 +18,7 @@ import type { TableItem } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnbegun, releaseClaim } from "../../core/training/writes.ts";
+import { haltedBy } from "../halt.ts";
 import { recordBytes, sha256 } from "../hash.ts";
 import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
@@ -123,12 +124,14 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     } catch (error) {
       if (isMgrpoError(error, "worker-unavailable")) {
         view.lonely.add(k);
-      } else if (!isMgrpoError(error, "cancelled", "step-closed")) {
-        throw error;
-      } else {
-        await release(group, k, view);
-        view.mine.delete(k);
+        return;
       }
+      if (!isMgrpoError(error, "cancelled", "step-closed")) {
+        if (!(await haltedBy(run, error))) throw error;
+        await watch.refresh();
+      }
+      await release(group, k, view);
+      view.mine.delete(k);
     } finally {
       if (isAlone) {
         alone = false;

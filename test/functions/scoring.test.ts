@@ -5,7 +5,9 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
+import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/protocol/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -134,6 +136,24 @@ test("a judge that fails is asked again by redelivery, up to limits.attempts; th
   expect((await group()).rollouts).toEqual({});
   await functions.scoreRollout({ key });
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
+});
+
+test("a judge that refuses to be asked halts the run with its own words; nothing is scored, and the resumed run's clock asks again", async () => {
+  const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
+  let isPaid = false;
+  const judge: Rewards = {
+    ...rewards,
+    correct: (...asked) => (isPaid ? rewards.correct(...asked) : Promise.reject(unpaid)),
+  };
+  const { functions, step, group } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  isPaid = true;
+  await store.table.update(resumeRun("test"));
+  await functions.tick({ run: "test" });
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
 test("a score outside [0, 1] is a failure of the judge", async () => {

@@ -6,14 +6,15 @@ import { expect, test, vi } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine, Store } from "../../core/ports.ts";
-import { claimRollouts, claimUnbegun, markDead } from "../../core/training/writes.ts";
+import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
+import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
+import { tools as relayTools } from "../fixtures/relay/tools.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
 const lines: string[] = [];
@@ -64,6 +65,53 @@ test("a sub-agent that never answers: its rollouts are given up and listed, neve
   for (const { invocations } of rewarded) expect(invocations).toEqual({});
   expect(lost.length + rewarded.length).toBe(4);
 });
+
+test.each([
+  ["tool-backend", "HTTP 401: it refuses the key: check SERPER_API_KEY"],
+  ["endpoint-refused", "HTTP 402: it wants to be paid first"],
+] as const)(
+  "%s: a service that refuses to work halts the run at once, and nothing is lost or scored",
+  {
+    timeout: 20_000,
+  },
+  async (code, why) => {
+    const { config, store } = await open({ limits: { attempts: 3 } });
+    let asked = 0;
+    let isMended = false;
+    const lookup = relayTools.get("lookup") ?? expect.fail();
+    const refusing: Tool = {
+      ...lookup,
+      run: (args, context) => {
+        asked += 1;
+        return isMended ? lookup.run(args, context) : Promise.reject(new MgrpoError(code, why));
+      },
+    };
+    const tools = new Map([["lookup", refusing]]);
+    const team = () => [
+      startWorker(store, config.run, {}, never, log),
+      startWorker(store, config.run, searcher, never, log, { tools }),
+    ];
+    const ends = await Promise.allSettled(team());
+    for (const end of ends) {
+      expect(end).toMatchObject({ status: "rejected", reason: { code: "run-halted" } });
+      expect(String((end as PromiseRejectedResult).reason)).toContain(`run 'relay' is halted: ${why}`);
+    }
+    // One for each conversation that was under way, none of them twice.
+    expect(asked).toBeLessThanOrEqual(4);
+    expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
+    const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
+    expect(groups).toMatchObject([0, 1].map(() => ({ claims: {}, crashes: {} })));
+    for (const { rollouts } of groups)
+      for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
+
+    isMended = true;
+    await store.table.update(resumeRun(config.run));
+    await Promise.all(team());
+    const { status, steps } = await recordsOf(store, config);
+    expect(status).toBe("finished");
+    expect(JSON.stringify(steps)).not.toContain("excluded");
+  },
+);
 
 test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
   const { config, store } = await open({ limits: { rolloutSeconds: 0.1, attempts: 1 } });
