@@ -1,5 +1,5 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS. Small, one item each, changed only by the named
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES. Small, one item each, changed only by the named
  * conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
  */
 import * as z from "zod";
@@ -218,3 +218,12 @@ export const ToolSpendingRecord = z.strictObject({
   maxUsd: z.number().nullable(),
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
+
+/** What verdicts of models with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
+export const JudgeSpendingRecord = z.strictObject({
+  run: RunName,
+  verdicts: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+});
+export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;

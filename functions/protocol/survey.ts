@@ -3,6 +3,7 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { limitedBills } from "../../core/training/bills.ts";
 import type { RunView } from "../../core/training/fleets.ts";
 import type { Context } from "../context.ts";
 import { listedRuns } from "./runs.ts";
@@ -39,6 +40,7 @@ async function viewOf({ table, facts }: Context, record: RunRecord): Promise<Run
   const [workers, fleets] = await Promise.all([all(tablePrefixes.workers), all(tablePrefixes.fleets)]);
   return {
     ...{ config, record, jobs },
+    bills: await limitedBills(table, record),
     workers: workers.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`)),
     fleets: fleets.map((item) => parse(FleetRecord, item, `FLEET of run '${run}'`)),
   };

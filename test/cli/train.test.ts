@@ -83,6 +83,7 @@ test("the run can be looked into, listed, and not be overwritten", { timeout: TI
     ...both,
     ...Array.from({ length: STEPS }, () => "step"),
     ...both,
+    "spent",
   ]);
   await printed("show", "whole", "1/0", "--html", "page.html");
   expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");

@@ -190,6 +190,29 @@ test("a model's verdict is kept whole, and its costs stand with the rollout's sc
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
 });
 
+test("the dollars of judges count for budget.usd, each verdict once: a run that has none left is halted", async () => {
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
+  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
+  const { functions, step } = await started(config, judge);
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toEqual({
+    run: "test",
+    verdicts: 2,
+    microUsd: 500_000,
+  });
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
+    ...{ status: "halted", maxUsd: 0.5 },
+    reason:
+      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --extend-usd <dollars>",
+  });
+});
+
 test("a crash between the last score and the seal is mended by the clock", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(config);
