@@ -161,7 +161,7 @@ export const WorkerRecord = z.strictObject({
   /** What tick saw last: the counter, and the store's time in ms when it first saw it. */
   seenCounter: z.int(),
   seenAt: z.number(),
-  /** `<package version>/<config sha>/<base sha>`: a worker that differs from the run is refused. */
+  /** `<version>+<hash of its files>/<config sha>/<base sha>`: a worker that differs from the others of the run is refused. */
   release: z.string(),
   /** Rollouts that were in flight when it crashed are suspects, as `<step>/<group>/<rollout>`. */
   inFlight: z.array(z.string()),
