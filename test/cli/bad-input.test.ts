@@ -1,14 +1,13 @@
 /** @file Bad input: one clear line that says what, where and what to do; a non-zero exit; nothing left behind. */
-import { existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
-import { RELAY, trainRelay, workplace } from "./command-line.ts";
+import { RELAY, trainRelay, workHere } from "./command-line.ts";
 
-const folder = workplace();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = workHere();
 
 const compiled = ["--set", "agents.main.policy=compiled"];
 const TABLE: [what: string, args: string[], line: RegExp][] = [
@@ -88,10 +87,6 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /192\.0\.2\.1 is no address of this machine/,
   ],
 ];
-
-const home = process.cwd();
-beforeAll(() => process.chdir(folder));
-afterAll(() => process.chdir(home));
 
 /** What the user reads. */
 async function lineOf(args: readonly string[]): Promise<string> {

@@ -1,20 +1,17 @@
 /** @file `mgrpo eval <team.json> --suite`: a team behind APIs on a benchmark; its account empty, its process killed: the same command goes on. */
 import { once } from "node:events";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
-import { RELAY, startMgrpo, workplace } from "./command-line.ts";
+import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplace();
+const folder = workplaceOfFile();
 let reply: (question: string, request: ChatRequest) => Reply = answer;
 const server = await startOpenAiServer((request) => reply(questionOf(request), request));
 afterEach(() => vi.restoreAllMocks());
-afterAll(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 
 const QUESTIONS = ["two plus two", "Which metal", "Which bird", "How many dollars"];
 const ANSWERS = ["4", "gold, silver", "albatross", "$1,250"];
