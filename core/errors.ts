@@ -61,8 +61,8 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 }
 
 /**
- * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a wrong
- * address): the error itself, or what a judge failed of. Undefined for everything else.
+ * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a
+ * wrong address): the error itself, or what a judge failed of. Undefined for everything else.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   if (isMgrpoError(error, "judge-failed")) return isMgrpoError(error.cause) ? refusalOf(error.cause) : undefined;

@@ -4,8 +4,8 @@ import { endRun } from "../core/training/writes.ts";
 import type { Run } from "./run.ts";
 
 /**
- * `run-halted`, once the run is halted since this is a refusal, or as it stands where the run was halted under it; undefined for other errors.
- * A run that has finished stays so: then what it still evaluates cannot go on, and the error is its worker's own.
+ * `run-halted`, once the run is halted since this is a refusal, or as it stands where the run was halted under it; undefined for other
+ * errors. A run that has finished stays so: then what it still evaluates cannot go on, and the error is its worker's own.
  */
 export async function haltedBy({ name, store, log }: Run, error: unknown): Promise<MgrpoError | undefined> {
   if (isMgrpoError(error, "run-halted")) return error;

@@ -65,7 +65,8 @@ cd "$PROGRAM"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COMPLAINT=$(node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\')"
 
-# What the worker is told. Secrets come from encrypted parameters: KEYS is `<variable>=<parameter>` of each; one that nobody has set stays out.
+# What the worker is told. Secrets come from encrypted parameters: KEYS is `<variable>=<parameter>` of each; one that nobody has set stays
+# out.
 secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }
 TOKEN=$(secret "$TOKEN_PARAMETER")
 (

@@ -68,7 +68,9 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
   return { inputTokens, outputTokens, usd };
 }
 
-/** An answer that is no verdict may be one the next time, and a text that is too long or filtered is refused alone; any other refusal stays. */
+/**
+ * An answer that is no verdict may be one the next time, and a text that is too long or filtered is refused alone; any other refusal stays.
+ */
 function translate(error: unknown): never {
   const { status, objection } = (error as { evidence?: { status?: number; objection?: string } }).evidence ?? {};
   if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && objection === undefined)) throw error;

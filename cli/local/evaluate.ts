@@ -25,7 +25,10 @@ export interface Told {
   readonly store: Store;
 }
 
-/** Tells of each job of the config's suites once, when it is done. Ends early when it is told to stop; rejects when the evaluation is halted. */
+/**
+ * Tells of each job of the config's suites once, when it is done. Ends early when it is told to stop; rejects when the evaluation is
+ * halted.
+ */
 export async function evaluateTeam(
   wanted: RunConfig,
   bases: Bases,

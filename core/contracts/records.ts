@@ -125,7 +125,9 @@ export const GroupRecord = z.strictObject({
   rollouts: z.record(z.string(), RolloutScore),
   /** Per agent; empty until sealed; an agent with nothing to train on is absent. */
   sealed: z.record(AgentName, SealedAgent),
-  /** Once sealed: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts). */
+  /**
+   * Once sealed: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts).
+   */
   expiresAt: z.int().exactOptional(),
 });
 export type GroupRecord = z.infer<typeof GroupRecord>;

@@ -6,9 +6,9 @@
  *     hours     by the store's clock since start-run founded the run (RUN.startedAt). Hours in which it stood still count too: whoever
  *               limits them wants it to be over by then.
  *     dollars   what tools and judges were paid (bills.ts), and over all WORKER records, those of the dead included: the worker's
- *               heartbeats, each `heartbeatSeconds` long, at the price of its agent. That is what records can tell, and a little less than a bill will: what a machine costs before its worker
- *               registers and after it left, and what stores and functions cost, is in no record. Nothing is counted for
- *               a time in which no worker lived.
+ *               heartbeats, each `heartbeatSeconds` long, at the price of its agent. That is what records can tell, and a little less than
+ *               a bill will: what a machine costs before its worker registers and after it left, and what stores and functions cost, is in
+ *               no record. Nothing is counted for a time in which no worker lived.
  *
  * The config is immutable, so RUN holds the limits: the config's to begin with, raised only by `resume --extend-hours` and
  * `--extend-usd` (`extendBudget` in writes.ts).

@@ -39,7 +39,10 @@ export function toolsOverspent({ calls, microUsd, maxCalls, maxUsd }: ToolSpendi
   return undefined;
 }
 
-/** Raises limits by so much from where they are, or from what is spent if that is more. A repeat finds other limits. Refused where there is no limit. */
+/**
+ * Raises limits by so much from where they are, or from what is spent if that is more. A repeat finds other limits. Refused where there is
+ * no limit.
+ */
 export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: Extension): TableChange {
   const raise = (name: keyof ToolLimits, used: number, more: number | undefined, setting: string) => {
     const limit = spent[name];

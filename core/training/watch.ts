@@ -1,7 +1,7 @@
 /**
  * @file Checkpoints that somebody else puts under a prefix: when one is complete, and as which job a team with it is evaluated.
  *
- *     seen ──all needed files, and the marker or nothing changed since the look before──> complete ──> evaluated, once per content and suite
+ *     seen ──all needed files, and the marker or no change since the look before──> complete ──> evaluated, once per content and suite
  */
 import type { CheckpointLook, FileLook } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";

@@ -1,4 +1,6 @@
-/** @file All runs at once, as fleets, the clock's switch and the alarms see them. Of a run that is over, only what may still concern them. */
+/**
+ * @file All runs at once, as fleets, the clock's switch and the alarms see them. Of a run that is over, only what may still concern them.
+ */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";

@@ -1,4 +1,7 @@
-/** @file `mgrpo eval <team.json> --suite`: a team behind APIs on a benchmark; its account empty, its process killed: the same command goes on. */
+/**
+ * @file `mgrpo eval <team.json> --suite`: a team behind APIs on a benchmark; its account empty, its process killed: the same command goes
+ * on.
+ */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,4 +1,6 @@
-/** @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself. */
+/**
+ * @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself.
+ */
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

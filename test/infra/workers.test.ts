@@ -32,7 +32,7 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
 test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, gone when shut down, AWS's image", (fleet) => {
   const template = templateOf(fleet);
   expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
-  expect(template.blockDeviceMappings[0].ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
+  expect(template.blockDeviceMappings[0]?.ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
   expect(template.instanceInitiatedShutdownBehavior).toBe("terminate");
   expect(template.imageId).toBe("ami-0123456789abcdef0");
   expect(template.keyName).toBeUndefined();

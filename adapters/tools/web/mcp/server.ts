@@ -1,7 +1,7 @@
 /**
- * @file One MCP server, reached by the official SDK: a process of this machine (stdio) or a URL (streamable HTTP). Connected when it is first
- * needed. When it dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice) and
- * the next call connects anew.
+ * @file One MCP server, reached by the official SDK: a process of this machine (stdio) or a URL (streamable HTTP). Connected when it is
+ * first needed. When it dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice)
+ * and the next call connects anew.
  *
  *     (none) ──first call──> connecting ──> open ──closed, died, HTTP 4xx or 5xx──> (none)
  *                               └── fails: `tool-backend`
