@@ -62,11 +62,10 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 
 /**
  * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a
- * wrong address): the error itself, or what a judge failed of. Undefined for everything else.
+ * wrong address): the error itself, or what made a judge fail. Undefined for everything else, a judge's odd answer too.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
-  if (isMgrpoError(error, "judge-failed")) return isMgrpoError(error.cause) ? refusalOf(error.cause) : undefined;
-  const isRefusal =
-    isMgrpoError(error, "endpoint-refused") || (isMgrpoError(error, "tool-backend") && !error.retryable);
-  return isRefusal ? error : undefined;
+  const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
+  if (isMgrpoError(fault, "endpoint-refused")) return fault;
+  return isMgrpoError(fault, "tool-backend") && !fault.retryable ? fault : undefined;
 }
