@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
-import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
@@ -66,6 +66,20 @@ test("a sub-agent that never answers: its rollouts are given up and listed, neve
   expect(lost.length + rewarded.length).toBe(4);
 });
 
+/** The searcher's tool, whose service refuses until it is mended. */
+function refusing(refusal: MgrpoError) {
+  const lookup = relayTools.get("lookup") ?? expect.fail();
+  const service = { asked: 0, isMended: false, tools: new Map<string, Tool>() };
+  service.tools.set("lookup", {
+    ...lookup,
+    run: (args, context) => {
+      service.asked += 1;
+      return service.isMended ? lookup.run(args, context) : Promise.reject(refusal);
+    },
+  });
+  return service;
+}
+
 test.each([
   ["tool-backend", "HTTP 401: it refuses the key: check SERPER_API_KEY"],
   ["endpoint-refused", "HTTP 402: it wants to be paid first"],
@@ -76,20 +90,10 @@ test.each([
   },
   async (code, why) => {
     const { config, store } = await open({ limits: { attempts: 3 } });
-    let asked = 0;
-    let isMended = false;
-    const lookup = relayTools.get("lookup") ?? expect.fail();
-    const refusing: Tool = {
-      ...lookup,
-      run: (args, context) => {
-        asked += 1;
-        return isMended ? lookup.run(args, context) : Promise.reject(new MgrpoError(code, why));
-      },
-    };
-    const tools = new Map([["lookup", refusing]]);
+    const service = refusing(new MgrpoError(code, why));
     const team = () => [
       startWorker(store, config.run, {}, never, log),
-      startWorker(store, config.run, searcher, never, log, { tools }),
+      startWorker(store, config.run, searcher, never, log, { tools: service.tools }),
     ];
     const ends = await Promise.allSettled(team());
     for (const end of ends) {
@@ -97,14 +101,14 @@ test.each([
       expect(String((end as PromiseRejectedResult).reason)).toContain(`run 'relay' is halted: ${why}`);
     }
     // One for each conversation that was under way, none of them twice.
-    expect(asked).toBeLessThanOrEqual(4);
+    expect(service.asked).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
     const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
     expect(groups).toMatchObject([0, 1].map(() => ({ claims: {}, crashes: {} })));
     for (const { rollouts } of groups)
       for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
 
-    isMended = true;
+    service.isMended = true;
     await store.table.update(resumeRun(config.run));
     await Promise.all(team());
     const { status, steps } = await recordsOf(store, config);
@@ -112,6 +116,18 @@ test.each([
     expect(JSON.stringify(steps)).not.toContain("excluded");
   },
 );
+
+test("an evaluation that a service refuses to work for halts before it is asked again; its job is open to the next", async () => {
+  const { config, store } = await open({ evaluation: { suites: [{ name: "sampled" }] }, limits: { attempts: 3 } });
+  const service = refusing(new MgrpoError("tool-backend", "HTTP 402: top it up"));
+  const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
+  const working = startWorker(store, config.run, evaluator, never, log, { tools: service.tools });
+  await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
+  expect(service.asked).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
+  const [job] = await store.table.query(tableKeys.run("relay").pk, tablePrefixes.jobs);
+  expect(job).toMatchObject({ state: "queued", owner: "" });
+  expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
+});
 
 test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
   const { config, store } = await open({ limits: { rolloutSeconds: 0.1, attempts: 1 } });
