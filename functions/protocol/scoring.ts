@@ -21,7 +21,6 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
   } catch (error) {
     if (!isMgrpoError(error, "judge-failed")) throw error;
     const refusal = refusalOf(error);
-    // Asked no more before somebody has mended that; then the clock finds the outcome.
     if (refusal) return halt(context, address.run, refusal.message);
     score = { excluded: await giveUpJudging(context, address, error) };
   }
@@ -30,13 +29,13 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
   return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
 }
 
+/** Nothing is asked before somebody has mended that; then the clock finds the outcome. */
 const halt = async ({ table }: Context, run: string, reason: string): Promise<false> =>
   table.update(endRun(run, "halted", reason)).then(() => false);
 
 /** Looked at before the record is parsed: most updates do not complete their group. */
-function hasAllScores({ rollouts, rolloutsPerQuestion }: TableItem): boolean {
-  return Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
-}
+const hasAllScores = ({ rollouts, rolloutsPerQuestion }: TableItem): boolean =>
+  Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
 
 /** Also repairs a crash between the last score and the seal. True when this call sealed it. */
 export async function sealIfComplete(context: Context, group: GroupRecord): Promise<boolean> {

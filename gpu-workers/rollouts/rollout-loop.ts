@@ -122,10 +122,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
       await commit(await attemptRollout(team, plan, aborted, (error) => !mustIsolate(error)));
     } catch (error) {
-      if (isMgrpoError(error, "worker-unavailable")) {
-        view.lonely.add(k);
-        return;
-      }
+      if (isMgrpoError(error, "worker-unavailable")) return void view.lonely.add(k);
       if (!isMgrpoError(error, "cancelled", "step-closed")) {
         if (!(await haltedBy(run, error))) throw error;
         await watch.refresh();
