@@ -2,23 +2,53 @@
  * @file Builds dist/: the JavaScript of every source file and a copy of every other file beside them, each at its source's place. Only
  * what changed since the last time is made, and each file is replaced whole, so that it may run before every command and beside any.
  * Types are not looked at: that is `npm run types`. With `--fixtures`, the tests' scripted recipe too.
+ *
+ * dist/release is the hash of what workers run (gpu-workers/release.ts). It is gone while any of that is made, so it is never of other files.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
 const FOLDERS = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench"];
 const FIXTURES = ["test/fixtures/relay"];
+/** Where a worker's code is, and the texts that it judges by. */
+const WORKERS = ["core", "adapters", "gpu-workers", "recipes"];
+const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
   const stale = sources.filter((source) => isOlder(target(source), source));
+  const orphans = orphansOf(folders, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
+  if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
-  removeOrphans(folders, new Set(sources.map(target)));
+  for (const path of orphans) rmSync(path, { force: true });
+  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers()));
+}
+
+/** First 12 hex digits of the SHA-256 of names and contents. */
+function hashOfWorkers() {
+  const hash = createHash("sha256");
+  const files = WORKERS.flatMap((folder) => filesUnder(join(DIST, folder))).filter((path) => /\.(js|md)$/.test(path));
+  for (const path of files.sort()) {
+    const content = readFileSync(path);
+    hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
+  }
+  return hash.digest("hex").slice(0, 12);
 }
 
 async function compile(modules) {
@@ -48,11 +78,9 @@ function replace(path, write) {
 }
 
 /** What was built of sources that are gone. */
-function removeOrphans(folders, wanted) {
-  const orphans = folders
-    .flatMap((folder) => filesUnder(join(DIST, folder)))
-    .filter((path) => !wanted.has(owner(path)));
-  for (const path of orphans) if (!path.endsWith(".tmp")) rmSync(path, { force: true });
+function orphansOf(folders, wanted) {
+  const there = folders.flatMap((folder) => filesUnder(join(DIST, folder)));
+  return there.filter((path) => !wanted.has(owner(path)) && !path.endsWith(".tmp"));
 }
 
 function filesUnder(folder) {

@@ -20,8 +20,10 @@ export default $config({
     const { createAlarms } = await import("./stacks/alarms.ts");
     const { createWorkers } = await import("./stacks/workers.ts");
     const { describeDeployment } = await import("./stacks/deployment.ts");
+    const { createJudgeKey } = await import("./stacks/secrets.ts");
     const settings = readSettings($app, process.env);
     const storage = createStorage(settings);
+    const judge = createJudgeKey();
     /**
      * One fleet per agent and its roles, all empty until a run needs them. A run names its agents in its config, which is not
      * there when this is deployed: so fleets are named here, after the agents of most teams. A recipe with others gets a line of its own;
@@ -29,13 +31,14 @@ export default $config({
      * instances holds the agent's trainer claim, the on-demand one as a rule, being the first; the others, spot, only roll out.
      */
     const gpu = { gpu: true, instanceTypes: ["g6.xlarge", "g5.xlarge", "g4dn.xlarge"] };
-    const fleets = await createWorkers(storage, settings, [
+    const wanted = [
       { name: "main", agent: "main", roles: "rollout,train", ...gpu, max: 4, onDemand: 1 },
       { name: "searcher", agent: "searcher", roles: "rollout,train", ...gpu, max: 4, onDemand: 1 },
       { name: "eval", agent: "*", roles: "eval", ...gpu, max: 2, onDemand: 0 },
-    ]);
+    ];
+    const fleets = await createWorkers(storage, settings, wanted, judge);
     const clock = createClock();
-    const functions = createFunctions(storage, settings, clock, fleets);
+    const functions = createFunctions(storage, settings, clock, fleets, judge);
     createAlarms(functions, settings);
     describeDeployment(storage, clock, fleets);
     return {

@@ -1,6 +1,6 @@
 /**
- * @file bundle.import: milliseconds that the import of each Lambda handler's bundle takes in a fresh process, as in a cold start, the start of
- * Node.js itself left out; the median of several, with the bundle's bytes.
+ * @file bundle.import: milliseconds that the import of each Lambda handler's bundle takes in a fresh process, as in a cold start, the start
+ * of Node.js itself left out; the median of several, with the bundle's bytes.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,6 @@
-/** @file The deployment that a table belongs to, as its stacks describe it there; found by its stage, or by the table of the environment. */
+/**
+ * @file The deployment that a table belongs to, as its stacks describe it there; found by its stage, or by the table of the environment.
+ */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
 import { withBenchmarks } from "../adapters/benchmarks/load.ts";
-import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -15,6 +15,7 @@ import { readBases } from "./local/prepare.ts";
 import { readConfig, runFolder } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
+import { isTeamFile, readTeamFile, untrained } from "./team-file.ts";
 import { accuracy } from "./terminal/columns.ts";
 import { refuseMissingKey } from "./train.ts";
 import type { WatchOptions } from "./watch.ts";
@@ -43,7 +44,10 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
       throw new MgrpoError("config-invalid", "--team and --every go with --watch <place>: add it");
     }
     if (target === undefined) {
-      throw new MgrpoError("config-invalid", "name a run or a folder to evaluate, or a place with --watch");
+      throw new MgrpoError(
+        "config-invalid",
+        "name a run, a folder or a team's file to evaluate, or a place with --watch",
+      );
     }
     if (suite !== undefined) {
       const { evaluateSuite } = await import("./suite/evaluate.ts");
@@ -75,31 +79,26 @@ async function evaluate(target: string, options: EvalOptions): Promise<void> {
   await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());
 }
 
-/** The config of the run, or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */
+/** The config of the run, of the team's file or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */
 async function evaluationConfig(
   target: string,
   options: EvalOptions,
   suites?: (recipe: Recipe) => readonly object[],
 ): Promise<{ config: RunConfig; recipe: Recipe }> {
-  const folder = runFolder(target);
-  const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
-  const checkpoints = stored ? folder.checkpoints : resolve(target);
-  if (!existsSync(checkpoints)) {
-    const hint = stored ? "the run has not finished" : "give a run's name, or a folder with one checkpoint per agent";
-    throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
-  }
+  const { stored, checkpoints } = findTeam(target);
   const { recipe: name, arm, seed, judge, set } = { ...stored, ...options, ...(stored && { recipe: stored.recipe }) };
   const recipe = await openRecipe(name);
   const advised = stored ? { ...recipe, config: () => stored } : recipe;
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
-  const { agents } = resolveConfig(advised, { ...choice, set });
+  const own = checkpoints === undefined ? untrained(stored) : [];
+  const { agents } = resolveConfig(advised, { ...choice, set: [...own, ...set, "steps=1"] });
   const ours = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
-  const models = ours.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
   const settings = [
-    ...["budget={}", ...set],
+    ...["budget={}", ...own, ...set],
     ...(typeof judge === "string" ? [`judge.model=${judge}`] : []),
     ...(suites ? [`evaluation.suites=${JSON.stringify(suites(recipe))}`] : []),
-    ...[...models, "steps=1"],
+    ...(checkpoints === undefined ? [] : ours.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`)),
+    "steps=1",
   ];
   const config = resolveConfig(advised, { ...choice, set: settings });
   if (config.evaluation.suites.length > 0) return { config, recipe };
@@ -107,6 +106,23 @@ async function evaluationConfig(
     "config-invalid",
     `recipe '${name}' has no evaluation.suites: add one, or name one with --suite`,
   );
+}
+
+type FoundTeam =
+  | { readonly stored: RunConfig | undefined; readonly checkpoints: string }
+  /** Of a file, which names its models itself. */
+  | { readonly stored: RunConfigInput; readonly checkpoints: undefined };
+
+function findTeam(target: string): FoundTeam {
+  const folder = runFolder(target);
+  const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
+  if (!stored && isTeamFile(target)) return { stored: readTeamFile(target, ""), checkpoints: undefined };
+  const checkpoints = stored ? folder.checkpoints : resolve(target);
+  if (existsSync(checkpoints)) return { stored, checkpoints };
+  const hint = stored
+    ? "the run has not finished"
+    : "give a run's name, a folder with one checkpoint per agent, or a team's file, <team>.json";
+  throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
 }
 
 function print(job: JobRecord): void {

@@ -1,4 +1,7 @@
-/** @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers end, fleets empty; launched again it goes on. */
+/**
+ * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers end, fleets empty;
+ * launched again it goes on.
+ */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { RunRecord } from "../core/contracts/records.ts";

@@ -84,8 +84,8 @@ export function createProgram(): Command {
 
   program
     .command("eval")
-    .description("evaluate a run's team, or a folder of checkpoints, on its suites or on a benchmark")
-    .argument("[run or folder]", "a run's name, or a folder with one checkpoint per agent")
+    .description("evaluate a team, trained here or behind APIs, on its suites or on a benchmark")
+    .argument("[team]", "a run's name, a folder with one checkpoint per agent, or a JSON config with recipe and agents")
     .option("--recipe <recipe>", "recipe of a folder that is no run's", "atlas")
     .addOption(arm())
     .addOption(seed())

@@ -1,6 +1,9 @@
 /** @file `mgrpo show`: a run's steps, the tree of a step, a group or a rollout, or its case studies, on the terminal or as a page. */
 import { relative } from "node:path";
+import colors from "picocolors";
+import { billed } from "../core/training/budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { readSpending } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
@@ -71,8 +74,8 @@ function titleOf({ step, group, rollout }: Address): string {
     .join(", ");
 }
 
-/** As the live table told it: each step, and the evaluations of the team that it left. */
-async function showSteps({ config, state, step, reason, evaluations, summaries }: Source): Promise<void> {
+/** As the live table told it: each step, and the evaluations of the team that it left; then what all of it has cost. */
+async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);
   const tell = (team: number) => {
     for (const evaluation of evaluations)
@@ -84,5 +87,8 @@ async function showSteps({ config, state, step, reason, evaluations, summaries }
     tell(summary.step + 1);
   }
   display.close();
-  if (process.stdout.isTTY) console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${reason}`);
+  const spent = await read((store) => readSpending(store, config));
+  if (!process.stdout.isTTY) return console.log(JSON.stringify({ kind: "spent", ...spent }));
+  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${reason}`);
+  console.log(colors.dim(`  spent: ${billed(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`));
 }

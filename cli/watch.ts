@@ -105,7 +105,8 @@ export async function watchCheckpoints(
         const files = now.get(checkpoint) ?? new Map<string, FileLook>();
         if (signal.aborted || handled.get(checkpoint) === stateOf(files)) continue;
         await evaluate(checkpoint, files).catch((error: unknown) => {
-          if (!isMgrpoError(error) || error.retryable) throw error;
+          // Halted by what refuses to work for any checkpoint.
+          if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
           tell({ kind: "refused", checkpoint, code: error.code, message: error.message });
         });
         handled.set(checkpoint, stateOf(files));

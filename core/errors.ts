@@ -59,3 +59,13 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
   if (!(error instanceof Error) || !(BRAND in error)) return false;
   return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }
+
+/**
+ * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a
+ * wrong address): the error itself, or what made a judge fail. Undefined for everything else, a judge's odd answer too.
+ */
+export function refusalOf(error: unknown): MgrpoError | undefined {
+  const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
+  if (isMgrpoError(fault, "endpoint-refused")) return fault;
+  return isMgrpoError(fault, "tool-backend") && !fault.retryable ? fault : undefined;
+}

@@ -1,6 +1,6 @@
 /**
  * @file Wraps a function for Lambda: called by SQS with a batch of events (a failed message comes again alone, a malformed one is a line in
- * the log and done with), by the clock, or directly. To the clock and to a direct caller every failure is a failure, or no alarm would ring.
+ * the log and done with), by the clock, or directly. To the clock and to a direct caller every failure is one, or no alarm would ring.
  */
 import type { SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
@@ -12,7 +12,7 @@ import { type Log, settle, told } from "./report.ts";
 
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
 
-/** Answers any of the three ways of calling. Of a batch it says what another delivery may mend; otherwise it rejects with what went wrong. */
+/** Answers any of the three ways of calling. Of a batch it says what another delivery may mend; otherwise it rejects with the failure. */
 export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 
 /** What a function does with an event, of which it parses its own part. */

@@ -1,7 +1,4 @@
 /** @file Wires a worker: the store its environment names, its run, the recipe's tools and rewards, the engines. */
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { scorerOf } from "../adapters/benchmarks/scorers.ts";
@@ -11,7 +8,7 @@ import { openConversationModel } from "../adapters/llm/converse.ts";
 import { openLanguageModel } from "../adapters/llm/open.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { endpointOf, isEndpointPolicy } from "../core/contracts/language-model.ts";
-import { parse, parseJson } from "../core/contracts/parse.ts";
+import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { PolicyEngine, Store } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
@@ -19,6 +16,7 @@ import { openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import type { Log } from "./log.ts";
 import { patientStore } from "./patience.ts";
+import { release } from "./release.ts";
 import { readRun } from "./run.ts";
 import type { WorkerParts } from "./serve.ts";
 
@@ -57,7 +55,7 @@ export interface ComposedParts extends WorkerParts {
 
 export async function compose(name: string, store: Store, log: Log): Promise<ComposedParts> {
   // Read without patience: a store that is not there is said at once, not after half a minute.
-  const read = await readRun(name, packageVersion(), store, log);
+  const read = await readRun(name, release(process.env), store, log);
   const run = { ...read, store: patient(store, log) };
   const module = await openToolsModule(run.config.recipe);
   const { policies } = module;
@@ -99,14 +97,4 @@ async function findEngine(policy: string, policies: ToolsModule["policies"]): Pr
   if (brought) return brought;
   const { openEngine } = await import("./engines/registry.ts");
   return openEngine(policy, policies);
-}
-
-/** From the package.json above this file, which is there both in a checkout and in dist. */
-function packageVersion(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
-    const path = join(folder, "package.json");
-    if (existsSync(path)) return parseJson(z.object({ version: z.string() }), readFileSync(path), path).version;
-    if (folder === dirname(folder))
-      throw new MgrpoError("not-found", "no package.json above gpu-workers: install the package again");
-  }
 }

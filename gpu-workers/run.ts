@@ -16,7 +16,7 @@ import type { Log } from "./log.ts";
 export interface Run {
   readonly name: string;
   readonly config: RunConfig;
-  /** `<package version>/<config hash>/<base hash>`: equal for all workers of a run. */
+  /** `<release of the program>/<config hash>/<base hash>`: equal for all workers of a run. */
   readonly release: string;
   /** A question of the run; throws when the id is unknown. */
   question(id: string): Question;
@@ -26,7 +26,7 @@ export interface Run {
   readonly log: Log;
 }
 
-export async function readRun(name: string, packageVersion: string, store: Store, log: Log): Promise<Run> {
+export async function readRun(name: string, program: string, store: Store, log: Log): Promise<Run> {
   const item = await store.table.get(tableKeys.run(name));
   if (!item) {
     throw new MgrpoError(
@@ -46,7 +46,7 @@ export async function readRun(name: string, packageVersion: string, store: Store
   return {
     name,
     config,
-    release: `${packageVersion}/${configSha256.slice(0, 16)}/${(await baseHash(name, config, store.objects)).slice(0, 16)}`,
+    release: `${program}/${configSha256.slice(0, 16)}/${(await baseHash(name, config, store.objects)).slice(0, 16)}`,
     question(id) {
       const question = byId.get(id);
       if (!question) throw new MgrpoError("record-damaged", `question '${id}' is not in ${objectKeys.questions(name)}`);

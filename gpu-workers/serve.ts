@@ -15,6 +15,7 @@ import { type AgentParts, checkServers, openAgents } from "./agents.ts";
 import { createBusyMeter } from "./busy.ts";
 import { openCheckpoints } from "./checkpoints.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
+import { haltedBy } from "./halt.ts";
 import { recordBytes } from "./hash.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import { type Desk, openDesk } from "./invocations/desk.ts";
@@ -114,16 +115,14 @@ export async function serveWorker(
   function openInvocations(agent: Agent): Desk {
     return openDesk({
       async run(id, request, signal) {
-        const invocation = await runInvocation(
-          run,
-          agent,
-          id,
-          request,
-          { purpose: [config.seed, "sample"], trajectories },
-          signal,
-        );
-        watch.poke();
-        return invocation;
+        const options = { purpose: [config.seed, "sample"], trajectories };
+        try {
+          return await runInvocation(run, agent, id, request, options, signal);
+        } catch (error) {
+          throw (await haltedBy(run, error)) ?? error;
+        } finally {
+          watch.poke();
+        }
       },
       async isOpen({ address, version }) {
         const fits = () => {

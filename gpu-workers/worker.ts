@@ -1,6 +1,7 @@
 /**
- * @file Entry of a worker process: `worker --run R --agent NAME|* --roles rollout,train,eval` serves that run, `worker --fleet NAME` one run
- * after another, as they need it. Parses, composes, serves; SIGTERM and SIGINT drain. With MGRPO_PARENT=1 it does not outlive the end of its standard input by more than two seconds.
+ * @file Entry of a worker process: `worker --run R --agent NAME|* --roles rollout,train,eval` serves that run, `worker --fleet NAME` one
+ * run after another, as they need it. Parses, composes, serves; SIGTERM and SIGINT drain. With MGRPO_PARENT=1 it does not outlive the end
+ * of its standard input by more than two seconds.
  */
 import { setMaxListeners } from "node:events";
 import { setPriority } from "node:os";

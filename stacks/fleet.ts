@@ -19,7 +19,9 @@ export interface Fleet {
 /** As core/contracts/deployment.ts reads it. */
 const NAME = /^[a-z][a-z0-9-]{0,30}$/;
 
-/** Names that nobody could read, and two that serve the same agent in the same role: each would give a run all the workers that it needs. */
+/**
+ * Names that nobody could read, and two that serve the same agent in the same role: each would give a run all the workers that it needs.
+ */
 export function refuseUnusable(fleets: readonly Fleet[]): void {
   const served = new Map<string, string>();
   for (const { name, agent, roles } of fleets) {

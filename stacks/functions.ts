@@ -2,7 +2,7 @@
 /// <reference path="../.sst/platform/config.d.ts" />
 import { type Clock, setClock } from "./clock.ts";
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";
-import { judgeKey } from "./secrets.ts";
+import { JUDGE_VARIABLE, plainKey } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
 import { START_RUN, WOKEN } from "./sizes.ts";
 import type { Storage } from "./storage.ts";
@@ -35,7 +35,7 @@ interface Spec {
   readonly seconds: number;
   readonly megabytes: number;
   readonly permissions: readonly Permission[];
-  /** Whether it asks judges. */
+  /** Whether it asks judges, or sees to it that they can be asked. */
   readonly judges?: boolean;
 }
 
@@ -44,6 +44,7 @@ export function createFunctions(
   { stage }: Settings,
   clock: Clock,
   fleets: readonly MadeFleet[],
+  judge: sst.Secret,
 ): Functions {
   const objects = $interpolate`${bucket.arn}/runs/*`;
   const records = (...names: string[]) => ({
@@ -64,7 +65,7 @@ export function createFunctions(
     actions: names.map((name) => `events:${name}`),
     resources: [clock.rule.arn],
   });
-  const key = judgeKey();
+  const key = plainKey(judge);
 
   const create = (name: string, { handler, seconds, megabytes, permissions, judges }: Spec): Made => {
     const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
@@ -86,7 +87,7 @@ export function createFunctions(
       environment: {
         MGRPO_TABLE: table.name,
         MGRPO_BUCKET: bucket.name,
-        ...(judges && { MGRPO_JUDGE_KEY: key }),
+        ...(judges && { [JUDGE_VARIABLE]: key }),
       },
       permissions: [...permissions, write],
       transform: {
@@ -112,6 +113,7 @@ export function createFunctions(
   const startRun = create("StartRun", {
     ...{ handler: "start-run", ...START_RUN },
     permissions: [...moving, turn("EnableRule")],
+    judges: true,
   });
   const tick = woken("Tick", "tick", {
     permissions: [...moving, turn("DescribeRule", "EnableRule", "DisableRule"), ...scaling(fleets)],

@@ -1,6 +1,6 @@
 /**
- * @file What each function is given, and the objects whose events wake it, as plain data: stacks/functions.ts deploys it, bench/simulate counts
- * with it.
+ * @file What each function is given, and the objects whose events wake it, as plain data: stacks/functions.ts deploys it, bench/simulate
+ * counts with it.
  */
 
 interface Given {

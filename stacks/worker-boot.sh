@@ -1,6 +1,6 @@
 #!/bin/bash
 # First boot of a worker's instance, as root. stacks/workers.ts puts its settings before it: FLEET, GPU, PORT, NODE_VERSION, ARCHIVE, LOCK
-# and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, SEARCH_PARAMETER.
+# and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, KEYS.
 #
 #   booting --doctor--> worker under systemd, one run after another --no run needs it--> ended, with no replacement
 #      '-- no driver, doctor's complaint --'  '-- five failures in ten minutes --> the same, with the reason
@@ -65,16 +65,19 @@ cd "$PROGRAM"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COMPLAINT=$(node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\')"
 
-# What the worker is told. Secrets come from encrypted parameters; one that nobody has set stays out.
+# What the worker is told. Secrets come from encrypted parameters: KEYS is `<variable>=<parameter>` of each; one that nobody has set stays
+# out.
 secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }
 TOKEN=$(secret "$TOKEN_PARAMETER")
-SEARCH_KEY=$(secret "$SEARCH_PARAMETER")
 (
   umask 077
   {
     printf '%s=%s\n' AWS_REGION "$AWS_REGION" MGRPO_TABLE "$MGRPO_TABLE" MGRPO_BUCKET "$MGRPO_BUCKET" \
       MGRPO_WORKER_TOKEN "$TOKEN" FLEET "$FLEET" ADDRESS "$ADDRESS" PORT "$PORT"
-    [ "$SEARCH_KEY" = unset ] || printf '%s=%s\n' MGRPO_SEARCH_KEY "$SEARCH_KEY"
+    for KEY in $KEYS; do
+      VALUE=$(secret "${KEY#*=}")
+      [ "$VALUE" = unset ] || printf '%s=%s\n' "${KEY%%=*}" "$VALUE"
+    done
   } > /etc/mgrpo/worker.env
 )
 useradd --system --home-dir "$PROGRAM" mgrpo

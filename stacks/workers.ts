@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { type Fleet, refuseUnusable } from "./fleet.ts";
 import { createNetwork, type Network } from "./network.ts";
 import { createRelease, type Release } from "./release.ts";
-import { createWorkerSecrets, type WorkerSecrets } from "./secrets.ts";
+import { createWorkerSecrets, type WorkerKey, type WorkerSecrets } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
 import type { Storage } from "./storage.ts";
 
@@ -36,6 +36,7 @@ export async function createWorkers(
   storage: Storage,
   settings: Settings,
   fleets: readonly Fleet[],
+  judge: sst.Secret,
 ): Promise<readonly MadeFleet[]> {
   if (!settings.fleets) return [];
   refuseUnusable(fleets);
@@ -43,7 +44,7 @@ export async function createWorkers(
     storage,
     network: await createNetwork(PORT),
     release: createRelease(storage.bucket),
-    secrets: createWorkerSecrets(settings.stage),
+    secrets: createWorkerSecrets(settings.stage, judge),
     image: aws.ssm.getParameterOutput({ name: IMAGE }).value,
   };
   return fleets.map((fleet) => ({ ...fleet, group: createFleet(fleet, common) }));
@@ -111,6 +112,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
 /** What an instance may do: the runs' records and objects, the release, its log, its secrets, and to end itself. */
 function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
   const dynamodb = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"].map((name) => `dynamodb:${name}`);
+  const keys = secrets.keys.filter((key) => key.isFor(fleet));
   const s3 = ["GetObject", "PutObject", "PutObjectTagging", "AbortMultipartUpload"].map((name) => `s3:${name}`);
   return aws.iam.getPolicyDocumentOutput({
     statements: [
@@ -119,11 +121,14 @@ function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecret
       { actions: ["s3:ListBucket"], resources: [bucket.arn] },
       { actions: ["s3:GetObject"], resources: [$interpolate`${bucket.arn}/releases/*`] },
       { actions: ["s3:PutObject"], resources: [$interpolate`${bucket.arn}/logs/${fleet.name}/*`] },
-      { actions: ["ssm:GetParameter"], resources: [secrets.token.arn, secrets.searchKey.arn] },
+      { actions: ["ssm:GetParameter"], resources: [secrets.token.arn, ...keys.map(({ parameter }) => parameter.arn)] },
       { actions: ["autoscaling:TerminateInstanceInAutoScalingGroup"], resources: [group] },
     ],
   });
 }
+
+/** Where an instance finds a key, and what its worker is told it by. */
+const nameOf = ({ variable, parameter }: WorkerKey) => $interpolate`${variable}=${parameter.name}`;
 
 /** worker-boot.sh with its settings before it. */
 function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.Output<string> {
@@ -137,7 +142,7 @@ function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.
     MGRPO_TABLE: storage.table.name,
     MGRPO_BUCKET: storage.bucket.name,
     TOKEN_PARAMETER: secrets.token.name,
-    SEARCH_PARAMETER: secrets.searchKey.name,
+    KEYS: $resolve(secrets.keys.filter((key) => key.isFor(fleet)).map(nameOf)).apply((names) => names.join(" ")),
   };
   return $resolve(settings).apply((values) => {
     const lines = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);

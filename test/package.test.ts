@@ -86,7 +86,13 @@ test("the algorithm runs with nothing but zod beside it", () => {
 
 test("it carries the compiled command line and recipe, and no sources, tests or runs", () => {
   const names = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" }).split("\n");
-  for (const name of ["dist/cli/mgrpo.js", "dist/recipes/atlas/recipe.js", "dist/gpu-workers/worker.js", "LICENSE"]) {
+  for (const name of [
+    "dist/cli/mgrpo.js",
+    "dist/release",
+    "dist/recipes/atlas/recipe.js",
+    "dist/gpu-workers/worker.js",
+    "LICENSE",
+  ]) {
     expect(names).toContain(`package/${name}`);
   }
   expect(names.filter((name) => /^package\/(test|runs|node_modules)\/|[^d]\.ts$/.test(name))).toEqual([]);

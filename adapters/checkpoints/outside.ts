@@ -1,4 +1,4 @@
-/** @file Large files of base models, where a manifest says they lie: on this machine, or in S3, from where they come once. Hashes are checked. */
+/** @file Large files of base models, where a manifest says they lie: on this machine, or in S3, from where they come once, and checked. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";

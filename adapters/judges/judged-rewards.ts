@@ -1,4 +1,4 @@
-/** @file Rewards of a recipe that has no program to judge by: a model holds answers against references, and looks at sub-agents' work (eq 5). */
+/** @file Rewards of a recipe without a program to judge by: a model compares answers with references, and looks at subtasks (eq 5). */
 import { createHash } from "node:crypto";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { JudgeConfig } from "../../core/contracts/judge.ts";

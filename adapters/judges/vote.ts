@@ -68,9 +68,11 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
   return { inputTokens, outputTokens, usd };
 }
 
-/** An answer that is no verdict may be one the next time; what the server itself refuses will be refused again. */
+/**
+ * An answer that is no verdict may be one the next time, and a text that is too long or filtered is refused alone; any other refusal stays.
+ */
 function translate(error: unknown): never {
-  const status = (error as { evidence?: { status?: number } }).evidence?.status;
-  if (!isMgrpoError(error, "endpoint-refused") || status !== undefined) throw error;
+  const { status, objection } = (error as { evidence?: { status?: number; objection?: string } }).evidence ?? {};
+  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && objection === undefined)) throw error;
   throw new MgrpoError("judge-failed", error.message, { retryable: true, cause: error });
 }

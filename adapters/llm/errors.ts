@@ -23,7 +23,8 @@ export class Failure extends MgrpoError {
     message: string,
     details: { status?: number | undefined; afterSeconds?: number; objection?: Objection } = {},
   ) {
-    super(code, message, { retryable: code === "endpoint-unavailable", evidence: { status: details.status } });
+    const { status, objection } = details;
+    super(code, message, { retryable: code === "endpoint-unavailable", evidence: { status, objection } });
     this.afterSeconds = details.afterSeconds ?? 0;
     this.objection = details.objection;
   }

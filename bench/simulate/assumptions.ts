@@ -1,6 +1,6 @@
 /**
- * @file What the simulation takes for granted: how long things take that it does not run. None of it is measured here; requests, units, items
- * and events do not depend on it, durations and peaks of a second do.
+ * @file What the simulation takes for granted: how long things take that it does not run. None of it is measured here; requests, units,
+ * items and events do not depend on it, durations and peaks of a second do.
  */
 import { CONNECTIONS } from "../../adapters/aws/clients.ts";
 

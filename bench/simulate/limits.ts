@@ -1,6 +1,6 @@
 /**
- * @file The limits of AWS that the simulation holds its counts against: the service quotas of us-east-1 by default, as AWS's documentation stated
- * them in November 2026.
+ * @file The limits of AWS that the simulation holds its counts against: the service quotas of us-east-1 by default, as AWS's documentation
+ * stated them in November 2026.
  */
 
 interface Limit {
@@ -13,14 +13,17 @@ export const LIMITS = {
   partitionWrites: { what: "write units of a DynamoDB partition, in a second", limit: 1000 },
   partitionReads: { what: "read units of a DynamoDB partition, in a second", limit: 3000 },
   /**
-   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: what a new on-demand table gives at once. It grows by itself, to twice its
-   * former peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises; `update-table --warm-throughput` does it beforehand.
+   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: what a new on-demand table gives at once. It grows by itself, to twice
+   * its former peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises; `update-table --warm-throughput` does it
+   * beforehand.
    */
   newTableWrites: { what: "write units of a new table, in a second", limit: 4000 },
   newTableReads: { what: "read units of a new table, in a second", limit: 12_000 },
   /** docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html; never raised. */
   itemBytes: { what: "bytes of a DynamoDB item", limit: 400 * 1024 },
-  /** docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, in half an hour or so. */
+  /**
+   * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, in half an hour or so.
+   */
   bucketWrites: { what: "S3 PUTs of a prefix, in a second", limit: 3500 },
   bucketReads: { what: "S3 GETs and HEADs of a prefix, in a second", limit: 5500 },
   /** docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html; raised on request. */
@@ -30,7 +33,7 @@ export const LIMITS = {
 } as const satisfies Record<string, Limit>;
 
 /**
- * How Lambda takes up a queue (docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html): batches at once to begin with, how many more a
- * minute while there is a backlog, and the most.
+ * How Lambda takes up a queue (docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html): batches at once to begin with, how many
+ * more a minute while there is a backlog, and the most.
  */
 export const QUEUE_SCALING = { first: 5, perMinute: 300, most: 1000 } as const;

@@ -1,6 +1,7 @@
 /**
- * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load asks of AWS, and what of it first meets a limit. The
- * functions, the store's adapters and the workers are the program's own; models, machines and AWS are not there, and time is virtual.
+ * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load asks of AWS, and what of it first meets a
+ * limit. The functions, the store's adapters and the workers are the program's own; models, machines and AWS are not there, and time is
+ * virtual.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";

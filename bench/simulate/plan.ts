@@ -1,4 +1,7 @@
-/** @file From a rate to what is simulated: the size and length of a step, the workers that it takes, and the window that stands for the hours. */
+/**
+ * @file From a rate to what is simulated: the size and length of a step, the workers that it takes, and the window that stands for the
+ * hours.
+ */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve.ts";
@@ -30,7 +33,9 @@ const LEAST_SECONDS = 60;
 /** Rollouts that a window holds, if that takes no more steps than these. */
 const WINDOW_ROLLOUTS = 200;
 const MOST_STEPS = 3;
-/** From so many rollouts in a step on, the first one is the window: what warms up is little of it, and a second one would double the wait. */
+/**
+ * From so many rollouts in a step on, the first one is the window: what warms up is little of it, and a second one would double the wait.
+ */
 const NO_WARM_UP = 3000;
 
 export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {

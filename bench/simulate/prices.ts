@@ -1,6 +1,6 @@
 /**
- * @file List prices of us-east-1 in US dollars, without free tier, tiers of volume, tax and discounts, looked up in November 2026: from documentation
- * and from what others write about it (`seen`, with its date if it has one), never from an invoice. Look up yours (`page`).
+ * @file List prices of us-east-1 in US dollars, without free tier, tiers of volume, tax and discounts, looked up in November 2026: from
+ * documentation and from what others write about it (`seen`, with its date if it has one), never from an invoice. Look up yours (`page`).
  */
 
 interface Price {

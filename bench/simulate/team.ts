@@ -1,6 +1,6 @@
 /**
- * @file The simulated team: a main agent and its sub-agents, whose turns are written here and take virtual time, with the tokenizers of atlas. All
- * else of a rollout is the program's own.
+ * @file The simulated team: a main agent and its sub-agents, whose turns are written here and take virtual time, with the tokenizers of
+ * atlas. All else of a rollout is the program's own.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

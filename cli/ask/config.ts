@@ -2,20 +2,16 @@
  * @file The team that is asked: a run that finished here, with what it was trained to; a config of the user's own, in a file; or a
  * recipe's team as it is before training. Nobody is trained, so whoever can speak may be in it.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import * as z from "zod";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { readConfig, runFolder } from "../local/run-folder.ts";
-
-/** What comes from a team's file before its settings are checked: enough to find the recipe. */
-const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
+import { isTeamFile, readTeamFile, untrained } from "../team-file.ts";
 
 /** What `ask` itself decides: nothing is trained or paid by the hour, and the user alone says how long he waits. */
 const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400"];
@@ -36,8 +32,9 @@ export interface AskedTeam {
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
-  const names = Object.keys(advised.config(found.arm).agents);
-  const all = [...names.map((agent) => `agents.${agent}.trained=false`), ...ASKING, ...set];
+  const advice = advised.config(found.arm);
+  const names = Object.keys(advice.agents);
+  const all = [...untrained(advice), ...ASKING, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;
@@ -70,10 +67,9 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
     const config = readConfig(folder);
     return { ...(await ofConfig(config.recipe, config, config.arm)), checkpoints: folder.checkpoints };
   }
-  if (team.endsWith(".json")) {
-    if (!existsSync(team)) throw new MgrpoError("not-found", `--team ${team}: no such file`);
-    const file = parseJson(TeamFile, readFileSync(team), `--team ${team}`, "config-invalid");
-    return ofConfig(file.recipe, file as unknown as RunConfigInput, arm);
+  if (isTeamFile(team)) {
+    const file = readTeamFile(team, "--team");
+    return ofConfig(file.recipe, file, arm);
   }
   const recipe = await openRecipe(team);
   return { recipe, name: team, arm, advised: recipe };

@@ -1,4 +1,6 @@
-/** @file The raw numbers of a comparison as CSV (RFC 4180): every step, every evaluation, every held-out question before and after. Pure. */
+/**
+ * @file The raw numbers of a comparison as CSV (RFC 4180): every step, every evaluation, every held-out question before and after. Pure.
+ */
 import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
@@ -58,7 +60,9 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** One line per question: rollouts and right ones, and each case study's occasions and right ones, of the untrained and of the last team. */
+/**
+ * One line per question: rollouts and right ones, and each case study's occasions and right ones, of the untrained and of the last team.
+ */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>

@@ -1,4 +1,6 @@
-/** @file The parts of `mgrpo doctor` that try things: the embedded cloud, every engine on a tiny model, every endpoint in the environment. */
+/**
+ * @file The parts of `mgrpo doctor` that try things: the embedded cloud, every engine on a tiny model, every endpoint in the environment.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -10,8 +10,9 @@ import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { readJobs } from "./follow.ts";
+import { readJobs, readRun } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
 import { reopenLost } from "./reopen.ts";
 import { openSession } from "./session.ts";
@@ -24,7 +25,10 @@ export interface Told {
   readonly store: Store;
 }
 
-/** Tells of each job of the config's suites once, when it is done. Ends early when it is told to stop. */
+/**
+ * Tells of each job of the config's suites once, when it is done. Ends early when it is told to stop; rejects when the evaluation is
+ * halted.
+ */
 export async function evaluateTeam(
   wanted: RunConfig,
   bases: Bases,
@@ -71,6 +75,8 @@ export async function evaluateIn(
     try {
       const told = new Set<string>();
       while (!stop.signal.aborted && told.size < suites.length) {
+        const { status, reason } = await readRun(store, config.run);
+        if (status === "halted") throw new MgrpoError("run-halted", reason);
         for (const job of await readJobs(store, config.run)) {
           if (job.state !== "done" || told.has(job.job)) continue;
           told.add(job.job);

@@ -22,6 +22,8 @@ import {
 } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { readBills } from "../../core/training/bills.ts";
+import { type Spending, spending } from "../../core/training/budget.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Evaluation, evaluationOf } from "../report.ts";
 import { type StepSummary, summarizeStep } from "../summary.ts";
@@ -120,6 +122,16 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
 export async function readEvaluations(store: Store, config: RunConfig): Promise<Evaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
   return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
+}
+
+/** What the run has cost so far, the hours since it began left out. */
+export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
+  const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
+    parse(WorkerRecord, worker, `WORKER of ${config.run}`),
+  );
+  const bills = await readBills(store.table, config.run);
+  const { hours: _, ...spent } = spending(config, await readRun(store, config.run), workers, bills, 0);
+  return spent;
 }
 
 async function readState(store: Store, config: RunConfig, run: RunRecord) {

@@ -5,6 +5,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, TableResult } from "../../core/ports.ts";
+import { readBills } from "../../core/training/bills.ts";
 import { type Extension, extended, extendsAny, overspent, spending } from "../../core/training/budget.ts";
 import { extendToolBudget, toolsOverspent } from "../../core/training/tool-budget.ts";
 import { extendBudget, forgiveRaises, resumeRun } from "../../core/training/writes.ts";
@@ -18,7 +19,7 @@ export async function goOn(
   const { run, status } = record;
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
   const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
-  const spent = spending(config, record, workers, await clock.storeTime());
+  const spent = spending(config, record, workers, await readBills(table, run), await clock.storeTime());
   const fleets = (await table.query(tableKeys.run(run).pk, tablePrefixes.fleets)).map((item) =>
     parse(FleetRecord, item, `FLEET of run '${run}'`),
   );

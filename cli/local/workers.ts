@@ -14,6 +14,7 @@ import { built } from "../../core/built.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const QUICK_EXITS = 5;
@@ -86,7 +87,7 @@ export function startWorkers(
     const file = openSync(log, "a");
     const started = performance.now();
     const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...spec.arguments], {
-      env: { ...process.env, ...environment, MGRPO_PARENT: "1" },
+      env: { ...process.env, ...environment, MGRPO_PARENT: "1", [RELEASE_VARIABLE]: release(process.env) },
       stdio: ["pipe", file, file],
       // Its own process group: Ctrl-C reaches this process alone, which then drains it.
       detached: true,

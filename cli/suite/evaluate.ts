@@ -25,7 +25,10 @@ export async function evaluateSuite(target: string, config: RunConfig, recipe: R
   refuseMissingKey(config);
   const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
   const bases = await readBases(config, "evaluate");
-  const folder = join(results, `${basename(target)}-${suite.name}-${await identity(config, bases, questions)}`);
+  const folder = join(
+    results,
+    `${basename(target, ".json")}-${suite.name}-${await identity(config, bases, questions)}`,
+  );
   const stop = watchForStop();
   let report: SuiteReport | undefined;
   try {

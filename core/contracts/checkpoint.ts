@@ -5,7 +5,9 @@ import { AgentName, RunName, Sha256, Step, Version } from "./names.ts";
 export const Part = z.strictObject({
   sha256: Sha256,
   bytes: z.int().nonnegative(),
-  /** Where a large file of a base model lies: an absolute path of the run's one machine, or `s3://`. Absent: in the store, under its hash. */
+  /**
+   * Where a large file of a base model lies: an absolute path of the run's one machine, or `s3://`. Absent: in the store, under its hash.
+   */
   origin: z.string().optional(),
 });
 export type Part = z.infer<typeof Part>;

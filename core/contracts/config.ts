@@ -209,7 +209,7 @@ export const RunConfig = z
       .strictObject({
         /** Hours by the store's clock since the run began; those in which it stood still count too. Null: no limit. */
         hours: z.number().positive().nullable().default(null),
-        /** Dollars, as worker hours at their price. Null: no limit. */
+        /** Dollars: worker hours at their price, and what tools and judges were paid. Null: no limit. */
         usd: z.number().positive().nullable().default(null),
         /** Agent -> price of an hour of one of its workers; `*`: of any other worker, those that evaluate among them. */
         usdPerWorkerHour: z.record(z.union([AgentName, z.literal("*")]), z.number().nonnegative()).default({}),

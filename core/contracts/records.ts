@@ -1,5 +1,5 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS. Small, one item each, changed only by the named
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES. Small, one item each, changed only by the named
  * conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
  */
 import * as z from "zod";
@@ -125,7 +125,9 @@ export const GroupRecord = z.strictObject({
   rollouts: z.record(z.string(), RolloutScore),
   /** Per agent; empty until sealed; an agent with nothing to train on is absent. */
   sealed: z.record(AgentName, SealedAgent),
-  /** Once sealed: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts). */
+  /**
+   * Once sealed: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts).
+   */
   expiresAt: z.int().exactOptional(),
 });
 export type GroupRecord = z.infer<typeof GroupRecord>;
@@ -161,7 +163,7 @@ export const WorkerRecord = z.strictObject({
   /** What tick saw last: the counter, and the store's time in ms when it first saw it. */
   seenCounter: z.int(),
   seenAt: z.number(),
-  /** `<package version>/<config sha>/<base sha>`: a worker that differs from the run is refused. */
+  /** `<version>+<hash of its files>/<config sha>/<base sha>`: a worker that differs from the others of the run is refused. */
   release: z.string(),
   /** Rollouts that were in flight when it crashed are suspects, as `<step>/<group>/<rollout>`. */
   inFlight: z.array(z.string()),
@@ -218,3 +220,12 @@ export const ToolSpendingRecord = z.strictObject({
   maxUsd: z.number().nullable(),
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
+
+/** What verdicts of models with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
+export const JudgeSpendingRecord = z.strictObject({
+  run: RunName,
+  verdicts: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+});
+export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;

@@ -5,10 +5,10 @@
  *
  *     hours     by the store's clock since start-run founded the run (RUN.startedAt). Hours in which it stood still count too: whoever
  *               limits them wants it to be over by then.
- *     dollars   over all WORKER records, those of the dead included: the worker's heartbeats, each `heartbeatSeconds` long, at the
- *               price of its agent. That is what records can tell, and a little less than a bill will: what a machine costs before its worker
- *               registers and after it left, and what stores and functions cost, is in no record. Nothing is counted for
- *               a time in which no worker lived.
+ *     dollars   what tools and judges were paid (bills.ts), and over all WORKER records, those of the dead included: the worker's
+ *               heartbeats, each `heartbeatSeconds` long, at the price of its agent. That is what records can tell, and a little less than
+ *               a bill will: what a machine costs before its worker registers and after it left, and what stores and functions cost, is in
+ *               no record. Nothing is counted for a time in which no worker lived.
  *
  * The config is immutable, so RUN holds the limits: the config's to begin with, raised only by `resume --extend-hours` and
  * `--extend-usd` (`extendBudget` in writes.ts).
@@ -16,14 +16,15 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
+import type { Bills } from "./bills.ts";
 import { type Command, change } from "./commands.ts";
 import { endRun } from "./writes.ts";
 
-export interface Spending {
+export interface Spending extends Bills {
   /** Since the run began. */
   readonly hours: number;
   readonly workerHours: number;
-  /** 0 where no prices are set. */
+  /** In all: the bills, and the worker hours where they have a price. */
   readonly usd: number;
 }
 
@@ -47,6 +48,7 @@ export function spending(
   { budget, liveness }: RunConfig,
   { startedAt }: RunRecord,
   workers: readonly WorkerRecord[],
+  bills: Bills,
   storeTime: number,
 ): Spending {
   const hoursOf = ({ counter }: WorkerRecord) => (counter * liveness.heartbeatSeconds) / 3600;
@@ -54,19 +56,21 @@ export function spending(
   return {
     hours: (storeTime - startedAt) / 3_600_000,
     workerHours: workers.reduce((sum, worker) => sum + hoursOf(worker), 0),
-    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), 0),
+    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), bills.toolsUsd + bills.judgesUsd),
+    ...bills,
   };
 }
 
 /** Which limits are reached, and how to go on; undefined while there is something left. */
-export function overspent({ maxHours, maxUsd }: Limits, { hours, workerHours, usd }: Spending): string | undefined {
+export function overspent({ maxHours, maxUsd }: Limits, spent: Spending): string | undefined {
+  const { hours, usd } = spent;
   const reached = [
     maxHours !== null && hours >= maxHours
       ? { what: `${hours.toFixed(2)} of ${shown(maxHours)} hours since it began`, option: "--extend-hours <hours>" }
       : [],
     maxUsd !== null && usd >= maxUsd
       ? {
-          what: `$${usd.toFixed(2)} of $${shown(maxUsd)} for ${workerHours.toFixed(2)} worker hours`,
+          what: `$${usd.toFixed(2)} of $${shown(maxUsd)} for ${billed(spent)}`,
           option: "--extend-usd <dollars>",
         }
       : [],
@@ -76,14 +80,25 @@ export function overspent({ maxHours, maxUsd }: Limits, { hours, workerHours, us
   return `its budget is spent: ${list(reached.map(({ what }) => what))}; allow more with ${list(reached.map(({ option }) => option))}`;
 }
 
+/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`, as far as there are such. */
+export function billed({ workerHours, toolsUsd, judgesUsd }: Omit<Spending, "hours" | "usd">): string {
+  const bills = [
+    [toolsUsd, "tools"],
+    [judgesUsd, "judges"],
+  ] as const;
+  const paid = bills.filter(([usd]) => usd > 0).map(([usd, whom]) => `$${usd.toFixed(2)} of ${whom}`);
+  return [`${workerHours.toFixed(2)} worker hours`, ...paid].join(", ");
+}
+
 /** Halts a running run that has reached a limit. */
 export function haltOverspent(
   config: RunConfig,
   run: RunRecord,
   workers: readonly WorkerRecord[],
+  bills: Bills,
   storeTime: number,
 ): Command[] {
-  const reason = overspent(run, spending(config, run, workers, storeTime));
+  const reason = overspent(run, spending(config, run, workers, bills, storeTime));
   return reason === undefined ? [] : [change(endRun(run.run, "halted", reason))];
 }
 

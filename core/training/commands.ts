@@ -14,7 +14,9 @@ export type Command =
   | { readonly kind: "commit"; readonly key: string; readonly record: unknown }
   /** Scores the outcome at this key, without waiting for its event. */
   | { readonly kind: "score"; readonly key: string }
-  /** Queues the evaluations of the team manifest at this key, without waiting for its event, which knows only by `steps` which is the last. */
+  /**
+   * Queues the evaluations of the team manifest at this key, without waiting for its event, which knows only by `steps` which is the last.
+   */
   | { readonly kind: "enqueue"; readonly key: string; readonly last: boolean }
   | { readonly kind: "delete"; readonly keys: readonly string[] }
   /** Commands that do not depend on each other. */

@@ -15,7 +15,9 @@ export function dueSuites(config: RunConfig, team: number, last = team === confi
   return due ? suites.filter(({ when }) => end || when === "every") : [];
 }
 
-/** The open jobs that a worker may take now. What is only asked at the ends waits for the end: while agents train, the machine is theirs. */
+/**
+ * The open jobs that a worker may take now. What is only asked at the ends waits for the end: while agents train, the machine is theirs.
+ */
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {
   if (status === "halted") return [];
   const open = jobs.filter(({ state }) => state !== "done");

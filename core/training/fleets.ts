@@ -20,6 +20,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
+import type { Bills } from "./bills.ts";
 import { overspent, spending } from "./budget.ts";
 import { type Command, change, insert } from "./commands.ts";
 import { dueJobs } from "./evaluation.ts";
@@ -35,6 +36,7 @@ export interface RunView {
   readonly jobs: readonly JobRecord[];
   readonly workers: readonly WorkerRecord[];
   readonly fleets: readonly FleetRecord[];
+  readonly bills: Bills;
 }
 
 /** Which workers a fleet gives: the part of it that needs are worked out from. */
@@ -45,10 +47,10 @@ const BY_HAND: Crew = { name: "eval", agent: "*", roles: ["eval"] };
 
 /** Workers that the run needs of this fleet now. `storeTime` in ms. */
 export function workersNeeded(run: RunView, fleet: Crew, storeTime: number): number {
-  const { config, record, jobs, workers } = run;
+  const { config, record, jobs, workers, bills } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
   // A finished run's budget too is a hard stop for what is paid by the hour.
-  if (overspent(record, spending(config, record, workers, storeTime)) !== undefined) return 0;
+  if (overspent(record, spending(config, record, workers, bills, storeTime)) !== undefined) return 0;
   if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
   const agent = config.agents[fleet.agent];
   if (!agent || record.status === "finished") return 0;

@@ -3,12 +3,12 @@
  *
  * The sampling unit is the question, not the rollout: runs of one question agree with each other more than runs of two, so counting
  * every rollout as a trial of its own would promise too much (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The
- * variance v of the mean is the ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6; questions that lost runs to
- * infrastructure weigh less), and Wilson's interval (1927) is taken at the effective sample size p(1 - p) / v (Kish 1965), which
- * keeps its coverage near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not
- * (Franco, Little, Louis and Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys").
- * The effective size lies between the number of questions (runs all agree) and the number of rollouts (runs are independent). With
- * one run the two are equal: then this is Wilson's interval itself. No resampling, so no seed.
+ * variance v of the mean is the ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6; questions that
+ * lost runs to infrastructure weigh less), and Wilson's interval (1927) is taken at the effective sample size p(1 - p) / v (Kish 1965),
+ * which keeps its coverage near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not
+ * (Franco, Little, Louis and Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The
+ * effective size lies between the number of questions (runs all agree) and the number of rollouts (runs are independent). With one run the
+ * two are equal: then this is Wilson's interval itself. No resampling, so no seed.
  */
 
 /** Shares in [0, 1]. */

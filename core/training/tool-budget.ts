@@ -6,12 +6,11 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import type { TableChange } from "../ports.ts";
+import { MICRO } from "./bills.ts";
 import type { Extension } from "./budget.ts";
 
 export type ToolLimits = Pick<ToolSpendingRecord, "maxCalls" | "maxUsd">;
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
-
-export const MICRO = 1_000_000;
 
 /**
  * Adds to what was spent. The one write of the program that a repeat makes twice: a store's lost answer is then counted once more than it
@@ -40,7 +39,10 @@ export function toolsOverspent({ calls, microUsd, maxCalls, maxUsd }: ToolSpendi
   return undefined;
 }
 
-/** Raises limits by so much from where they are, or from what is spent if that is more. A repeat finds other limits. Refused where there is no limit. */
+/**
+ * Raises limits by so much from where they are, or from what is spent if that is more. A repeat finds other limits. Refused where there is
+ * no limit.
+ */
 export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: Extension): TableChange {
   const raise = (name: keyof ToolLimits, used: number, more: number | undefined, setting: string) => {
     const limit = spent[name];

@@ -1,15 +1,19 @@
-/** @file Asks rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one counts. */
+/**
+ * @file Asks rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one counts.
+ * What it costs is on the run's bill as soon as it has answered.
+ */
 import { type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import { MgrpoError } from "../errors.ts";
-import type { ObjectStore } from "../ports.ts";
+import type { Store } from "../ports.ts";
+import { payJudge } from "./bills.ts";
 
 type Ask = () => Judgement | Promise<Judgement>;
 
 /** `subject` is the SHA-256 of what is judged. Every failure is `judge-failed`, retryable, with its cause. */
 export async function verdict(
-  objects: ObjectStore,
+  { objects, table }: Pick<Store, "objects" | "table">,
   run: string,
   judge: string | undefined,
   subject: string,
@@ -20,6 +24,7 @@ export async function verdict(
   const known = await objects.get(key);
   if (known) return parseJson(Verdict, known, key);
   const said = await askJudge(ask);
+  await payJudge(table, run, said.cost?.usd ?? 0);
   if (await objects.commit(key, new TextEncoder().encode(canonicalJson(said)))) return said;
   const first = await objects.get(key);
   return first ? parseJson(Verdict, first, key) : said;

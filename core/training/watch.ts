@@ -1,7 +1,7 @@
 /**
  * @file Checkpoints that somebody else puts under a prefix: when one is complete, and as which job a team with it is evaluated.
  *
- *     seen ──all needed files, and the marker or nothing changed since the look before──> complete ──> evaluated, once per content and suite
+ *     seen ──all needed files, and the marker or no change since the look before──> complete ──> evaluated, once per content and suite
  */
 import type { CheckpointLook, FileLook } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
@@ -9,11 +9,14 @@ import { canonicalJson } from "../contracts/parse.ts";
 import type { WatchedTeam } from "../contracts/watched-team.ts";
 import type { Hash } from "../ports.ts";
 
-/** Files without which no checkpoint can be opened: of a model, or of an adapter, which names its base. */
+/** Files without which no checkpoint can be opened: of a model, in one file or in shards, or of an adapter, which names its base. */
 const NEEDED = [
   ["config.json", "model.safetensors", "tokenizer.json"],
+  ["config.json", "model.safetensors.index.json", "tokenizer.json"],
   ["adapter_config.json", "adapter_model.safetensors"],
 ];
+/** As every writer of shards names them: each name says how many there are. */
+const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
 /** An empty file of this name says that all others are there. */
 export const MARKER = "_SUCCESS";
 
@@ -21,13 +24,22 @@ export const MARKER = "_SUCCESS";
 export function completeCheckpoints(before: CheckpointLook, now: CheckpointLook): string[] {
   return [...now]
     .filter(([name, files]) => {
-      const isWhole = (needed: readonly string[]) => needed.every((file) => (files.get(file)?.bytes ?? 0) > 0);
-      if (!NEEDED.some(isWhole)) return false;
+      const isThere = (file: string) => (files.get(file)?.bytes ?? 0) > 0;
+      if (!NEEDED.some((needed) => needed.every(isThere)) || !shardsOf(files.keys()).every(isThere)) return false;
       const seen = before.get(name);
       return files.has(MARKER) || (seen !== undefined && stateOf(seen) === stateOf(files));
     })
     .map(([name]) => name)
     .sort();
+}
+
+/** All the shards that go with those of these files. Shards that only the index names are missed when it is read. */
+function shardsOf(files: Iterable<string>): string[] {
+  return [...files].flatMap((file) => {
+    const [, stem = "", digits = "", count = "0"] = SHARD.exec(file) ?? [];
+    const places = Array.from({ length: Number(count) }, (_, i) => String(i + 1).padStart(digits.length, "0"));
+    return places.map((place) => `${stem}-${place}-of-${count}.safetensors`);
+  });
 }
 
 /** What a checkpoint's files look like from outside: another text means that somebody changed it. */

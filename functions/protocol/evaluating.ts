@@ -13,7 +13,7 @@ import { finishJob } from "../../core/training/job-writes.ts";
 import type { Context } from "../context.ts";
 import { sha256 } from "../sha256.ts";
 
-/** Queues the evaluations that are due for the team manifest at this key. `last`: no other team follows, however many steps were planned. */
+/** Queues the evaluations that are due for the team manifest at this key. `last`: no other follows, however many steps were planned. */
 export async function enqueueEvaluation(
   { objects, table, facts }: Context,
   key: string,

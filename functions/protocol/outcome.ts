@@ -29,7 +29,7 @@ export async function scoreOutcome(context: Context, address: RolloutAddress): P
     const fault = misfit(address, plan, config.main, outcome, invocations);
     if (fault !== undefined) return { excluded: `damaged: ${fault}` };
     const rewards = await context.rewardsOf(config);
-    const ask = verdict.bind(undefined, objects, address.run, rewards.judge);
+    const ask = verdict.bind(undefined, context, address.run, rewards.judge);
     const { conversation } = outcome;
     const [correct, ...experts] = await Promise.all([
       isWellFormed(conversation) ? ask(sha256(bytes), () => rewards.correct(question, conversation)) : UNJUDGED,

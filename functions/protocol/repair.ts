@@ -1,11 +1,13 @@
 /**
- * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, seals groups whose last scorer died,
- * records evaluations nobody heard of. With every event dropped, this alone ends the run with the same weights.
+ * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, seals
+ * groups whose last scorer died, records evaluations nobody heard of. With every event dropped, this alone ends the run with the same
+ * weights.
  */
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { type GroupRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { limitedBills } from "../../core/training/bills.ts";
 import { haltOverspent } from "../../core/training/budget.ts";
 import { undecided } from "../../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../../core/training/liveness.ts";
@@ -32,7 +34,8 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const storeTime = await clock.storeTime();
   await execute(context, observeWorkers(config, workers, open, storeTime));
   if (status !== "running") return;
-  await execute(context, haltOverspent(config, record, workers, storeTime));
+  const bills = await limitedBills(table, record);
+  await execute(context, haltOverspent(config, record, workers, bills, storeTime));
   await execute(context, haltLostTrainers(run, await readAgents(context, run)));
   // Many at once: one after another, a large step would take longer than a function may.
   for (let i = 0; i < open.length; i += GROUPS_AT_ONCE)

@@ -4,12 +4,12 @@
  */
 import type { GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, type MgrpoError, refusalOf } from "../../core/errors.ts";
 import { sealAgents } from "../../core/mgrpo/seal.ts";
 import type { TableItem } from "../../core/ports.ts";
 import { expiryOf } from "../../core/training/retention.ts";
 import { isComplete } from "../../core/training/score.ts";
-import { countJudgeFailure, judgeFailureKey, sealGroup } from "../../core/training/writes.ts";
+import { countJudgeFailure, endRun, judgeFailureKey, sealGroup } from "../../core/training/writes.ts";
 import type { Context } from "../context.ts";
 import { scoreOutcome } from "./outcome.ts";
 
@@ -20,6 +20,8 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
     score = await scoreOutcome(context, address);
   } catch (error) {
     if (!isMgrpoError(error, "judge-failed")) throw error;
+    const refusal = refusalOf(error);
+    if (refusal) return halt(context, address.run, refusal.message);
     score = { excluded: await giveUpJudging(context, address, error) };
   }
   const { rolloutsPerQuestion } = await context.facts.config(address.run);
@@ -27,10 +29,13 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
   return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
 }
 
+/** Nothing is asked before somebody has mended that; then the clock finds the outcome. */
+const halt = async ({ table }: Context, run: string, reason: string): Promise<false> =>
+  table.update(endRun(run, "halted", reason)).then(() => false);
+
 /** Looked at before the record is parsed: most updates do not complete their group. */
-function hasAllScores({ rollouts, rolloutsPerQuestion }: TableItem): boolean {
-  return Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
-}
+const hasAllScores = ({ rollouts, rolloutsPerQuestion }: TableItem): boolean =>
+  Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
 
 /** Also repairs a crash between the last score and the seal. True when this call sealed it. */
 export async function sealIfComplete(context: Context, group: GroupRecord): Promise<boolean> {

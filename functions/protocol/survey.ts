@@ -1,8 +1,11 @@
-/** @file All runs at once, as fleets, the clock's switch and the alarms see them. Of a run that is over, only what may still concern them. */
+/**
+ * @file All runs at once, as fleets, the clock's switch and the alarms see them. Of a run that is over, only what may still concern them.
+ */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { limitedBills } from "../../core/training/bills.ts";
 import type { RunView } from "../../core/training/fleets.ts";
 import type { Context } from "../context.ts";
 import { listedRuns } from "./runs.ts";
@@ -39,6 +42,7 @@ async function viewOf({ table, facts }: Context, record: RunRecord): Promise<Run
   const [workers, fleets] = await Promise.all([all(tablePrefixes.workers), all(tablePrefixes.fleets)]);
   return {
     ...{ config, record, jobs },
+    bills: await limitedBills(table, record),
     workers: workers.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`)),
     fleets: fleets.map((item) => parse(FleetRecord, item, `FLEET of run '${run}'`)),
   };

@@ -19,6 +19,7 @@ import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, isOfEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
+import { haltedBy } from "../halt.ts";
 import { recordBytes } from "../hash.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { Agent } from "../rollouts/agent.ts";
@@ -38,7 +39,7 @@ export interface EvalRole {
 
 /**
  * Evaluates until the run is over and all its jobs are done (or, `untilIdle`, those that can be taken), or it is halted (a spent
- * budget pays for no evaluations either); rejects with `cancelled` when the signal aborts before.
+ * budget pays for no evaluations either, nor does a service that refuses to work); rejects with `cancelled` when the signal aborts before.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, worker, observer, untilIdle } = role;
@@ -59,7 +60,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
       const leased = parse(JobRecord, item, `JOB ${next.job}`);
       await work(role, leased, signal).catch(async (error: unknown) => {
         await table.update(releaseJob(leased, worker));
-        throw error;
+        if (!(await haltedBy(run, error))) throw error;
       });
       evaluated.add(next.job);
     } else if (status === "finished" && isOver(run, step, jobs)) {

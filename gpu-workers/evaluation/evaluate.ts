@@ -124,7 +124,7 @@ async function judge(
   const ask = () => scorer.correct(question, conversation);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await verdict(run.store.objects, run.name, scorer.judge, subject, ask);
+      return await verdict(run.store, run.name, scorer.judge, subject, ask);
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;
       if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;

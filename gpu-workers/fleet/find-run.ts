@@ -16,6 +16,7 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { limitedBills } from "../../core/training/bills.ts";
 import { fleetRecord, freePlaces, noRecord, oldestFirst, type RunView } from "../../core/training/fleets.ts";
 import { takePlace } from "../../core/training/writes.ts";
 
@@ -89,6 +90,7 @@ async function readRun({ table, objects }: Store, run: string): Promise<RunView 
   const [workers, fleets] = await Promise.all([all(tablePrefixes.workers), all(tablePrefixes.fleets)]);
   return {
     ...{ config: parseJson(RunConfig, config, objectKeys.config(run)), record, jobs },
+    bills: await limitedBills(table, record),
     workers: workers.map((one) => parse(WorkerRecord, one, `WORKER of run '${run}'`)),
     fleets: fleets.map((one) => parse(FleetRecord, one, `FLEET of run '${run}'`)),
   };

@@ -35,7 +35,7 @@ const PASS_OVER_SECONDS = 1;
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
 
 /** What a sub-agent's worker says of its own infrastructure, and the caller passes on. */
-const REPORTED = ["deadline", "tool-backend", "endpoint-unavailable", "prefix-drift"] as const;
+const REPORTED = ["deadline", "tool-backend", "endpoint-unavailable", "prefix-drift", "run-halted"] as const;
 
 const Failure = z.object({ code: z.string(), message: z.string() });
 

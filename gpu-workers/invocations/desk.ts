@@ -61,7 +61,7 @@ export function openDesk(options: DeskOptions): Desk {
         const late = clock.aborted && !controller.signal.aborted;
         if (late)
           return { state: "failed", error: new MgrpoError("deadline", `invocation ${id} ran out of wall clock`) };
-        if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed"))
+        if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted"))
           return { state: "failed", error };
         options.fatal(error);
         return { state: "failed", error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed") };

@@ -7,7 +7,8 @@
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
  *     DELETE /invocations/<id>   204 cancelled
  *
- * Every call is signed (signature.ts); 401 says why one is not believed. A caller that sends `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
+ * Every call is signed (signature.ts); 401 says why one is not believed. A caller that sends `Prefer: wait=<seconds>` with PUT is answered
+ * as GET would, if that is soon enough: one round trip.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";

@@ -101,7 +101,7 @@ async function refuseOtherRelease(run: Run, observer: Observer, stop: AbortSigna
     if (clock.monotonic() > patience) {
       throw new MgrpoError(
         "config-invalid",
-        `worker '${other.worker}' of run '${run.name}' has release ${other.release}, this one ${run.release}: install the same version, or stop the others`,
+        `worker '${other.worker}' of run '${run.name}' has release ${other.release}, this one ${run.release}: install the same files for all, or stop the others`,
       );
     }
     await clock.sleep(run.config.liveness.heartbeatSeconds, stop);

@@ -10,7 +10,7 @@ import type {
   RolloutAddress,
   Sampling,
 } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { invocationId } from "../hash.ts";
@@ -74,15 +74,16 @@ async function rollOut(
 
 /** Failures of infrastructure, which another attempt may be spared. */
 export const isInfrastructure = (error: unknown): error is MgrpoError =>
-  isMgrpoError(error, "deadline", "tool-backend", "endpoint-unavailable", "worker-unavailable", "prefix-drift");
+  isMgrpoError(error, "deadline", "tool-backend", "endpoint-unavailable", "worker-unavailable", "prefix-drift") &&
+  refusalOf(error) === undefined;
 
 /** Told of each spoiled attempt; returns false to stop trying here. */
 export type Spoiled = (error: MgrpoError, attempt: number) => boolean;
 
 /**
  * Attempts a rollout until it ends, at most `limits.attempts` times; then it has failed, with the last reason. Attempts made
- * while the team was incomplete do not count. Rejects with `cancelled` when the signal aborts, and with the cause when
- * `spoiled` says to stop.
+ * while the team was incomplete do not count. Rejects with `cancelled` when the signal aborts, with the cause when
+ * `spoiled` says to stop, and at once with a refusal, which no other attempt is spared.
  */
 export async function attemptRollout(
   team: Team,

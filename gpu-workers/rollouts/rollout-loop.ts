@@ -18,6 +18,7 @@ import type { TableItem } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnbegun, releaseClaim } from "../../core/training/writes.ts";
+import { haltedBy } from "../halt.ts";
 import { recordBytes, sha256 } from "../hash.ts";
 import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
@@ -121,14 +122,13 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
       await commit(await attemptRollout(team, plan, aborted, (error) => !mustIsolate(error)));
     } catch (error) {
-      if (isMgrpoError(error, "worker-unavailable")) {
-        view.lonely.add(k);
-      } else if (!isMgrpoError(error, "cancelled", "step-closed")) {
-        throw error;
-      } else {
-        await release(group, k, view);
-        view.mine.delete(k);
+      if (isMgrpoError(error, "worker-unavailable")) return void view.lonely.add(k);
+      if (!isMgrpoError(error, "cancelled", "step-closed")) {
+        if (!(await haltedBy(run, error))) throw error;
+        await watch.refresh();
       }
+      await release(group, k, view);
+      view.mine.delete(k);
     } finally {
       if (isAlone) {
         alone = false;

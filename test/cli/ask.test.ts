@@ -2,25 +2,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { asTree } from "../../cli/ask/narrate.ts";
-import {
-  type ChatRequest,
-  fails,
-  type OpenAiServer,
-  type Reply,
-  says,
-  startOpenAiServer,
-} from "../fakes/openai-server.ts";
+import { type ChatRequest, fails, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
 import { told } from "./printed.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-let server: OpenAiServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
 
 /** A planner that hands everything on, and a searcher that reads the page it is asked for. */
 function team({ body }: ChatRequest): Reply {
@@ -41,7 +29,7 @@ const behind = (url: string) => ({
 });
 
 test("a team behind APIs, from a file: every moment on a line, and at the end the answer and its tokens", async () => {
-  server = await startOpenAiServer(team);
+  const server = await serveOpenAi(team);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
   const lines = await told("ask", "What is the capital of Portugal?", "--team", file);
@@ -65,7 +53,7 @@ test("a team behind APIs, from a file: every moment on a line, and at the end th
 });
 
 test("one agent of ours and one behind an API, by settings; an agent without an answer ends with an error", async () => {
-  server = await startOpenAiServer(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
+  const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
   const asked = told("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
   await expect(asked).rejects.toThrow("the team gave no answer: unknown tool 'sextant' (there is delegate, calculate)");
@@ -82,7 +70,7 @@ test.each<[string, Reply, string[], RegExp]>([
   ["no such team", fails(404, "?"), ["--team", "nobody.json"], /--team nobody.json: no such file/],
   ["an unknown setting", fails(404, "?"), ["--set", "agents.main.endpoint.key=x"], /agents.main.endpoint: .*key/],
 ])("%s: one clear line", async (_, reply, more, line) => {
-  server = await startOpenAiServer(() => reply);
+  const server = await serveOpenAi(() => reply);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
   await expect(told("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);

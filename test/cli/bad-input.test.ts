@@ -1,14 +1,13 @@
 /** @file Bad input: one clear line that says what, where and what to do; a non-zero exit; nothing left behind. */
-import { existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
-import { RELAY, trainRelay, workplace } from "./command-line.ts";
+import { RELAY, trainRelay, workHere } from "./command-line.ts";
 
-const folder = workplace();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = workHere();
 
 const compiled = ["--set", "agents.main.policy=compiled"];
 const TABLE: [what: string, args: string[], line: RegExp][] = [
@@ -71,7 +70,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a comparison of an arm that is none", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],
-  ["nothing to evaluate", ["eval"], /name a run or a folder to evaluate, or a place with --watch/],
+  ["nothing to evaluate", ["eval"], /name a run, a folder or a team's file to evaluate, or a place with --watch/],
   ["a watch without a team", ["eval", "--watch", "inbox"], /--watch needs --team <file>/],
   ["a watch of a run", ["eval", "run", "--watch", "inbox", "--team", "t"], /'run' and --watch: give one of the two/],
   ["a setting that a watch would ignore", ["eval", "--watch", "inbox", "--seed", "2"], /--watch .*--seed/],
@@ -88,10 +87,6 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /192\.0\.2\.1 is no address of this machine/,
   ],
 ];
-
-const home = process.cwd();
-beforeAll(() => process.chdir(folder));
-afterAll(() => process.chdir(home));
 
 /** What the user reads. */
 async function lineOf(args: readonly string[]): Promise<string> {

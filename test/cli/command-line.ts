@@ -1,8 +1,9 @@
 /** @file Runs the command line as a user does, in an empty folder, on the scripted relay recipe. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { afterAll, beforeAll } from "vitest";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -25,14 +26,44 @@ export function workplace(): string {
   return folder;
 }
 
-/** Arguments that train the relay team with two evaluations. */
-export function trainRelay(run: string, ...more: string[]): string[] {
+/** The same for a file of tests, removed after them. */
+export function workplaceOfFile(): string {
+  const folder = workplace();
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The same, and this process is in it while they run. */
+export function workHere(): string {
+  const folder = workplaceOfFile();
+  const home = process.cwd();
+  beforeAll(() => process.chdir(folder));
+  afterAll(() => process.chdir(home));
+  return folder;
+}
+
+/** Options that give the relay team its models in a workplace, and these evaluations. */
+export function relaySettings(...suites: object[]): string[] {
   const settings = [
     "agents.main.model=models/main",
     "agents.searcher.model=models/searcher",
-    `evaluation.suites=${JSON.stringify([{ name: "sampled" }, { name: "greedy", temperature: 0 }])}`,
+    `evaluation.suites=${JSON.stringify(suites)}`,
   ];
-  return ["train", RELAY, "--run", run, ...settings.flatMap((setting) => ["--set", setting]), ...more];
+  return settings.flatMap((setting) => ["--set", setting]);
+}
+
+/** Arguments that train the relay team with two evaluations. */
+export function trainRelay(run: string, ...more: string[]): string[] {
+  const settings = relaySettings({ name: "sampled" }, { name: "greedy", temperature: 0 });
+  return ["train", RELAY, "--run", run, ...settings, ...more];
+}
+
+/** Lines of JSON. */
+export function parsedLines(stdout: string): Record<string, unknown>[] {
+  return stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 export function mgrpo(cwd: string, ...args: string[]): Promise<Ended> {

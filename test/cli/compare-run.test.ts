@@ -1,36 +1,20 @@
 /** @file `mgrpo compare` with real runs in processes of their own: equal tokens, kept, resumed, refused. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Comparison } from "../../cli/compare/summary.ts";
-import { mgrpo, RELAY, readReport, workplace } from "./command-line.ts";
+import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const TIMEOUT = 90_000;
-const folder = workplace();
-const home = process.cwd();
-beforeAll(() => process.chdir(folder));
-afterAll(() => {
-  process.chdir(home);
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = workHere();
 
 const RUNS = ["compare-mgrpo-seed1", "compare-shuffled-advantages-seed1"] as const;
 const compareArguments = (...more: string[]) => {
-  const settings = [
-    "agents.main.model=models/main",
-    "agents.searcher.model=models/searcher",
-    `evaluation.suites=${JSON.stringify([{ name: "sampled" }])}`,
-  ].flatMap((setting) => ["--set", setting]);
   const arms = ["--arms", "mgrpo,shuffled-advantages", "--seeds", "1", "--jobs", "2"];
-  return ["compare", RELAY, ...arms, ...settings, ...more];
+  return ["compare", RELAY, ...arms, ...relaySettings({ name: "sampled" }), ...more];
 };
-const told = (stdout: string) =>
-  stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line))
-    .map(({ kind, run, text }) => `${kind} ${run ?? text}`);
+const told = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
 
 test("every arm is a run; started again, finished ones are kept and broken ones resumed", {
   timeout: TIMEOUT,

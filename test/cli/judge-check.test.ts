@@ -1,19 +1,16 @@
 /** @file `mgrpo judge check`, against a server that judges: agreement, disagreements and cost; bad labels and a server that wants money. */
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { holdsReference } from "../fakes/scripted-judge.ts";
-import { workplace } from "./command-line.ts";
+import { workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplace();
+const folder = workplaceOfFile();
 let reply: (content: string) => Reply;
 const server = await startOpenAiServer(({ body }) => reply(body.messages.at(-1)?.content ?? ""));
-afterAll(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => server.close());
 beforeEach(() => {
   reply = (content) => says(JSON.stringify(holdsReference(JSON.parse(content))));
 });

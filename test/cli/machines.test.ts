@@ -35,11 +35,20 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Another machine's folder. */
-function emptyFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-machine-"));
+const removed = (folder: string): string => {
   folders.push(folder);
   return folder;
+};
+
+/** Another machine's folder. */
+const emptyFolder = () => removed(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
+
+/** A store without functions or events, and the folder of whoever launches a run on it. */
+async function storeAndWorkplace() {
+  const store = await openLocalStore();
+  process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
+  removed(store.directory);
+  return { store, here: removed(workplace()) };
 }
 
 function start(cwd: string, ...args: string[]) {
@@ -81,10 +90,14 @@ let expected: readonly (string | undefined)[] = [];
 const launchRelay = (run: string) => ["launch", ...trainRelay(run, "--steps", "2").slice(1)];
 
 test("a run trains to its end on cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
-  const [cloudAt, here] = [emptyFolder(), workplace()];
-  folders.push(here);
-  const cloud = start(cloudAt, "cloud", "serve", "--port", "0");
-  const printedEnvironment = await firstLine(cloud.child);
+  const [cloudAt, here] = [emptyFolder(), removed(workplace())];
+  const serve = async () => {
+    const cloud = start(cloudAt, "cloud", "serve", "--port", "0");
+    const printed = await firstLine(cloud.child);
+    Object.assign(process.env, printed);
+    return { cloud, printedEnvironment: printed };
+  };
+  const { cloud, printedEnvironment } = await serve();
   expect(Object.keys(printedEnvironment).sort()).toEqual([
     "AWS_ACCESS_KEY_ID",
     "AWS_ENDPOINT_URL_DYNAMODB",
@@ -95,7 +108,6 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
     "MGRPO_TABLE",
     "MGRPO_WORKER_TOKEN",
   ]);
-  Object.assign(process.env, printedEnvironment);
 
   const { stdout, ...end } = await mgrpo(here, ...launchRelay("far"));
   expect(end).toEqual({ code: 0, stderr: "" });
@@ -145,11 +157,9 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   expect(await cloud.ended).toEqual([0, null]);
 
   // Served again from the same folder: the same keys, the same runs.
-  const again = start(cloudAt, "cloud", "serve", "--port", "0");
-  const after = await firstLine(again.child);
+  const { cloud: again, printedEnvironment: after } = await serve();
   for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MGRPO_WORKER_TOKEN"])
     expect(after[name]).toBe(printedEnvironment[name]);
-  Object.assign(process.env, after);
   expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
   again.child.kill("SIGINT");
   expect(await again.ended).toEqual([0, null]);
@@ -158,11 +168,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
 test("the same weights where mgrpo dispatch runs the functions, a worker is called by TLS, and clocks are off", {
   timeout: TIMEOUT,
 }, async () => {
-  // No functions in it, no events.
-  const store = await openLocalStore();
-  process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
-  const here = workplace();
-  folders.push(here, store.directory);
+  const { store, here } = await storeAndWorkplace();
   // Another run, whose records somebody damaged: it keeps nobody waiting.
   await store.table.insert(tableKeys.listed("damaged"), { run: "damaged" });
   await store.table.insert(tableKeys.run("damaged"), { run: "damaged" });
@@ -212,10 +218,7 @@ test("the same weights where mgrpo dispatch runs the functions, a worker is call
 test("a worker whose certificate is not trusted: one line that says so, nothing given up", {
   timeout: TIMEOUT,
 }, async () => {
-  const store = await openLocalStore();
-  process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
-  const here = workplace();
-  folders.push(here, store.directory);
+  const { store, here } = await storeAndWorkplace();
   expect((await mgrpo(here, ...launchRelay("far"))).code).toBe(0);
   const port = await freePort();
   const proxy = await front(`http://127.0.0.1:${port}`, { tls: true });

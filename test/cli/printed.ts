@@ -1,6 +1,7 @@
 /** @file Calls a command in this process, and gives what it printed. */
 import { vi } from "vitest";
 import { createProgram } from "../../cli/program.ts";
+import { parsedLines } from "./command-line.ts";
 
 export async function printed(...args: string[]): Promise<string> {
   const lines: string[] = [];
@@ -16,10 +17,5 @@ export async function printed(...args: string[]): Promise<string> {
 }
 
 /** Lines of JSON. */
-export async function told(...args: string[]): Promise<Record<string, unknown>[]> {
-  const text = await printed(...args);
-  return text
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+export const told = async (...args: string[]): Promise<Record<string, unknown>[]> =>
+  parsedLines(await printed(...args));

@@ -1,4 +1,6 @@
-/** @file `mgrpo launch --stage`: finds what `sst deploy` made, starts the run there, turns its clock on, and says who brings the workers. */
+/**
+ * @file `mgrpo launch --stage`: finds what `sst deploy` made, starts the run there, turns its clock on, and says who brings the workers.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";

@@ -1,7 +1,7 @@
 /** @file `mgrpo eval --suite`: a team on a benchmark in a folder that is kept, its submission files, and options that cannot work. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { loadGaia } from "../../adapters/benchmarks/gaia.ts";
 import { groupsOf } from "../../adapters/benchmarks/groups.ts";
 import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
@@ -13,11 +13,10 @@ import { SuiteReport } from "../../cli/suite/report.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { unseal } from "../../core/contracts/sealed.ts";
-import { RELAY, workplace } from "./command-line.ts";
+import { RELAY, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplace();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = workplaceOfFile();
 const fixture = (name: string) => resolve(import.meta.dirname, "../fixtures/benchmarks", name);
 
 const said = (answer: string | null): Conversation => ({

@@ -1,32 +1,22 @@
 /** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
 import { Report } from "../../cli/report.ts";
 import { total, wilson } from "../../core/training/interval.ts";
-import { mgrpo, readReport, startMgrpo, trainRelay, workplace } from "./command-line.ts";
+import { mgrpo, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const TIMEOUT = 90_000;
 const STEPS = 6;
 const SIX = ["--steps", String(STEPS)];
-const folder = workplace();
-const home = process.cwd();
-beforeAll(() => process.chdir(folder));
-afterAll(() => {
-  process.chdir(home);
-  rmSync(folder, { recursive: true, force: true });
-});
+const folder = workHere();
 
-const kinds = (stdout: string) =>
-  stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line).kind);
+const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const sums = (run: string) =>
   Object.entries(Report.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
@@ -83,6 +73,7 @@ test("the run can be looked into, listed, and not be overwritten", { timeout: TI
     ...both,
     ...Array.from({ length: STEPS }, () => "step"),
     ...both,
+    "spent",
   ]);
   await printed("show", "whole", "1/0", "--html", "page.html");
   expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");

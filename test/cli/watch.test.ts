@@ -1,20 +1,21 @@
-/** @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself. */
+/**
+ * @file Watching a place for checkpoints: each is evaluated once, what is wrong with one does not end the watch; and the command itself.
+ */
 import { once } from "node:events";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { watchCheckpoints } from "../../cli/watch.ts";
 import type { CheckpointSource, FileLook } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { MARKER } from "../../core/training/watch.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
-import { RELAY, startMgrpo, workplace } from "./command-line.ts";
+import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 
 const TIMEOUT = 90_000;
-const folder = workplace();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = workplaceOfFile();
 
 const checkpoint = (bytes: number, marked = true, stamp = "") =>
   new Map<string, FileLook>([

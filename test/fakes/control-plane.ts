@@ -1,4 +1,7 @@
-/** @file What a deployment's functions move: in memory, and as AWS speaks of it over HTTP (Auto Scaling in its Query protocol, EventBridge in JSON). */
+/**
+ * @file What a deployment's functions move: in memory, and as AWS speaks of it over HTTP (Auto Scaling in its Query protocol, EventBridge
+ * in JSON).
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

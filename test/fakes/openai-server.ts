@@ -1,6 +1,7 @@
 /** @file A small server that speaks OpenAI's chat completions as the real ones do, their failures included. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
 
 /** What a client sent, as far as tests look at it. */
 export interface ChatRequest {
@@ -55,6 +56,13 @@ export async function startOpenAiServer(reply: (request: ChatRequest, n: number)
         server.closeAllConnections();
       }),
   };
+}
+
+/** The same for one test, with which it ends. */
+export async function serveOpenAi(...given: Parameters<typeof startOpenAiServer>): Promise<OpenAiServer> {
+  const server = await startOpenAiServer(...given);
+  onTestFinished(() => server.close());
+  return server;
 }
 
 /** A message of the assistant, in the form that vLLM, Ollama and OpenAI answer with. */

@@ -5,7 +5,9 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
+import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/protocol/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -136,6 +138,34 @@ test("a judge that fails is asked again by redelivery, up to limits.attempts; th
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
 });
 
+test("a judge that refuses to be asked halts the run with its own words; nothing is scored, and the resumed run's clock asks again", async () => {
+  const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
+  let isPaid = false;
+  const judge: Rewards = {
+    ...rewards,
+    correct: (...asked) => (isPaid ? rewards.correct(...asked) : Promise.reject(unpaid)),
+  };
+  const { functions, step, group } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  isPaid = true;
+  await store.table.update(resumeRun("test"));
+  await functions.tick({ run: "test" });
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+});
+
+test("an answer of the judge that is no verdict halts nothing: it is asked again", async () => {
+  const odd = new MgrpoError("endpoint-refused", "not of the schema");
+  const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd });
+  const judge: Rewards = { ...rewards, correct: () => Promise.reject(failed) };
+  const { functions, step } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
+  await commitOutcome(step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+});
+
 test("a score outside [0, 1] is a failure of the judge", async () => {
   const { functions, step } = await started(teamConfig(), { ...rewards, expert: () => Number.NaN });
   await commitOutcome(step);
@@ -168,6 +198,29 @@ test("a model's verdict is kept whole, and its costs stand with the rollout's sc
   const outcome = (await store.objects.get(key)) ?? new Uint8Array();
   const kept = await store.objects.get(objectKeys.verdict("test", sha(outcome), "paid"));
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
+});
+
+test("the dollars of judges count for budget.usd, each verdict once: a run that has none left is halted", async () => {
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
+  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
+  const { functions, step } = await started(config, judge);
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toEqual({
+    run: "test",
+    verdicts: 2,
+    microUsd: 500_000,
+  });
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
+    ...{ status: "halted", maxUsd: 0.5 },
+    reason:
+      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --extend-usd <dollars>",
+  });
 });
 
 test("a crash between the last score and the seal is mended by the clock", async () => {

@@ -1,4 +1,6 @@
-/** @file After the clock's round: fleets follow the runs of the store, each group is written to only when it differs, the clock goes off. */
+/**
+ * @file After the clock's round: fleets follow the runs of the store, each group is written to only when it differs, the clock goes off.
+ */
 import { expect, test } from "vitest";
 import { goOn } from "../../cli/local/go-on.ts";
 import type { RunConfigInput } from "../../core/contracts/config.ts";

@@ -19,6 +19,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel } from "../../core/language-model.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { sealedObjects } from "../../core/training/sealed-objects.ts";
+import { resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { holdsReference, judgeConfig, scriptedJudge } from "../fakes/scripted-judge.ts";
@@ -141,7 +142,7 @@ test("a judge that is out loses answers, which are then asked about again, and o
   expect(await job()).toMatchObject({ state: "done", n: 4 });
 });
 
-test("a judge that wants to be paid ends the worker with its own words; the job goes on when it is", async () => {
+test("a judge that wants to be paid halts it with its own words; the job goes on when it is", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -156,10 +157,11 @@ test("a judge that wants to be paid ends the worker with its own words; the job 
     if (++calls > 1) throw empty;
     return holdsReference(sent);
   });
-  await expect(work(judgedBy(paidOnce))).rejects.toBe(empty);
+  await expect(work(judgedBy(paidOnce))).rejects.toThrow(`run 'relay' is halted: ${empty.message}`);
   expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
   expect(await memory.objects.get(objectKeys.evaluation(config.run, (await job()).job))).toBeUndefined();
 
+  await memory.table.update(resumeRun(config.run));
   const model = scriptedJudge(holdsReference);
   const result = await work(judgedBy(model));
   expect(result).toMatchObject({ n: 16, lost: [] });

@@ -3,17 +3,18 @@
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
-import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine, Store } from "../../core/ports.ts";
-import { claimRollouts, claimUnbegun, markDead } from "../../core/training/writes.ts";
+import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
+import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
+import { tools as relayTools } from "../fixtures/relay/tools.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
 const lines: string[] = [];
@@ -63,6 +64,72 @@ test("a sub-agent that never answers: its rollouts are given up and listed, neve
   const rewarded = rollouts.flat().flatMap((score) => ("reward" in score ? [score] : []));
   for (const { invocations } of rewarded) expect(invocations).toEqual({});
   expect(lost.length + rewarded.length).toBe(4);
+});
+
+/** The searcher's tool, whose service refuses until it is mended. */
+function refusing(refusal: MgrpoError) {
+  const lookup = relayTools.get("lookup") ?? expect.fail();
+  const service = { asked: 0, isMended: false, tools: new Map<string, Tool>() };
+  service.tools.set("lookup", {
+    ...lookup,
+    run: (args, context) => {
+      service.asked += 1;
+      return service.isMended ? lookup.run(args, context) : Promise.reject(refusal);
+    },
+  });
+  return service;
+}
+
+test.each([
+  ["tool-backend", "HTTP 401: it refuses the key: check SERPER_API_KEY"],
+  ["endpoint-refused", "HTTP 402: it wants to be paid first"],
+] as const)(
+  "%s: a service that refuses to work halts the run at once, and nothing is lost or scored",
+  {
+    timeout: 20_000,
+  },
+  async (code, why) => {
+    const { config, store } = await open({ limits: { attempts: 3 } });
+    const service = refusing(new MgrpoError(code, why));
+    const team = () => [
+      startWorker(store, config.run, {}, never, log),
+      startWorker(store, config.run, searcher, never, log, { tools: service.tools }),
+    ];
+    const ends = await Promise.allSettled(team());
+    for (const end of ends) {
+      expect(end).toMatchObject({ status: "rejected", reason: { code: "run-halted" } });
+      expect(String((end as PromiseRejectedResult).reason)).toContain(`run 'relay' is halted: ${why}`);
+    }
+    // One for each conversation that was under way, none of them twice.
+    expect(service.asked).toBeLessThanOrEqual(4);
+    expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
+    const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
+    for (const { claims = {}, crashes, rollouts } of groups) {
+      expect(crashes).toEqual({});
+      // Given back, but those of rollouts that were done before.
+      expect(Object.keys(rollouts)).toEqual(expect.arrayContaining(Object.keys(claims)));
+      for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
+    }
+
+    service.isMended = true;
+    await store.table.update(resumeRun(config.run));
+    await Promise.all(team());
+    const { status, steps } = await recordsOf(store, config);
+    expect(status).toBe("finished");
+    expect(JSON.stringify(steps)).not.toContain("excluded");
+  },
+);
+
+test("an evaluation that a service refuses to work for halts before it is asked again; its job is open to the next", async () => {
+  const { config, store } = await open({ evaluation: { suites: [{ name: "sampled" }] }, limits: { attempts: 3 } });
+  const service = refusing(new MgrpoError("tool-backend", "HTTP 402: top it up"));
+  const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
+  const working = startWorker(store, config.run, evaluator, never, log, { tools: service.tools });
+  await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
+  expect(service.asked).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
+  const [job] = await store.table.query(tableKeys.run("relay").pk, tablePrefixes.jobs);
+  expect(job).toMatchObject({ state: "queued", owner: "" });
+  expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
 });
 
 test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {

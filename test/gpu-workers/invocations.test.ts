@@ -149,7 +149,7 @@ describe("the server", () => {
 
   test("reports its own infrastructure as 502, once; the next put tries anew", async () => {
     await call("PUT", id, { body: request });
-    world.fail(new MgrpoError("tool-backend", "the index is down"));
+    world.fail(new MgrpoError("tool-backend", "the index is down", { retryable: true }));
     const answer = await call("GET", id);
     expect([answer.status, await answer.json()]).toEqual([502, { code: "tool-backend", message: "the index is down" }]);
     expect((await call("PUT", id, { body: request })).status).toBe(202);

@@ -52,11 +52,9 @@ test("the metrics of runs come from tick's own line", () => {
 
 test("a stuck step: runs under way, and half an hour without an outcome or a version", () => {
   const { metricQueries, evaluationPeriods } = theOne(alarms, "StuckStep").inputs;
-  const metrics = metricQueries.flatMap(({ metric }: { metric?: object }) => metric ?? []);
-  expect(metrics.map(({ period }: { period: number }) => period * evaluationPeriods)).toEqual([1800, 1800, 1800]);
-  const queues = metrics.flatMap(
-    ({ dimensions }: { dimensions?: { QueueName: string } }) => dimensions?.QueueName ?? [],
-  );
+  const metrics = metricQueries.flatMap(({ metric }) => metric ?? []);
+  expect(metrics.map(({ period }) => period * evaluationPeriods)).toEqual([1800, 1800, 1800]);
+  const queues = metrics.flatMap(({ dimensions }) => dimensions?.QueueName ?? []);
   const named = (name: string) => theOne(ofKind(prod, "Queue"), name).inputs.name;
   expect(queues).toEqual([named("ScoreRolloutQueueQueue"), named("TickQueueQueue")]);
 });

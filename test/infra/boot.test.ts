@@ -11,6 +11,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -39,11 +40,13 @@ case "$name $*" in
   *.tgz*mgrpo.tgz) if [ "$FAULT" = archive ]; then echo other; else printf archive; fi > mgrpo.tgz ;;
   *package-lock.json*) cp "$LOCK_FILE" package-lock.json ;;
   *WorkerToken*) echo token-of-all-workers ;;
-  *SearchKey*) echo unset ;;
+  *SearchKey*) echo key-of-a-search ;;
+  *ModelKey*) echo unset ;;
+  *JudgeKey*) echo key-of-a-judge ;;
 esac
 `;
 
-function boot(fault = "") {
+function boot(fault = "", fleet = "FleetMain") {
   const stage = mkdtempSync(join(tmpdir(), "boot-"));
   onTestFinished(() => rmSync(stage, { recursive: true }));
   for (const folder of ["bin", "etc/systemd/system", "opt", "run", "tmp", "var/log"])
@@ -53,7 +56,7 @@ function boot(fault = "") {
   chmodSync(join(stage, "player"), 0o755);
   for (const name of PLAYED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
 
-  const template = theOne(ofKind(inject("prod"), "LaunchTemplate"), "FleetMainTemplate").inputs;
+  const template = theOne(ofKind(inject("prod"), "LaunchTemplate"), `${fleet}Template`).inputs;
   const script = Buffer.from(template.userData, "base64")
     .toString()
     .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${stage}/`);
@@ -68,7 +71,8 @@ function boot(fault = "") {
     },
   });
   const read = (name: string) => (existsSync(join(stage, name)) ? readFileSync(join(stage, name), "utf8") : undefined);
-  return { read, calls: read("calls")?.split("\n") ?? [], last: read("shipped")?.trimEnd().split("\n").at(-1) };
+  const mode = (name: string) => statSync(join(stage, name)).mode & 0o777;
+  return { read, mode, calls: read("calls")?.split("\n") ?? [], last: read("shipped")?.trimEnd().split("\n").at(-1) };
 }
 
 test("a worker is told all that it needs, and started", () => {
@@ -81,9 +85,18 @@ test("a worker is told all that it needs, and started", () => {
     ...{ FLEET: "main", ADDRESS: "10.0.0.5", PORT: "7800" },
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
   });
-  // Not set by anybody, so not told.
-  expect(told).not.toHaveProperty("MGRPO_SEARCH_KEY");
+  expect(told).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
+  // Not set by anybody, and of no use here: so not told.
+  expect(told).not.toHaveProperty("MGRPO_MODEL_KEY");
+  expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
   expect(read("etc/systemd/system/mgrpo-worker.service")).toContain(`--fleet \${FLEET} --host`);
+});
+
+test("a worker that evaluates is told the judge's key too, in a file for root alone; no key is in a log", () => {
+  const { read, mode, calls } = boot("", "FleetEval");
+  expect(read("etc/mgrpo/worker.env")).toContain("\nMGRPO_JUDGE_KEY=key-of-a-judge\n");
+  expect(mode("etc/mgrpo/worker.env")).toBe(0o600);
+  for (const said of [calls.join("\n"), read("var/log/cloud-init-output.log")]) expect(said).not.toContain("key-of-a");
 });
 
 test.each([

@@ -13,7 +13,7 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 import { MOCK_ACCOUNT, MOCK_REGION, mockCall, mockResource } from "./mocks.ts";
-import type { Deployment, Resource } from "./resources.ts";
+import type { Deployment, Inputs, Resource } from "./resources.ts";
 
 interface Pulumi {
   readonly runtime: {
@@ -85,7 +85,7 @@ function answer(method: string, argument: Record<string, string>): object {
 
 function noteResource(args: Resource) {
   const { type, name } = args;
-  resources.push({ type, name, inputs: reveal(args.inputs) });
+  resources.push({ type, name, inputs: reveal(args.inputs) as Inputs });
   return mockResource(args);
 }
 

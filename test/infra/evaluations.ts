@@ -11,10 +11,16 @@ declare module "vitest" {
   }
 }
 
-export const SECRET_TOKEN = "token-that-no-template-may-show";
+/** By the name of its `sst secret set`: values that stand nowhere but where they belong. */
+export const SECRETS = {
+  WorkerToken: "token-that-no-template-may-show",
+  SearchKey: "search-key-that-no-template-may-show",
+  ModelKey: "model-key-that-no-template-may-show",
+  JudgeKey: "judge-key-that-no-template-may-show",
+};
 
 export async function setup(project: TestProject): Promise<void> {
-  const secrets = { SST_SECRET_WorkerToken: SECRET_TOKEN };
+  const secrets = Object.fromEntries(Object.entries(SECRETS).map(([name, value]) => [`SST_SECRET_${name}`, value]));
   project.provide("prod", await evaluate("prod", { ...secrets, MGRPO_ALERT_EMAIL: "ops@example.org" }));
   project.provide("serverless", await evaluate("home", { MGRPO_FLEETS: "none" }));
 }

@@ -1,5 +1,5 @@
 /** @file What AWS would answer: a made resource with its ARN and URL, and the few look-ups that the stacks make. */
-import type { Resource } from "./resources.ts";
+import type { Inputs, Resource } from "./resources.ts";
 
 export const MOCK_ACCOUNT = "123456789012";
 export const MOCK_REGION = "us-east-1";
@@ -18,7 +18,7 @@ export function mockResource({ type, name, inputs }: Resource) {
     // Of random values, of which SST makes names.
     b64Std: "AAAA",
     base64: "AAAA",
-    ...inputs,
+    ...(inputs as Partial<Inputs>),
   };
   if (kind === "Queue") state["arn"] = `arn:aws:sqs:${MOCK_REGION}:${MOCK_ACCOUNT}:${state["name"]}`;
   return { id: kind === "Queue" ? state["url"] : `${state["bucket"] === name ? state["name"] : name}`, state };

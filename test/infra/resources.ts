@@ -6,8 +6,90 @@ import { promisify } from "node:util";
 export interface Resource {
   readonly type: string;
   readonly name: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the inputs of some two hundred kinds of resources, which tests look into.
-  readonly inputs: any;
+  readonly inputs: Inputs;
+}
+
+interface Metric {
+  readonly period: number;
+  readonly dimensions?: { readonly QueueName: string };
+}
+
+interface Rule {
+  readonly id: string;
+  readonly filter: object;
+  readonly expiration?: object;
+  readonly applyServerSideEncryptionByDefault: { readonly sseAlgorithm: string };
+}
+
+/** Those of which tests know the whole value. */
+type Compared =
+  | "alarmActions"
+  | "assumeRolePolicy"
+  | "billingMode"
+  | "deletionProtectionEnabled"
+  | "desiredCapacity"
+  | "eventSourceArn"
+  | "forceDestroy"
+  | "functionName"
+  | "functionResponseTypes"
+  | "hashKey"
+  | "imageId"
+  | "ingress"
+  | "inlinePolicies"
+  | "input"
+  | "instanceInitiatedShutdownBehavior"
+  | "keyName"
+  | "logGroupName"
+  | "managedPolicyArns"
+  | "messageRetentionSeconds"
+  | "metadataOptions"
+  | "minSize"
+  | "pointInTimeRecovery"
+  | "policy"
+  | "rangeKey"
+  | "retentionInDays"
+  | "serverSideEncryption"
+  | "sqsManagedSseEnabled"
+  | "tableName"
+  | "ttl"
+  | "type"
+  | "visibilityTimeoutSeconds"
+  | "vpcEndpointType";
+
+/** Of all the kinds of resources together, those inputs that tests look into: what a resource has not is undefined, and fails them. */
+export interface Inputs extends Readonly<Record<Compared, unknown>> {
+  readonly arn: string;
+  readonly attributes: readonly { readonly type: string }[];
+  readonly blockDeviceMappings: readonly { readonly ebs: object }[];
+  readonly bucket: string;
+  readonly dimensions: { readonly QueueName: string };
+  readonly environment: { readonly variables: Readonly<Record<"MGRPO_TABLE" | "MGRPO_BUCKET", string>> };
+  readonly evaluationPeriods: number;
+  readonly eventPattern: string;
+  readonly item: string;
+  readonly key: string;
+  readonly loggingConfig: { readonly logGroup: string };
+  readonly maxSize: number;
+  readonly metricQueries: readonly { readonly metric?: Metric }[];
+  readonly metricTransformation: { readonly name: string; readonly value: string };
+  readonly mixedInstancesPolicy: {
+    readonly instancesDistribution: {
+      readonly onDemandBaseCapacity: number;
+      readonly onDemandPercentageAboveBaseCapacity: number;
+    };
+    readonly launchTemplate: {
+      readonly overrides: readonly object[];
+      readonly launchTemplateSpecification: { readonly launchTemplateId: string };
+    };
+  };
+  readonly name: string;
+  readonly notifications: readonly { readonly subscriberSnsTopicArns: readonly string[] }[];
+  readonly pattern: string;
+  readonly redrivePolicy: string;
+  readonly rules: readonly Rule[];
+  readonly serviceName: string;
+  readonly timeout: number;
+  readonly userData: string;
 }
 
 export interface Deployment {

@@ -8,15 +8,15 @@ import { ofKind, statementsOf, theOne } from "./resources.ts";
 const prod = inject("prod");
 const serverless = inject("serverless");
 const only = (kind: string, deployment = prod) => {
-  const found = ofKind(deployment, kind);
-  expect(found, kind).toHaveLength(1);
-  return found[0]?.inputs;
+  const [found, ...others] = ofKind(deployment, kind);
+  if (!found || others.length > 0) return expect.fail(`${others.length} more than one, or no ${kind}`);
+  return found.inputs;
 };
 
 test("the table has the program's keys, is paid per request, recoverable, and forgets what has expired", () => {
   const table = only("Table");
   expect([table.hashKey, table.rangeKey]).toEqual(Object.keys(tableKeys.run("r")));
-  expect(table.attributes.map(({ type }: { type: string }) => type)).toEqual(["S", "S"]);
+  expect(table.attributes.map(({ type }) => type)).toEqual(["S", "S"]);
   expect(table.billingMode).toBe("PAY_PER_REQUEST");
   expect(table.pointInTimeRecovery).toEqual({ enabled: true });
   const ttl = { attributeName: "expiresAt", enabled: true };
@@ -28,7 +28,7 @@ test("encrypted at rest and on the way", () => {
   // AWS's own key: a table without this block is encrypted with it.
   expect(only("Table").serverSideEncryption).toBeUndefined();
   const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
-  expect(rule.applyServerSideEncryptionByDefault.sseAlgorithm).toBe("AES256");
+  expect(rule?.applyServerSideEncryptionByDefault.sseAlgorithm).toBe("AES256");
   for (const { name, inputs } of ofKind(prod, "Queue")) expect(inputs.sqsManagedSseEnabled, name).toBe(true);
   for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
   const [https] = statementsOf(prod).filter(({ of }) => of === "ObjectsPolicy");
@@ -48,13 +48,13 @@ test("nothing is public", () => {
 
 test("conversations go after 90 days, unfinished uploads after two, and nothing else of a run", () => {
   const { rules } = only("BucketLifecycleConfiguration");
-  const expiring = rules.filter(({ expiration }: { expiration?: object }) => expiration);
-  expect(expiring.map(({ filter }: { filter: object }) => filter)).toEqual([
+  const expiring = rules.filter(({ expiration }) => expiration);
+  expect(expiring.map(({ filter }) => filter)).toEqual([
     { tag: { key: "mgrpo", value: "conversation" } },
     { prefix: "logs/" },
   ]);
-  expect(expiring[0].expiration).toEqual({ days: CONVERSATION_DAYS });
-  expect(rules.find(({ id }: { id: string }) => id === "unfinished-uploads")).toMatchObject({
+  expect(expiring[0]?.expiration).toEqual({ days: CONVERSATION_DAYS });
+  expect(rules.find(({ id }) => id === "unfinished-uploads")).toMatchObject({
     filter: { prefix: "" },
     abortIncompleteMultipartUpload: { daysAfterInitiation: 2 },
   });

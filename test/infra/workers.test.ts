@@ -7,7 +7,7 @@ import { parseDeployment } from "../../core/contracts/deployment.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { WorkerEnvironment } from "../../gpu-workers/compose.ts";
 import { refuseUnusable } from "../../stacks/fleet.ts";
-import { SECRET_TOKEN } from "./evaluations.ts";
+import { SECRETS } from "./evaluations.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 
 const prod = inject("prod");
@@ -32,7 +32,7 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
 test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, gone when shut down, AWS's image", (fleet) => {
   const template = templateOf(fleet);
   expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
-  expect(template.blockDeviceMappings[0].ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
+  expect(template.blockDeviceMappings[0]?.ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
   expect(template.instanceInitiatedShutdownBehavior).toBe("terminate");
   expect(template.imageId).toBe("ami-0123456789abcdef0");
   expect(template.keyName).toBeUndefined();
@@ -57,7 +57,8 @@ test.each(FLEETS)("%s may do what a worker does, in its own run's data, and end 
   const dynamo = [...allowed.keys()].filter((action) => action.startsWith("dynamodb:"));
   expect(dynamo.sort()).toEqual(records.map((name) => `dynamodb:${name}`));
   expect(allowed.has("s3:DeleteObject")).toBe(false);
-  expect(allowed.get("ssm:GetParameter")).toHaveLength(2);
+  const secrets = ["WorkerToken", "SearchKey", "ModelKey", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
+  expect(allowed.get("ssm:GetParameter")).toEqual(secrets.map(parameterArn));
   expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
     `arn:aws:Group:us-east-1:123456789012:${fleet}`,
   ]);
@@ -67,10 +68,23 @@ test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no s
   const script = bootOf(fleet);
   expect(() => execFileSync("bash", ["-n"], { input: script })).not.toThrow();
   expect(Buffer.byteLength(script)).toBeLessThan(16_384);
-  expect(script).not.toContain(SECRET_TOKEN);
+  for (const secret of Object.values(SECRETS)) expect(script).not.toContain(secret);
   expect(script).toContain(`MGRPO_BUCKET='${ofKind(prod, "Bucket")[0]?.inputs.bucket}'`);
   const keys = ofKind(prod, "BucketObjectv2").map(({ inputs }) => inputs.key);
   for (const setting of ["ARCHIVE", "LOCK"]) expect(keys).toContain(settingsOf(script).get(setting));
+});
+
+test("a secret is in its encrypted parameter; the judge's also in the functions that ask judges; nothing else of AWS has one", () => {
+  const made = prod.resources.filter(({ type }) => type.startsWith("aws:"));
+  const holders = Object.entries(SECRETS).map(([name, value]) => {
+    const holding = made.filter(({ inputs }) => JSON.stringify(inputs).includes(value));
+    return [name, holding.map((resource) => resource.name).sort()];
+  });
+  expect(Object.fromEntries(holders)).toEqual({
+    ...Object.fromEntries(Object.keys(SECRETS).map((name) => [name, [`${name}Parameter`]])),
+    JudgeKey: ["JudgeKeyParameter", "ScoreRolloutFunction", "StartRunFunction", "TickFunction"],
+  });
+  for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
 });
 
 test("the table describes its deployment, as launch, tick and the instances read it", () => {
@@ -118,6 +132,10 @@ test("the serverless part alone has no instance, no network, and asks for no tok
   expect(Object.keys(serverless.outputs)).toEqual(expect.arrayContaining(["table", "bucket", "startRun"]));
   expect(ofKind(serverless, "Function")).toHaveLength(5);
 });
+
+function parameterArn(secret: string): string {
+  return `arn:aws:Parameter:us-east-1:123456789012:${secret}Parameter`;
+}
 
 function settingsOf(script: string): Map<string, string> {
   return new Map([...script.matchAll(/^([A-Z_0-9]+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value]));

@@ -60,7 +60,7 @@ const cloud = await startLocalCloud({
     clock: async () => cloudHandlers(await functions, log).clock(),
   },
 });
-Object.assign(process.env, cloud.environment, { MGRPO_WORKER_TOKEN: TOKEN });
+Object.assign(process.env, cloud.environment, { MGRPO_WORKER_TOKEN: TOKEN, MGRPO_RELEASE: "bundled" });
 const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
 const composedFunctions = composeFunctions(store);
 composed(composedFunctions);

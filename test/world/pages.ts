@@ -1,6 +1,6 @@
 /**
- * @file The pages of the recorded world: an invented country of towns and rivers, three dozen pages that link to each other. A pure function
- * of nothing, so that whatever is recorded of it can be replayed.
+ * @file The pages of the recorded world: an invented country of towns and rivers, three dozen pages that link to each other. A pure
+ * function of nothing, so that whatever is recorded of it can be replayed.
  */
 import { stream } from "../../core/random.ts";
 

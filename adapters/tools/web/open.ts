@@ -1,6 +1,6 @@
 /**
- * @file Opens the web tools of a run as its settings say: `search` and `visit`, `reason` where there is a model for it, `calculate`, and the
- * tools of MCP servers. What is missing is said before anything runs.
+ * @file Opens the web tools of a run as its settings say: `search` and `visit`, `reason` where there is a model for it, `calculate`, and
+ * the tools of MCP servers. What is missing is said before anything runs.
  */
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import type { LanguageModelSpec } from "../../../core/contracts/language-model.ts";

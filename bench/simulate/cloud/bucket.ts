@@ -1,4 +1,7 @@
-/** @file S3 in memory, as adapters/aws/object-store.ts asks it. It passes the contract suite of object stores (test/contracts/simulated-cloud.test.ts). */
+/**
+ * @file S3 in memory, as adapters/aws/object-store.ts asks it. It passes the contract suite of object stores
+ * (test/contracts/simulated-cloud.test.ts).
+ */
 import { createHash } from "node:crypto";
 import {
   DeleteObjectsCommand,

@@ -1,4 +1,6 @@
-/** @file The other side of adapters/aws/expression.ts: DynamoDB's expressions, as far as that writes them, on items as DynamoDB has them. */
+/**
+ * @file The other side of adapters/aws/expression.ts: DynamoDB's expressions, as far as that writes them, on items as DynamoDB has them.
+ */
 import { isDeepStrictEqual } from "node:util";
 import type { AttributeValue, UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 

@@ -1,4 +1,7 @@
-/** @file The store as one simulated process has it: the program's own adapters, on a table and a bucket in memory that take their time to answer. */
+/**
+ * @file The store as one simulated process has it: the program's own adapters, on a table and a bucket in memory that take their time to
+ * answer.
+ */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { openClock } from "../../../adapters/aws/clock.ts";
 import { openMeter } from "../../../adapters/aws/meter.ts";

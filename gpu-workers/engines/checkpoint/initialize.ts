@@ -13,7 +13,10 @@ export interface Initialization {
   readonly gain?: number;
 }
 
-/** All parameters, flat: linear layers normal and scaled by their inputs, those that write to the residual stream by depth too; norms 1, biases 0. */
+/**
+ * All parameters, flat: linear layers normal and scaled by their inputs, those that write to the residual stream by depth too; norms 1,
+ * biases 0.
+ */
 export function initializeWeights(
   config: ModelConfig,
   seed: number,

@@ -1,4 +1,7 @@
-/** @file The trainer in plain tfjs: one sequence at a time, gradients from the tape. Slow on the cpu backend; the oracle of the compiled one. */
+/**
+ * @file The trainer in plain tfjs: one sequence at a time, gradients from the tape. Slow on the cpu backend; the oracle of the compiled
+ * one.
+ */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";

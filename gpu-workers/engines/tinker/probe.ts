@@ -44,7 +44,9 @@ export function gradientNormOf({ metrics }: OptimizerResult): number {
   );
 }
 
-/** `model` is fresh, and is the probe's own. The sequence is a few tokens and how the model goes on from them, which alone is trained on. */
+/**
+ * `model` is fresh, and is the probe's own. The sequence is a few tokens and how the model goes on from them, which alone is trained on.
+ */
 export async function probeServer(
   client: TinkerClient,
   model: TinkerModel,

@@ -1,4 +1,6 @@
-/** @file What is judged is data: whatever it says, the judge is sent the same two messages, and its criteria are the only orders in them. */
+/**
+ * @file What is judged is data: whatever it says, the judge is sent the same two messages, and its criteria are the only orders in them.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { judgedRewards } from "../../../adapters/judges/judged-rewards.ts";

@@ -55,6 +55,8 @@ test("an answer that is no verdict may be one the next time; what the server ref
   await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   const unpaid = new MgrpoError("endpoint-refused", "HTTP 402", { evidence: { status: 402 } });
   await expect(failing(unpaid)).rejects.toBe(unpaid);
+  const filtered = new MgrpoError("endpoint-refused", "HTTP 400", { evidence: { status: 400, objection: "filtered" } });
+  await expect(failing(filtered)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   const model = scriptedJudge(() => ({ reason: "", score: 7 }));
   await expect(askQuality({ model, config: judgeConfig() }, "", material)).rejects.toMatchObject({
     code: "judge-failed",

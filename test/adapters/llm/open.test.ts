@@ -1,17 +1,16 @@
 /** @file A model behind an API: what is asked, what is tried again, what each failure says, and that no key is ever repeated. */
 import { inspect } from "node:util";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 import { isMgrpoError, type MgrpoError } from "../../../core/errors.ts";
-import { fails, json, type OpenAiServer, type Reply, says, startOpenAiServer } from "../../fakes/openai-server.ts";
+import { fails, json, type OpenAiServer, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
 
 const KEY = "sk-a-secret-that-nobody-may-read";
 const QUESTION = { messages: [{ role: "user", content: "?" }] } as const;
 
 let server: OpenAiServer;
-afterEach(() => server.close());
 
 /** A model whose server gives these answers in turn; the last one stands for all that follow. */
 async function model(
@@ -23,7 +22,7 @@ async function model(
     keyVariable?: string;
   } = {},
 ) {
-  server = await startOpenAiServer((_, n) => replies[Math.min(n, replies.length - 1)] ?? replies[0]);
+  server = await serveOpenAi((_, n) => replies[Math.min(n, replies.length - 1)] ?? replies[0]);
   const spec = { provider: "openai" as const, baseUrl: server.url, model: "served", ...settings };
   return openLanguageModel(spec, { environment: { A_KEY: KEY, OPENAI_API_KEY: KEY }, pauseSeconds: 0.001 });
 }
@@ -235,7 +234,7 @@ test.each([
 });
 
 test("Bedrock is asked by its Converse API, with a bearer key, and its failures read like the others", async () => {
-  server = await startOpenAiServer((_, n) =>
+  server = await serveOpenAi((_, n) =>
     n === 0
       ? json(200, {
           output: { message: { role: "assistant", content: [{ text: "Lisbon." }] } },

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunConfigInput } from "../../../core/contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import { NO_BILLS } from "../../../core/training/bills.ts";
 import { extended, haltOverspent, overspent, spending } from "../../../core/training/budget.ts";
 import { endRun, extendBudget } from "../../../core/training/writes.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
@@ -27,36 +28,52 @@ test("spent: the store's hours since the start, and the heartbeats of the living
     workerOf("searcher", 3600, "draining"),
     workerOf("*", 450),
   ];
-  expect(spending(config, runOf(), workers, 2.5 * HOUR)).toEqual({ hours: 1.5, workerHours: 3.75, usd: 8.25 });
-  expect(spending(teamConfig(), runOf(), workers, HOUR)).toMatchObject({ hours: 0, usd: 0 });
+  expect(spending(config, runOf(), workers, NO_BILLS, 2.5 * HOUR)).toEqual({
+    ...{ hours: 1.5, workerHours: 3.75, usd: 8.25 },
+    ...NO_BILLS,
+  });
+  expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
+});
+
+test("tools and judges are paid out of the same purse, and the halt says what for", () => {
+  // Main 2 h at $4 are $8; with $0.50 of tools and $1.50 of judges it is $10.
+  const bills = { toolsUsd: 0.5, judgesUsd: 1.5 };
+  const workers = [workerOf("main", 3600)];
+  expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
+  expect(haltOverspent(config, runOf(), workers, { ...bills, judgesUsd: 1.49 }, 2 * HOUR)).toEqual([]);
+  const why =
+    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.50 of judges; allow more with --extend-usd <dollars>";
+  expect(haltOverspent(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
+    { kind: "change", change: endRun("test", "halted", `its budget is spent: ${why}`) },
+  ]);
 });
 
 test("a night in which every worker was dead costs hours and no dollars", () => {
   const workers = [workerOf("main", 1800, "dead")];
-  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, hour * HOUR));
+  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, NO_BILLS, hour * HOUR));
   expect(morning?.usd).toBe(evening?.usd);
   expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
 });
 
 test("halted at the limit, with what was spent and how to go on; a moment before it is not", () => {
-  expect(haltOverspent(config, runOf(), [], 3 * HOUR - 1)).toEqual([]);
+  expect(haltOverspent(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
   const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
-  expect(haltOverspent(config, runOf(), [], 3 * HOUR)).toEqual([
+  expect(haltOverspent(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
     { kind: "change", change: endRun("test", "halted", late) },
   ]);
-  const dear = haltOverspent(config, runOf(), [workerOf("main", 4500)], 2 * HOUR);
+  const dear = haltOverspent(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
   const price = "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
   expect(dear).toEqual([{ kind: "change", change: endRun("test", "halted", price) }]);
-  expect(overspent(runOf(), { hours: 3, workerHours: 9, usd: 12 })).toMatch(
+  expect(overspent(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
   );
-  expect(haltOverspent(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], 1e6 * HOUR)).toEqual(
-    [],
-  );
+  expect(
+    haltOverspent(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], NO_BILLS, 1e6 * HOUR),
+  ).toEqual([]);
 });
 
 test("an extension allows so much more than the limit, or than what is spent, and nothing else moves", () => {
-  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1 });
+  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_BILLS });
   expect(extended(runOf(), spent(1, 3), { hours: 0.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
   expect(extended(runOf(), spent(14, 3), { hours: 2, usd: 5 })).toEqual({ maxHours: 16, maxUsd: 15 });
   expect(() => extended(runOf({ maxUsd: null }), spent(1, 0), { usd: 1 })).toThrow(

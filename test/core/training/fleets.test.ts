@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import { NO_BILLS } from "../../../core/training/bills.ts";
 import {
   capacityOf,
   countRaises,
@@ -58,7 +59,7 @@ function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = []
       ...{ startedAt: 0, maxHours: null, maxUsd: null },
       ...record,
     },
-    ...{ jobs, workers, fleets },
+    ...{ jobs, workers, fleets, bills: NO_BILLS },
   };
 }
 const needs = (run: RunView, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));

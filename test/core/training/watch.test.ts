@@ -21,6 +21,19 @@ test("complete: all files, unchanged since the look before, or the marker", () =
   expect(completeCheckpoints(nothing, look({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
 });
 
+test("a model in shards is complete with its index and every shard that their names count", () => {
+  const shard = (i: number) => ({ [`model-0000${i}-of-00003.safetensors`]: 500 });
+  const { "model.safetensors": _one, ...rest } = whole;
+  const all = { ...rest, "model.safetensors.index.json": 30, ...shard(1), ...shard(2), ...shard(3), [MARKER]: 0 };
+  expect(completeCheckpoints(nothing, look({ a: all }))).toEqual(["a"]);
+  for (const file of Object.keys(all).filter((name) => name !== MARKER)) {
+    const { [file]: _left, ...part } = all as Record<string, number>;
+    for (const checkpoint of [part, { ...part, [file]: 0 }]) {
+      expect(completeCheckpoints(nothing, look({ a: checkpoint }))).toEqual([]);
+    }
+  }
+});
+
 test("a needed file that is missing or empty makes it incomplete, whatever the marker says", () => {
   for (const file of Object.keys(whole)) {
     const { [file as keyof typeof whole]: _left, ...rest } = whole;

@@ -1,5 +1,5 @@
 /** @file An agent behind an API in the conversations of all others, and in a run that trains the others. */
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import type { AgentConfig } from "../../../core/contracts/config.ts";
 import { endpointOf } from "../../../core/contracts/language-model.ts";
@@ -15,17 +15,16 @@ import {
   type OpenAiServer,
   type Reply,
   says,
-  startOpenAiServer,
+  serveOpenAi,
 } from "../../fakes/openai-server.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
 
 let server: OpenAiServer;
-afterEach(() => server.close());
 
 /** Speakers behind a server that gives these answers in turn. */
 async function behind(calls: "native" | "text", ...replies: Reply[]) {
-  server = await startOpenAiServer((_, n) => replies[n] ?? fails(500, "no more replies in the script"));
+  server = await serveOpenAi((_, n) => replies[n] ?? fails(500, "no more replies in the script"));
   const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
   return (part: Part) => endpointSpeaker(part, model, calls);
 }
@@ -162,7 +161,7 @@ test("an outage is infrastructure, and never a turn", async () => {
 test("no more requests are under way than the engine has slots", async () => {
   let now = 0;
   let most = 0;
-  server = await startOpenAiServer(() => says("unused"));
+  server = await serveOpenAi(() => says("unused"));
   const config = { engine: { slots: 2 } } as AgentConfig;
   const policy = endpointPolicy(config, {
     async speak() {
@@ -184,7 +183,7 @@ test("a run trains the main agent with a frozen searcher behind an API", async (
     if (looked) return says(looked.content);
     return says(null, { calls: [{ name: "lookup", arguments: JSON.stringify({ word: task.split(" ").at(-1) }) }] });
   };
-  server = await startOpenAiServer(reply);
+  server = await serveOpenAi(reply);
   const { agents } = relayConfig();
   const api = { ...agents["searcher"], policy: `openai:${server.url}`, model: "served", trained: false };
   const config = relayConfig({ steps: 2, agents: { ...agents, searcher: api } });

@@ -1,4 +1,7 @@
-/** @file Adapters beside PEFT (test/fixtures/peft/make.py): its files are opened, its loss and gradients are ours, and ours are written as its. */
+/**
+ * @file Adapters beside PEFT (test/fixtures/peft/make.py): its files are opened, its loss and gradients are ours, and ours are written as
+ * its.
+ */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,14 +1,14 @@
 /**
- * @file One MCP server, reached by the official SDK: a process of this machine (stdio) or a URL (streamable HTTP). Connected when it is first
- * needed. When it dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice) and
- * the next call connects anew.
+ * @file One MCP server, reached by the official SDK: a process of this machine (stdio) or a URL (streamable HTTP). Connected when it is
+ * first needed. When it dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice)
+ * and the next call connects anew.
  *
- *     (none) ──first call──> connecting ──> open ──closed, died──> (none)
+ *     (none) ──first call──> connecting ──> open ──closed, died, HTTP 4xx or 5xx──> (none)
  *                               └── fails: `tool-backend`
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
@@ -37,16 +37,26 @@ export type Variables = (name: string) => string;
 const LONGEST_TEXT = 500_000;
 const PAGES_OF_TOOLS = 100;
 
+/** Statuses that no further try mends, and what does. Others may be of a session that the server forgot. */
+const REFUSALS: readonly (readonly [number, string])[] = [
+  ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
+  [402, "it wants to be paid first"],
+];
+
 export function openMcpServer(name: string, settings: McpSettings, variables: Variables): McpServer {
   const timeout = Math.ceil(settings.seconds * 1000);
   const values = readVariables(settings, variables);
   let open: Promise<Client> | undefined;
 
-  const failed = (doing: string, cause: unknown) =>
-    new MgrpoError("tool-backend", `MCP server '${name}' (${placeOf(settings)}), ${doing}: ${reasonOf(cause)}`, {
-      retryable: true,
+  const failed = (doing: string, cause: unknown) => {
+    const status = cause instanceof StreamableHTTPError ? cause.code : undefined;
+    const advice = REFUSALS.find(([refusal]) => refusal === status)?.[1];
+    const why = advice === undefined ? reasonOf(cause) : `HTTP ${status}: ${advice}`;
+    return new MgrpoError("tool-backend", `MCP server '${name}' (${placeOf(settings)}), ${doing}: ${why}`, {
+      retryable: advice === undefined,
       cause,
     });
+  };
 
   function connected(): Promise<Client> {
     if (open) return open;
@@ -65,6 +75,8 @@ export function openMcpServer(name: string, settings: McpSettings, variables: Va
     try {
       return await work(await connected());
     } catch (cause) {
+      // What a server over HTTP answers so may be of a session that it knows no more: the next call opens another.
+      if (cause instanceof StreamableHTTPError) open = undefined;
       throw failed(doing, cause);
     }
   }

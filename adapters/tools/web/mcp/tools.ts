@@ -1,6 +1,6 @@
 /**
- * @file The tools of an MCP server as tools of ours, called `<server>_<tool>`. The server's JSON Schemas are what chat templates describe to
- * the agent, word for word, and what its calls are checked by (ajv).
+ * @file The tools of an MCP server as tools of ours, called `<server>_<tool>`. The server's JSON Schemas are what chat templates describe
+ * to the agent, word for word, and what its calls are checked by (ajv).
  */
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import * as z from "zod";

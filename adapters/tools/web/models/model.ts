@@ -13,9 +13,16 @@ export interface ToolModel {
   readonly maxTokens: number;
 }
 
+const FREE = { inputTokens: 0, outputTokens: 0 };
+
+const OBJECTIONS: Readonly<Record<string, string>> = {
+  "too-long": "(the model cannot read so much at once)",
+  filtered: "(the model's filter refuses this text)",
+};
+
 const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTokens: z.int() });
 
-/** Its text. Greedy, so that as little as possible depends on who asked first. */
+/** Its text, or that it takes no such text. Greedy, so that as little as possible depends on who asked first. */
 export async function askModel(
   tool: string,
   { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
@@ -33,6 +40,9 @@ export async function askModel(
   const complete = async () => {
     const { text, usage } = await model.complete({ messages, temperature: 0, maxTokens }).catch((cause: unknown) => {
       if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
+      const objection = (cause.evidence as { objection?: string } | undefined)?.objection;
+      // What it was shown is at fault, and will be next time: no outage, but an answer.
+      if (objection !== undefined) return { text: OBJECTIONS[objection] ?? objection, usage: FREE };
       throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
     });
     return { text, ...usage };

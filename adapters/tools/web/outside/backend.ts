@@ -33,6 +33,7 @@ const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
 const LONGEST_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
 const MAX_ANSWER_BYTES = 5_000_000;
+const NOT_SOON = { pause: Number.POSITIVE_INFINITY };
 
 /** A full bucket: so many requests at once, refilled evenly. */
 export function openBucket(requestsPerSecond: number): TokenBucket {
@@ -70,7 +71,13 @@ export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RE
       });
     if (status >= 200 && status < 300) {
       if (/^\s*</.test(text)) throw refused(`answered a page (${type}) where JSON was expected`, { retryable: false });
-      return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
+      try {
+        return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
+      } catch (cause) {
+        // One odd answer must not end a run, nor will it be another a moment later: the attempt is lost.
+        if (!isMgrpoError(cause)) throw cause;
+        throw new MgrpoError("tool-backend", cause.message, { retryable: true, cause, evidence: NOT_SOON });
+      }
     }
     const said = `HTTP ${status}${firstLine(withoutSecrets(text, headers))}`;
     const known = ADVICE.find(([codes]) => codes.includes(status));

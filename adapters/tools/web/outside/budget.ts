@@ -12,7 +12,8 @@ import { parse } from "../../../../core/contracts/parse.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
-import { MICRO, spendOnTools, type ToolSpending, toolsOverspent } from "../../../../core/training/tool-budget.ts";
+import { MICRO } from "../../../../core/training/bills.ts";
+import { spendOnTools, type ToolSpending, toolsOverspent } from "../../../../core/training/tool-budget.ts";
 import { endRun } from "../../../../core/training/writes.ts";
 import type { WebSettings } from "../settings.ts";
 

@@ -1,6 +1,6 @@
 /**
- * @file Reads documents in a thread of its own, one at a time, so that none can hold up this process (its heartbeats!) or fill its memory. A
- * document that takes too long or too much ends its thread; the next one gets a new thread.
+ * @file Reads documents in a thread of its own, one at a time, so that none can hold up this process (its heartbeats!) or fill its memory.
+ * A document that takes too long or too much ends its thread; the next one gets a new thread.
  *
  *     idle ──document──> reading ──text──> idle
  *                           └── too slow, out of memory, crashed ──> (no thread): "it cannot be read"

@@ -47,7 +47,10 @@ export function logProbsByParts(
   };
 }
 
-/** Rows of x [N, D] -> [R, D]. `places` [N] says for each row of x which of the R it is, or R: the gradient gathers, as nothing is added twice. */
+/**
+ * Rows of x [N, D] -> [R, D]. `places` [N] says for each row of x which of the R it is, or R: the gradient gathers, as nothing is added
+ * twice.
+ */
 export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, places: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [from] = inputs as unknown as [tf.Tensor2D];

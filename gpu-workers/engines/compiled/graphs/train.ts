@@ -1,4 +1,6 @@
-/** @file Graphs of the trainer of all weights: log-probs alone, and forward with loss and backward. Batch and tokens vary from run to run. */
+/**
+ * @file Graphs of the trainer of all weights: log-probs alone, and forward with loss and backward. Batch and tokens vary from run to run.
+ */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";

@@ -1,4 +1,6 @@
-/** @file What was answered once is answered so again: shared, recorded, replayed without a network; budgets of conversations and of runs. */
+/**
+ * @file What was answered once is answered so again: shared, recorded, replayed without a network; budgets of conversations and of runs.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

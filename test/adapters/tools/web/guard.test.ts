@@ -1,6 +1,6 @@
 /**
- * @file What keeps visit safe: it connects to public addresses only, whatever they are called, checked where the connection is made; and reads
- * documents in a thread that can be ended.
+ * @file What keeps visit safe: it connects to public addresses only, whatever they are called, checked where the connection is made; and
+ * reads documents in a thread that can be ended.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";

@@ -85,7 +85,9 @@ test("filters; a server that cannot be started, a variable or a tool that is not
 
 test("over HTTP, with a header from a variable, which stands nowhere in what is kept", async () => {
   const seen: unknown[] = [];
+  let refusal: number | undefined;
   const server = createServer(async (request, response) => {
+    if (refusal) return void response.writeHead(refusal, { "content-type": "text/html" }).end("<html>No</html>");
     seen.push(request.headers["authorization"]);
     const transport = new StreamableHTTPServerTransport({});
     const mcp = new Server({ name: "x", version: "1" }, { capabilities: { tools: {} } });
@@ -102,6 +104,18 @@ test("over HTTP, with a header from a variable, which stands nowhere in what is 
   expect(new Set(seen)).toEqual(new Set([SECRET]));
   for (const key of store.objects.keys())
     expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SECRET);
+  refusal = 401;
+  await expect(remote.tools.get("far_hi")?.run({ x: 1 } as never, context)).rejects.toMatchObject({
+    ...{ code: "tool-backend", retryable: false },
+    message: expect.stringMatching(
+      /^MCP server 'far' \(http.*calling 'hi': HTTP 401: it refuses the call: check the var/,
+    ),
+  });
+  refusal = 503;
+  const down = remote.tools.get("far_hi")?.run({ x: 2 } as never, context);
+  await expect(down).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  refusal = undefined;
+  expect(await remote.tools.get("far_hi")?.run({ x: 3 } as never, context)).toBe("hello");
   await remote.close();
   server.close();
   server.closeAllConnections();

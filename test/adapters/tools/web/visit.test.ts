@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { partsOf } from "../../../../adapters/tools/web/visit/visit.ts";
+import { MgrpoError } from "../../../../core/errors.ts";
 import type { CompletionRequest } from "../../../../core/ports.ts";
 import { openTokenizer } from "../../../../gpu-workers/rollouts/tokenizer.ts";
 import { callText, play, question, script } from "../../../fakes/conversations.ts";
@@ -216,4 +217,19 @@ test("the reader is told the goal and the page as data; each is paid for once, a
   expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ microUsd: 2 * 20 + 1000 });
   for (const key of store.objects.keys())
     expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SEARCH_KEY);
+});
+
+test("a text that a model does not take is no outage: the agent is told, and the next one is asked as ever", async () => {
+  const objecting: OpenModel = async () => ({
+    complete: ({ messages }) => {
+      const objection = messages[1]?.content === "too much" ? "too-long" : undefined;
+      const evidence = { status: 400, ...(objection && { objection }) };
+      return Promise.reject(new MgrpoError("endpoint-refused", "HTTP 400", { evidence }));
+    },
+  });
+  const other = await openWorldTools(world, worldSettings(world, { reason: model }), { openModel: objecting });
+  expect(await other.call("reason", { problem: "too much" })).toBe("(the model cannot read so much at once)");
+  const refusal = { code: "tool-backend", retryable: false, message: "reason: HTTP 400" };
+  await expect(other.call("reason", { problem: "2 + 2" })).rejects.toMatchObject(refusal);
+  await other.close();
 });

@@ -1,0 +1,22 @@
+/** @file A team in a file of the user's own: a run's config with its recipe and agents, everything else by default. */
+import { existsSync, readFileSync } from "node:fs";
+import * as z from "zod";
+import type { RunConfigInput } from "../core/contracts/config.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+
+/** What of it is needed before its settings are checked: enough to find the recipe. */
+const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
+
+export const isTeamFile = (target: string): boolean => target.endsWith(".json");
+
+/** `option` names it in messages. */
+export function readTeamFile(file: string, option: string): RunConfigInput {
+  const name = [option, file].filter(Boolean).join(" ");
+  if (!existsSync(file)) throw new MgrpoError("not-found", `${name}: no such file`);
+  return parseJson(TeamFile, readFileSync(file), name, "config-invalid") as unknown as RunConfigInput;
+}
+
+/** Settings of a team of which nobody is to be trained, so that whoever can speak may be in it. */
+export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
+  Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);

@@ -1,0 +1,107 @@
+/**
+ * @file `mgrpo eval <team.json> --suite`: a team behind APIs on a benchmark; its account empty, its process killed: the same command goes
+ * on.
+ */
+import { once } from "node:events";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const folder = workplaceOfFile();
+let reply: (question: string, request: ChatRequest) => Reply = answer;
+const server = await startOpenAiServer((request) => reply(questionOf(request), request));
+afterEach(() => vi.restoreAllMocks());
+afterAll(() => server.close());
+
+const QUESTIONS = ["two plus two", "Which metal", "Which bird", "How many dollars"];
+const ANSWERS = ["4", "gold, silver", "albatross", "$1,250"];
+
+const questionOf = ({ body }: ChatRequest) => body.messages.find(({ role }) => role === "user")?.content ?? "";
+const indexOf = (question: string) => QUESTIONS.findIndex((part) => question.includes(part));
+function answer(question: string): Reply {
+  return says(ANSWERS[indexOf(question)] ?? "?");
+}
+
+const file = join(folder, "team.json");
+writeFileSync(
+  file,
+  JSON.stringify({
+    recipe: RELAY,
+    agents: { main: { policy: `openai:${server.url}`, model: "planner", engine: { slots: 1 } } },
+    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 1.2, pollSeconds: 0.02 },
+  }),
+);
+const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
+const command = (results: string) => {
+  return ["eval", file, "--suite", "gaia", "--data", data, "--runs", "1", "--results", join(folder, results)];
+};
+const made = (results: string, name: string) => {
+  const [only, ...others] = readdirSync(join(folder, results));
+  expect(others).toEqual([]);
+  expect(only).toMatch(/^team-gaia-[0-9a-f]{12}$/);
+  return readFileSync(join(folder, results, only ?? "", name), "utf8");
+};
+/** Questions that were asked since so many requests, by their place. */
+const askedSince = (first: number) => server.requests.slice(first).map((request) => indexOf(questionOf(request)));
+
+test("an empty account ends it at once in one line, with nothing scored; then the same command scores and submits", {
+  timeout: 60_000,
+}, async () => {
+  const kept = vi.spyOn(console, "error").mockImplementation(() => {});
+  reply = (question) => (indexOf(question) === 2 ? fails(402, "no credits") : answer(question));
+  const refused = told(...command("paid"));
+  await expect(refused).rejects.toMatchObject({
+    code: "run-halted",
+    message: `model 'planner' at ${server.url} wants to be paid first: top up the account (HTTP 402: no credits)`,
+  });
+  expect(kept.mock.calls.flat().join()).toMatch(/what was answered is kept in .*; the same command goes on/);
+  expect(askedSince(0)).toEqual([0, 1, 2]);
+
+  reply = answer;
+  const [report] = await told(...command("paid"));
+  expect(askedSince(3)).toEqual([2, 3]);
+  expect(report).toMatchObject({ suite: "gaia", n: 4, correct: 3, lost: [], team: file });
+  expect(report?.["groups"]).toMatchObject([
+    { group: "level 1", n: 1, correct: 1 },
+    { group: "level 2", n: 2, correct: 1 },
+    { group: "level 3", n: 1, correct: 1 },
+  ]);
+  const lines = made("paid", "submission-run1.jsonl").trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toEqual(
+    ANSWERS.map((said, i) => ({
+      task_id: `00000000-0000-4000-8000-00000000000${i + 1}`,
+      model_answer: said,
+      reasoning_trace: expect.stringContaining(said),
+    })),
+  );
+});
+
+test("killed from outside, the same command asks nothing again that was answered, and writes the same file", {
+  timeout: 60_000,
+}, async () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const before = server.requests.length;
+  // One request at a time: when the third question is asked, two answers are in the store.
+  const third = new Promise<void>((resolve) => {
+    reply = (question) => {
+      if (indexOf(question) < 2) return answer(question);
+      resolve();
+      return "hang";
+    };
+  });
+  const child = startMgrpo(folder, ...command("killed"));
+  const exited = once(child, "exit");
+  await Promise.race([third, exited]);
+  child.kill("SIGKILL");
+  expect(await exited).toEqual([null, "SIGKILL"]);
+  expect(askedSince(before)).toEqual([0, 1, 2]);
+
+  reply = answer;
+  await told(...command("killed"));
+  expect(askedSince(before + 3)).toEqual([2, 3]);
+  expect(made("killed", "result.json")).toEqual(made("paid", "result.json"));
+  expect(made("killed", "submission-run1.jsonl")).toEqual(made("paid", "submission-run1.jsonl"));
+});
