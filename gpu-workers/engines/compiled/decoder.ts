@@ -10,7 +10,7 @@ import { type Feeds, type Session, tensor } from "./session.ts";
 /** Prefill takes at most so many tokens in one call, padding included, */
 const BATCH = 1024;
 /** no more of it than computing costs that a call of its own would, */
-const PADDING = 32;
+const PADDING = 96;
 /** and never one token alone: a single row would take the path of a matrix-vector product, with other bits. */
 const FEWEST_TOKENS = 2;
 /** The same holds for a decode. */

@@ -1,3 +1,4 @@
+/** @file Prefilling: what is computed, what is copied from another conversation, and what must not be. */
 import { expect, test } from "vitest";
 import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
 import type { Piece } from "../../../gpu-workers/engines/compiled/decoder.ts";
