@@ -72,6 +72,21 @@ export function samplerContract(subject: TrainerSubject) {
     expect((await run([4], 3)).get(4)).toEqual(all.get(4));
   });
 
+  test("rollouts of a question have the bits that each would have alone", async () => {
+    const prompt = prompts[4] ?? [];
+    const names = ["a", "b", "c", "d"];
+    const together = await open(3);
+    // The last comes when the others have been released.
+    const talks = await Promise.all(names.slice(1).map((name) => converse(together, name, prompt)));
+    talks.unshift(await converse(together, "a", prompt));
+    await together.close();
+    for (const [k, name] of names.entries()) {
+      const alone = await open(3);
+      expect(await converse(alone, name, prompt)).toEqual(talks[k]);
+      await alone.close();
+    }
+  });
+
   test("stop sequences end a sample and belong to it", async () => {
     const sampler = await open();
     const free = await sampler.sample(request("a", [1, 2, 3], { maxTokens: 12, sampling: GREEDY }));

@@ -8,7 +8,7 @@ import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
 import type { TrainedState } from "../trained-state.ts";
 import { addTo, scatterAdd } from "./arrays.ts";
-import { type MicroBatch, plan } from "./batches.ts";
+import { type MicroBatch, paddedLength, plan } from "./batches.ts";
 import { LAST_GRADIENT, stateName, traceBackward, traceHead, traceHeadLoss, traceStates } from "./graphs/adapter.ts";
 import { gradientName, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
@@ -40,7 +40,7 @@ export function adapterPasses(
 ): Passes {
   const { width, layers, vocabulary } = config;
   const shape = { config, lora };
-  const rotary = rotaryTable(config, options.contextTokens + 16);
+  const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const weightFeeds = { ...base, ...parameterTensors(layout, weights) };
   // What one micro-batch adds to the gradient, where the graph writes it.
   const share = new Float32Array(layout.length);

@@ -1,6 +1,6 @@
 /**
  * @file The key/value cache: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd]; the graph reads them where they
- * lie, and new rows are written here. C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so a run of slots is a view.
+ * lie, and new rows are written here. C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so the first ones are a view.
  * A sequence that must leave its slot is parked as a compact copy.
  */
 import type { ModelConfig } from "../checkpoint/config.ts";
@@ -30,7 +30,8 @@ export class Cache {
   #width = GRAIN;
   /** keys of layer 0, values of layer 0, keys of layer 1, ... */
   #arrays: Float32Array[];
-  #ranges = new Map<string, Feeds>();
+  /** Of the first so many slots. */
+  readonly #views = new Map<number, Feeds>();
 
   constructor(config: ModelConfig, slots: number, contextTokens: number) {
     this.#config = config;
@@ -54,27 +55,24 @@ export class Cache {
     });
     this.#arrays = wider;
     this.#width = width;
-    this.#ranges.clear();
+    this.#views.clear();
     return true;
   }
 
-  /** Feeds of the slots [from, to). */
-  range(from: number, to: number): Feeds {
-    const key = `${from}-${to}`;
-    const known = this.#ranges.get(key);
+  /** Feeds of the first `count` slots. */
+  first(count: number): Feeds {
+    const known = this.#views.get(count);
     if (known) return known;
     const { kvHeads, headWidth } = this.#config;
     const feeds: Feeds = {};
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const name = cacheNames(layer);
-      const view = (index: number, dims: number[]) => {
-        const size = kvHeads * headWidth * this.#width;
-        return tensor((this.#arrays[index] as Float32Array).subarray(from * size, to * size), [to - from, ...dims]);
-      };
+      const view = (index: number, dims: number[]) =>
+        tensor((this.#arrays[index] as Float32Array).subarray(0, count * this.#slotLength), [count, ...dims]);
       feeds[name.keys] = view(2 * layer, [kvHeads, headWidth, this.#width]);
       feeds[name.values] = view(2 * layer + 1, [kvHeads, this.#width, headWidth]);
     }
-    this.#ranges.set(key, feeds);
+    this.#views.set(count, feeds);
     return feeds;
   }
 
@@ -125,6 +123,33 @@ export class Cache {
     }
   }
 
+  /** Gives a slot what another holds at positions [begin, end). */
+  copy(from: number, to: number, begin: number, end: number): void {
+    this.#arrays.forEach((array, index) => {
+      const [rows, unit] = this.#rows(index);
+      const positions = this.#width * unit;
+      for (let row = 0; row < rows; row++) {
+        const start = (from * rows + row) * positions;
+        array.copyWithin((to * rows + row) * positions + begin * unit, start + begin * unit, start + end * unit);
+      }
+    });
+  }
+
+  /** Gives a slot all that another holds. */
+  move(from: number, to: number): void {
+    for (const array of this.#arrays) this.#copySlot(array, from, array, to);
+  }
+
+  /** Two slots trade what they hold. */
+  swap(a: number, b: number): void {
+    const spare = new Float32Array(this.#slotLength);
+    for (const array of this.#arrays) {
+      this.#copySlot(array, a, spare, 0);
+      this.#copySlot(array, b, array, a);
+      this.#copySlot(spare, 0, array, b);
+    }
+  }
+
   park(slot: number, tokens: number): Parked {
     const { kvHeads, headWidth } = this.#config;
     const arrays = this.#arrays.map((array, index) => {
@@ -148,10 +173,25 @@ export class Cache {
     return Array.from({ length: 2 * layers }, () => new Float32Array(this.#slots * kvHeads * headWidth * width));
   }
 
-  /** Copies the first positions of some slots. Keys have a row of C numbers per (head, hd), values one of C * hd per head. */
-  #copy(index: number, from: Place, to: Place, slots: number, positions: number): void {
+  /** Numbers that a slot has in each array. */
+  get #slotLength(): number {
+    return this.#config.kvHeads * this.#config.headWidth * this.#width;
+  }
+
+  #copySlot(from: Float32Array, source: number, to: Float32Array, target: number): void {
+    const size = this.#slotLength;
+    to.set(from.subarray(source * size, (source + 1) * size), target * size);
+  }
+
+  /** Keys have a row of C numbers per (head, hd), values one of C * hd per head. */
+  #rows(index: number): [rows: number, unit: number] {
     const { kvHeads, headWidth } = this.#config;
-    const [rows, unit] = index % 2 === 0 ? [kvHeads * headWidth, 1] : [kvHeads, headWidth];
+    return index % 2 === 0 ? [kvHeads * headWidth, 1] : [kvHeads, headWidth];
+  }
+
+  /** Copies the first positions of some slots. */
+  #copy(index: number, from: Place, to: Place, slots: number, positions: number): void {
+    const [rows, unit] = this.#rows(index);
     for (let row = 0; row < slots * rows; row++) {
       const start = (from.slot * rows + row) * from.width * unit;
       const target = (to.slot * rows + row) * to.width * unit;

@@ -1,5 +1,5 @@
 /**
- * @file Runs the extend graph: a chunk of one slot's new tokens (prefill), or one token of each slot in a run of slots (decode).
+ * @file Runs the extend graph: new tokens of some slots (prefill), or one token of each of the lowest slots (decode).
  * Only slots that have a token placed write to their cache.
  */
 import type { ModelConfig } from "../checkpoint/config.ts";
@@ -7,12 +7,14 @@ import { HIDDEN, type RotaryTable, rotaryTable } from "../model/positions.ts";
 import { Cache } from "./cache.ts";
 import { type Feeds, type Session, tensor } from "./session.ts";
 
-/** Prefill takes at most so many tokens of a slot in one call, */
-const CHUNK = 256;
-/** and at most so many of all slots, padding included, */
+/** Prefill takes at most so many tokens in one call, padding included, */
 const BATCH = 1024;
-/** and never one alone: a single row would take the path of a matrix-vector product, with other bits. */
+/** no more of it than computing costs that a call of its own would, */
+const PADDING = 96;
+/** and never one token alone: a single row would take the path of a matrix-vector product, with other bits. */
 const FEWEST_TOKENS = 2;
+/** The same holds for a decode. */
+export const FEWEST_SLOTS = 2;
 
 /** New tokens of a slot, whose cache holds `position` tokens already. */
 export interface Piece {
@@ -37,6 +39,9 @@ export class Decoder {
   readonly #tokens: Int32Array;
   readonly #cos: Float32Array;
   readonly #sin: Float32Array;
+  readonly #everyRow: BigInt64Array;
+  readonly #vocabulary: number;
+  readonly #probabilities: Float32Array;
 
   constructor(session: Session, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
     this.#session = session;
@@ -50,15 +55,14 @@ export class Decoder {
     this.#tokens = new Int32Array(slots);
     this.#cos = new Float32Array(slots * this.#rotary.half);
     this.#sin = new Float32Array(slots * this.#rotary.half);
+    this.#everyRow = BigInt64Array.from({ length: slots }, (_, row) => BigInt(row));
+    this.#vocabulary = config.vocabulary;
+    this.#probabilities = new Float32Array(slots * config.vocabulary);
   }
 
   /** Writes each slot's tokens into its cache from `position` on, several slots in one call. */
   async prefill(pieces: readonly Piece[]): Promise<void> {
-    let left = pieces.filter(({ tokens }) => tokens.length > 0);
-    while (left.length > 0) {
-      for (const batch of batches(left.map(firstChunk))) await this.#prefillBatch(batch);
-      left = left.map(withoutChunk).filter(({ tokens }) => tokens.length > 0);
-    }
+    for (const batch of batches(pieces)) await this.#prefillBatch(batch);
   }
 
   async #prefillBatch(pieces: readonly Piece[]): Promise<void> {
@@ -113,33 +117,31 @@ export class Decoder {
     this.#placed.set(slot, position);
   }
 
-  /** One token of every placed slot, all of them within [from, to): probabilities [to - from, V]. */
-  async decode(from: number, to: number): Promise<Float32Array> {
+  /** One token of every placed slot, all of them below `count`: probabilities [count, V], until the next decode. */
+  async decode(count: number): Promise<Float32Array> {
     const width = this.cache.width;
     this.#fitMask(width);
-    const rows = to - from;
+    const rows = Math.max(count, FEWEST_SLOTS);
     const { half } = this.#rotary;
     const part = (array: Float32Array, size: number, dims: number[]) =>
-      tensor(array.subarray(from * size, to * size), [rows, ...dims]);
+      tensor(array.subarray(0, rows * size), [rows, ...dims]);
     const outputs = await this.#session.run(
       { batch: rows, tokens: 1, cached: width, seen: width + 1 },
       {
         ...this.#weights,
-        ...this.cache.range(from, to),
-        tokens: tensor(this.#tokens.subarray(from, to), [rows, 1]),
+        ...this.cache.first(rows),
+        tokens: tensor(this.#tokens.subarray(0, rows), [rows, 1]),
         cos: part(this.#cos, half, [1, half]),
         sin: part(this.#sin, half, [1, half]),
         mask: part(this.#mask, width + 1, [1, 1, 1, width + 1]),
-        last: tensor(
-          BigInt64Array.from({ length: rows }, (_, i) => BigInt(i)),
-          [rows],
-        ),
+        last: tensor(this.#everyRow.subarray(0, rows), [rows]),
         inverseTemperature: part(this.#inverseTemperature, 1, [1]),
       },
+      { probabilities: part(this.#probabilities, this.#vocabulary, [this.#vocabulary]) },
     );
-    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot - from, 1, 1);
+    for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot, 1, 1);
     this.#placed.clear();
-    return outputs["probabilities"] as Float32Array;
+    return this.#probabilities;
   }
 
   #show(slot: number, positions: number): void {
@@ -170,20 +172,19 @@ export class Decoder {
   }
 }
 
-const firstChunk = (piece: Piece): Piece => ({ ...piece, tokens: piece.tokens.slice(0, CHUNK) });
-const withoutChunk = (piece: Piece): Piece => ({
-  ...piece,
-  position: piece.position + Math.min(CHUNK, piece.tokens.length),
-  tokens: piece.tokens.slice(CHUNK),
-});
-
 /** Pieces of like length together, so that little is padding. */
 function batches(pieces: readonly Piece[]): Piece[][] {
   const cut: Piece[][] = [];
+  let padding = 0;
   for (const piece of [...pieces].sort((a, b) => b.tokens.length - a.tokens.length)) {
     const last = cut.at(-1);
-    if (last?.[0] && (last.length + 1) * last[0].tokens.length <= BATCH) last.push(piece);
-    else cut.push([piece]);
+    const longest = last?.[0]?.tokens.length ?? 0;
+    padding += longest - piece.tokens.length;
+    if (last && padding <= PADDING && (last.length + 1) * longest <= BATCH) last.push(piece);
+    else {
+      cut.push([piece]);
+      padding = 0;
+    }
   }
   return cut;
 }

@@ -5,7 +5,7 @@ import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
 import type { TrainedState } from "../trained-state.ts";
 import { addTo, scatterAdd } from "./arrays.ts";
-import { type MicroBatch, plan } from "./batches.ts";
+import { type MicroBatch, paddedLength, plan } from "./batches.ts";
 import { gradientName, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import { type Feeds, tensor } from "./session.ts";
@@ -23,7 +23,7 @@ import type { Passes } from "./trainer.ts";
 
 export function fullPasses({ config, layout, weights, gradient }: TrainedState, options: EngineOptions): Passes {
   const shape = { config, lora: null };
-  const rotary = rotaryTable(config, options.contextTokens + 16);
+  const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const parameters = trainedParameters(config);
   const weightFeeds = parameterTensors(layout, weights, undefined, parameters);
   // What one micro-batch adds to the gradient, where the graph writes it.

@@ -1,6 +1,7 @@
 /**
- * @file Which conversation lives in which slot. A conversation's cache stays between its turns; when slots run out, the one unused for
- * longest is parked. The lowest free slot is taken, so that active slots lie close together.
+ * @file Which conversation lives in which slot. A conversation's cache stays between its turns, and after its end until the slot is needed,
+ * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that speak are kept in the
+ * lowest slots, so that a decode reads no other.
  */
 import type { Cache, Parked } from "./cache.ts";
 
@@ -8,16 +9,28 @@ export interface Resident {
   readonly sequence: string;
   /** Tokens whose keys and values the cache holds. */
   tokens: number[];
+  /** Which of them were prefilled, and in what pieces: from, to, from, to, ... The others were decoded, one at a time. */
+  prefilled: number[];
   slot: number | undefined;
   parked: Parked | undefined;
   /** A request is being served: it cannot be parked. */
   active: boolean;
+  /** Nobody will ask for it again. */
+  released: boolean;
   lastUse: number;
+}
+
+export type Placed = Resident & { slot: number };
+
+/** The conversation starts anew. */
+export function forget(resident: Resident): void {
+  resident.tokens = [];
+  resident.prefilled = [];
 }
 
 export class Residents {
   readonly #cache: Cache;
-  readonly #slots: (Resident | undefined)[];
+  readonly #slots: (Placed | undefined)[];
   readonly #bySequence = new Map<string, Resident>();
   #uses = 0;
 
@@ -26,50 +39,85 @@ export class Residents {
     this.#slots = Array.from({ length: slots });
   }
 
+  /** Everyone with a slot. */
+  get placed(): readonly Placed[] {
+    return this.#slots.filter((resident) => resident !== undefined);
+  }
+
   isActive(sequence: string): boolean {
     return this.#bySequence.get(sequence)?.active ?? false;
   }
 
   /** Gives the conversation a slot, its cache restored; undefined when every slot is busy. */
-  activate(sequence: string): (Resident & { slot: number }) | undefined {
+  activate(sequence: string): Placed | undefined {
     const resident = this.#bySequence.get(sequence) ?? {
       sequence,
       tokens: [],
+      prefilled: [],
       slot: undefined,
       parked: undefined,
       active: false,
+      released: false,
       lastUse: 0,
     };
     if (resident.slot === undefined) {
       const slot = this.#freeSlot();
       if (slot === undefined) return undefined;
-      resident.slot = slot;
-      this.#slots[slot] = resident;
+      this.#put(resident, slot);
       if (resident.parked) this.#cache.restore(slot, resident.parked);
       resident.parked = undefined;
     }
     this.#bySequence.set(sequence, resident);
     resident.active = true;
     resident.lastUse = this.#uses++;
-    return resident as Resident & { slot: number };
+    return resident as Placed;
   }
 
   release(sequence: string): void {
     const resident = this.#bySequence.get(sequence);
-    if (resident?.slot !== undefined) this.#slots[resident.slot] = undefined;
+    if (resident) resident.released = true;
     this.#bySequence.delete(sequence);
+  }
+
+  /** Moves the active into the lowest slots; those who sit there trade places with them. Returns their number. */
+  compact(): number {
+    const active = this.#slots.filter((resident) => resident?.active === true) as Placed[];
+    let hole = 0;
+    for (const resident of active) {
+      if (resident.slot < active.length) continue;
+      while (this.#slots[hole]?.active) hole++;
+      this.#trade(resident, hole);
+    }
+    return active.length;
+  }
+
+  #trade(resident: Placed, slot: number): void {
+    const other = this.#slots[slot];
+    const left = resident.slot;
+    if (other && !other.released) {
+      this.#cache.swap(left, slot);
+      this.#put(other, left);
+    } else {
+      this.#cache.move(left, slot);
+      this.#slots[left] = undefined;
+    }
+    this.#put(resident, slot);
+  }
+
+  #put(resident: Resident, slot: number): void {
+    resident.slot = slot;
+    this.#slots[slot] = resident as Placed;
   }
 
   #freeSlot(): number | undefined {
     const free = this.#slots.indexOf(undefined);
     if (free >= 0) return free;
-    const idle = this.#slots.filter((resident) => resident !== undefined && !resident.active) as Resident[];
-    const [oldest] = idle.sort((a, b) => a.lastUse - b.lastUse);
-    if (oldest?.slot === undefined) return undefined;
+    const idle = this.placed.filter(({ active }) => !active);
+    const [oldest] = idle.sort((a, b) => Number(b.released) - Number(a.released) || a.lastUse - b.lastUse);
+    if (!oldest) return undefined;
     const { slot } = oldest;
-    oldest.parked = this.#cache.park(slot, oldest.tokens.length);
-    oldest.slot = undefined;
-    this.#slots[slot] = undefined;
+    if (!oldest.released) oldest.parked = this.#cache.park(slot, oldest.tokens.length);
+    (oldest as Resident).slot = undefined;
     return slot;
   }
 }

@@ -12,10 +12,11 @@ import { stream } from "../../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
 import { draw, endsWith } from "../draw.ts";
 import { checkPrompt } from "../sequences.ts";
-import { Decoder, type Piece } from "./decoder.ts";
+import { Decoder, FEWEST_SLOTS } from "./decoder.ts";
 import { traceExtend } from "./graphs/extend.ts";
 import { parameterTensors } from "./graphs/weights.ts";
-import { type Resident, Residents } from "./residents.ts";
+import { type Filling, prefill } from "./prefill.ts";
+import { forget, type Placed, Residents } from "./residents.ts";
 import { sharedSession } from "./sessions.ts";
 import { openWeights } from "./weights.ts";
 
@@ -27,12 +28,9 @@ interface Turn {
   readonly limit: number;
   readonly answer: (sample: Sample) => void;
   readonly fail: (error: unknown) => void;
-  resident: (Resident & { slot: number }) | undefined;
+  resident: Placed | undefined;
   cancelled: boolean;
 }
-
-/** A single row would take the path of a matrix-vector product, with other bits. */
-const FEWEST_ROWS = 2;
 
 export async function openCompiledSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
   const { config, external, feeds: base } = openWeights(files);
@@ -40,7 +38,7 @@ export async function openCompiledSampler(files: CheckpointFiles, options: Engin
   const shape = { config, lora: adapter?.lora ?? null };
   const session = await sharedSession("extend", shape, options.threads, traceExtend, external);
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
-  const slots = Math.max(FEWEST_ROWS, options.slots);
+  const slots = Math.max(FEWEST_SLOTS, options.slots);
   const decoder = new Decoder(session, config, feeds, slots, options.contextTokens);
   const residents = new Residents(decoder.cache, slots);
   let waiting: Turn[] = [];
@@ -49,7 +47,7 @@ export async function openCompiledSampler(files: CheckpointFiles, options: Engin
   let running: Promise<void> | undefined;
 
   const admit = async () => {
-    const pieces: Piece[] = [];
+    const fillings: Filling[] = [];
     for (const turn of [...waiting]) {
       if (turn.cancelled || residents.isActive(turn.request.sequence)) continue;
       const resident = residents.activate(turn.request.sequence);
@@ -57,35 +55,42 @@ export async function openCompiledSampler(files: CheckpointFiles, options: Engin
       waiting = waiting.filter((other) => other !== turn);
       turn.resident = resident;
       active.push(turn);
-      const { tokens } = turn.request;
-      const known = resident.tokens;
-      const kept = known.length < tokens.length && known.every((token, i) => token === tokens[i]) ? known.length : 0;
-      pieces.push({ slot: resident.slot, position: kept, tokens: tokens.slice(kept, -1) });
-      resident.tokens = tokens.slice(0, -1);
+      const tokens = turn.request.tokens.slice(0, -1);
+      if (!resident.tokens.every((token, i) => token === tokens[i])) forget(resident);
+      fillings.push({ resident, tokens });
     }
-    await decoder.prefill(pieces);
+    await prefill(fillings, residents.placed, decoder);
   };
 
   const decode = async () => {
     const turns = active.filter((turn) => !turn.cancelled);
     if (turns.length === 0) return;
+    const count = residents.compact();
     for (const { resident, request, tokens } of turns) {
-      if (!resident) continue;
-      const pending = tokens.at(-1) ?? request.tokens.at(-1) ?? 0;
-      decoder.place(resident.slot, pending, resident.tokens.length, request.sampling.temperature || 1);
-      resident.tokens.push(pending);
+      if (resident)
+        decoder.place(
+          resident.slot,
+          lastOf(request, tokens),
+          resident.tokens.length,
+          request.sampling.temperature || 1,
+        );
     }
-    const places = turns.map((turn) => turn.resident?.slot ?? 0);
-    const from = Math.min(Math.min(...places), slots - FEWEST_ROWS);
-    const probabilities = await decoder.decode(from, Math.max(Math.max(...places) + 1, from + FEWEST_ROWS));
-    for (const turn of turns) take(turn, probabilities, from);
+    const probabilities = await decoder.decode(count);
+    for (const turn of turns) take(turn, probabilities);
   };
 
-  const take = (turn: Turn, probabilities: Float32Array, first: number) => {
+  const take = (turn: Turn, probabilities: Float32Array) => {
     const { resident, request, tokens, logProbs } = turn;
-    if (!resident || turn.cancelled) return;
-    const from = (resident.slot - first) * config.vocabulary;
-    const drawn = draw(probabilities, from, config.vocabulary, request.sampling, turn.uniform);
+    if (!resident) return;
+    resident.tokens.push(lastOf(request, tokens));
+    if (turn.cancelled) return;
+    const drawn = draw(
+      probabilities,
+      resident.slot * config.vocabulary,
+      config.vocabulary,
+      request.sampling,
+      turn.uniform,
+    );
     tokens.push(drawn.token);
     logProbs.push(drawn.logProb);
     if (endsWith(tokens, request.stop)) finish(turn, "stop");
@@ -166,6 +171,9 @@ export async function openCompiledSampler(files: CheckpointFiles, options: Engin
     },
   };
 }
+
+/** The token that is not in the cache yet. */
+const lastOf = (request: SampleRequest, tokens: readonly number[]) => tokens.at(-1) ?? request.tokens.at(-1) ?? 0;
 
 const cancelled = ({ sequence }: SampleRequest) =>
   new MgrpoError("cancelled", `sampling of '${sequence}' was cancelled by its caller`);

@@ -15,6 +15,9 @@ export interface Session {
   run(lengths: Lengths, feeds: Feeds, into?: Feeds, wanted?: readonly string[]): Promise<Record<string, Float32Array>>;
 }
 
+/** Shapes of so many lengths are kept. */
+const MOST_SHAPES = 256;
+
 /** A tensor over an array; no copy. */
 export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
   if (data instanceof Float32Array) return new ort.Tensor("float32", data, dims);
@@ -62,6 +65,8 @@ export async function openSession(
         ),
       ]),
     );
+    // Lengths of training hardly ever come back.
+    if (shapes.size === MOST_SHAPES) shapes.clear();
     shapes.set(key, feeds);
     return feeds;
   };

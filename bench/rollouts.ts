@@ -1,0 +1,105 @@
+/**
+ * @file engine.rollouts.*: one step of a small model, as atlas's are: 8 conversations about each of 16 questions, three turns of up to 12
+ * tokens with tool responses between them, and the gradient of all of them. Small calls and short sequences of many lengths: overhead
+ * and padding count, not arithmetic. In seconds of processor time, which neighbours on the machine disturb least.
+ */
+import type { EngineOptions, TrainingSequence } from "../core/ports.ts";
+import { stream } from "../core/random.ts";
+import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
+import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
+import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
+import { MODEL_FILE } from "../gpu-workers/engines/checkpoint/tensors.ts";
+import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
+import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+
+const MODEL: ModelConfig = {
+  layers: 3,
+  width: 128,
+  heads: 4,
+  kvHeads: 2,
+  headWidth: 32,
+  ffnWidth: 256,
+  vocabulary: 1309,
+  ropeTheta: 10000,
+  ropeScaling: null,
+  epsilon: 1e-6,
+  tied: true,
+  queryKeyNorm: true,
+  projectionBias: false,
+};
+const OPTIONS: EngineOptions = { threads: 1, slots: 64, contextTokens: 320, microBatchTokens: 4096 };
+const QUESTIONS = 16;
+const ROLLOUTS = 8;
+const TURNS = 3;
+const MOST_NEW_TOKENS = 12;
+const MOST_RESPONSE_TOKENS = 48;
+const REPEATS = 7;
+
+const files = new Map([
+  ["config.json", new TextEncoder().encode(writeModelConfig(MODEL, OPTIONS.contextTokens))],
+  [MODEL_FILE, writeModel(parameterLayout(MODEL), initializeWeights(MODEL, 1))],
+]);
+const config = { layers: 3, width: 128, vocabulary: 1309, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
+
+const sampler = await compiledEngine.openSampler(files, OPTIONS);
+let round = 0;
+let trajectories: TrainingSequence[] = [];
+const sampling = await medianSeconds(async () => {
+  round++;
+  const places = Array.from({ length: QUESTIONS * ROLLOUTS }, (_, i) => i);
+  trajectories = await Promise.all(places.map((i) => converse(i % QUESTIONS, `${round}/${i}`)));
+});
+await sampler.close();
+print("engine.rollouts.sample", sampling);
+
+const trainer = await compiledEngine.openTrainer(files, OPTIONS);
+const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
+print("engine.rollouts.train", await medianSeconds(() => trainer.forwardBackward(trajectories, loss, 1)));
+await trainer.close();
+
+async function converse(question: number, name: string): Promise<TrainingSequence> {
+  const { integer } = stream("bench", "rollouts", name);
+  const tokens = randomTokens(stream("bench", "question", question).integer, 12 + (question % 8));
+  const weights = tokens.map(() => 0);
+  for (let turn = 0; turn < TURNS; turn++) {
+    const sample = await sampler.sample({
+      sequence: name,
+      tokens,
+      maxTokens: 1 + integer(MOST_NEW_TOKENS),
+      stop: [],
+      sampling: { temperature: 1, topP: 1, topK: 0 },
+      stream: ["bench", name, turn],
+    });
+    const response = turn === TURNS - 1 ? [] : randomTokens(integer, 1 + integer(MOST_RESPONSE_TOKENS));
+    tokens.push(...sample.tokens, ...response);
+    weights.push(...sample.tokens.map(() => 1), ...response.map(() => 0));
+  }
+  sampler.release(name);
+  return {
+    tokens,
+    weights_T: Float32Array.from(weights),
+    advantages_T: new Float32Array(tokens.length).fill(1),
+    behaviourLogProbs_T: new Float32Array(tokens.length).fill(-Math.log(MODEL.vocabulary)),
+  };
+}
+
+function randomTokens(integer: (below: number) => number, count: number): number[] {
+  return Array.from({ length: count }, () => integer(MODEL.vocabulary));
+}
+
+/** Once to warm up, then the median. */
+async function medianSeconds(work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const times: number[] = [];
+  for (let i = 0; i < REPEATS; i++) {
+    const before = process.cpuUsage();
+    await work();
+    const { user, system } = process.cpuUsage(before);
+    times.push((user + system) / 1e6);
+  }
+  return times.sort((a, b) => a - b)[REPEATS >> 1] ?? Number.NaN;
+}
+
+function print(name: string, seconds: number): void {
+  console.log(JSON.stringify({ name, value: Number(seconds.toFixed(3)), unit: "CPU s", config }));
+}

@@ -1,0 +1,84 @@
+/** @file Prefilling: what is computed, what is copied from another conversation, and what must not be. */
+import { expect, test } from "vitest";
+import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
+import type { Piece } from "../../../gpu-workers/engines/compiled/decoder.ts";
+import { prefill } from "../../../gpu-workers/engines/compiled/prefill.ts";
+import type { Placed } from "../../../gpu-workers/engines/compiled/residents.ts";
+import { TINY } from "./tiny.ts";
+
+const resident = (slot: number): Placed => ({
+  sequence: `s${slot}`,
+  tokens: [],
+  prefilled: [],
+  slot,
+  parked: undefined,
+  active: true,
+  released: false,
+  lastUse: 0,
+});
+
+/** Computes nothing: says which pieces it was asked for, and which copies were made. */
+class Recorder {
+  readonly computed: Piece[] = [];
+  readonly copied: number[][] = [];
+  readonly cache = new Cache(TINY, 8, 800);
+
+  constructor() {
+    this.cache.copy = (...copy) => this.copied.push(copy);
+  }
+
+  async prefill(pieces: readonly Piece[]) {
+    this.computed.push(...pieces);
+  }
+}
+
+const upTo = (count: number, last = 0) => Array.from({ length: count }, (_, i) => (i === count - 1 ? last : i));
+
+test("the prompt of a question is computed once for all its rollouts", async () => {
+  const recorder = new Recorder();
+  const known = [0, 1, 2, 3].map(resident);
+  const prompts = [upTo(20, 1), upTo(20, 2), upTo(20, 1), upTo(20, 1)];
+  const fillings = known.map((member, k) => ({ resident: member, tokens: prompts[k] ?? [] }));
+  await prefill(fillings, known, recorder);
+  expect(recorder.computed.map(({ slot }) => slot)).toEqual([0, 1]);
+  expect(recorder.copied).toEqual([
+    [0, 2, 0, 20],
+    [0, 3, 0, 20],
+  ]);
+  expect(known.map(({ tokens }) => tokens)).toEqual(prompts);
+});
+
+test("of prompts that begin alike the common pieces are computed once", async () => {
+  const recorder = new Recorder();
+  const known = [0, 1].map(resident);
+  const fillings = known.map((member, k) => ({ resident: member, tokens: upTo(600, k + 1000) }));
+  await prefill(fillings, known, recorder);
+  expect(recorder.computed.map(({ slot, position, tokens }) => [slot, position, tokens.length])).toEqual([
+    [0, 0, 256],
+    [0, 256, 256],
+    [0, 512, 88],
+    [1, 512, 88],
+  ]);
+});
+
+test("what was sampled is never taken for what was prefilled, since its bits are others", async () => {
+  const recorder = new Recorder();
+  // Its prompt was one token; the rest was decoded.
+  const sampled = { ...resident(0), tokens: upTo(20), prefilled: [0, 1] };
+  const asked = resident(1);
+  await prefill([{ resident: asked, tokens: upTo(20) }], [sampled, asked], recorder);
+  expect(recorder.copied).toEqual([]);
+  expect(recorder.computed.map(({ slot }) => slot)).toEqual([1]);
+});
+
+test("a response is computed once for conversations that went alike so far, and again for any other", async () => {
+  const recorder = new Recorder();
+  const members = [0, 1, 2].map((slot) => ({ ...resident(slot), tokens: upTo(12, slot % 2), prefilled: [0, 8] }));
+  const fillings = members.map((member) => ({ resident: member, tokens: [...member.tokens, 7, 7, 7] }));
+  await prefill(fillings, members, recorder);
+  expect(recorder.computed.map(({ slot, position }) => [slot, position])).toEqual([
+    [0, 12],
+    [1, 12],
+  ]);
+  expect(recorder.copied).toEqual([[0, 2, 12, 15]]);
+});
