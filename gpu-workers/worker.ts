@@ -4,7 +4,7 @@
  * of its standard input by more than two seconds.
  */
 import { setMaxListeners } from "node:events";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { AgentName, RunName } from "../core/contracts/names.ts";
@@ -96,8 +96,9 @@ async function main(): Promise<void> {
     ...(supervised && { onHint: (hint: () => void) => onHint(process.stdin, hint) }),
   };
   const serve = (parts: ComposedParts, place: Pick<WorkerOptions, "agent" | "roles" | "enter">) => {
-    // Evaluation takes what training leaves of the machine, where niceness counts between sessions (not under Linux's autogroups).
-    if (place.roles.every((role) => role === "eval")) setPriority(EVALUATION_NICENESS);
+    // Evaluation takes what training leaves of the machine, where niceness counts between sessions (not under Linux's autogroups). Nobody
+    // but root may take back a niceness that the user gave.
+    if (place.roles.every((role) => role === "eval")) setPriority(Math.max(getPriority(), EVALUATION_NICENESS));
     return serveWorker(parts, { ...common, ...place }, stop.signal).finally(() => parts.close());
   };
   if (found.run !== undefined) {
