@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
@@ -69,7 +69,7 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
 async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const { config, recipe } = await evaluationConfig(target, options);
   refuseMissingKey(config);
-  const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+  const questions = questionsOf(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
   await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());

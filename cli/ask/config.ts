@@ -10,7 +10,7 @@ import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { readConfig, runFolder } from "../local/run-folder.ts";
 
@@ -36,7 +36,7 @@ export interface AskedTeam {
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
-  const names = Object.keys(advised.config(found.arm).agents);
+  const names = Object.keys(advised.config(found.arm, chosenBy(set)).agents);
   const all = [...names.map((agent) => `agents.${agent}.trained=false`), ...ASKING, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
