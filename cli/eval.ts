@@ -90,7 +90,13 @@ async function evaluationConfig(
   }
   const { recipe: name, arm, seed, judge, set } = { ...stored, ...options, ...(stored && { recipe: stored.recipe }) };
   const recipe = await openRecipe(name);
-  const advised = stored ? { ...recipe, config: () => stored } : recipe;
+  const advised: Pick<Recipe, "name" | "config"> = stored
+    ? {
+        ...recipe,
+        // Trained without a judge, it may be evaluated with one, by the recipe's criteria.
+        config: (...choices) => ({ ...recipe.config(...choices), ...stored }),
+      }
+    : recipe;
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
   const { agents } = resolveConfig(advised, { ...choice, set });
   const ours = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
