@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
@@ -73,7 +73,7 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
 async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const { config, recipe } = await evaluationConfig(target, options);
   refuseMissingKey(config);
-  const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+  const questions = questionsOf(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
   await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());
@@ -88,7 +88,13 @@ async function evaluationConfig(
   const { stored, checkpoints } = findTeam(target);
   const { recipe: name, arm, seed, judge, set } = { ...stored, ...options, ...(stored && { recipe: stored.recipe }) };
   const recipe = await openRecipe(name);
-  const advised = stored ? { ...recipe, config: () => stored } : recipe;
+  const advised: Pick<Recipe, "name" | "config"> = stored
+    ? {
+        ...recipe,
+        // Trained without a judge, it may be evaluated with one, by the recipe's criteria.
+        config: (...choices) => ({ ...recipe.config(...choices), ...stored }),
+      }
+    : recipe;
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
   const own = checkpoints === undefined ? untrained(stored) : [];
   const { agents } = resolveConfig(advised, { ...choice, set: [...own, ...set, "steps=1"] });

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
@@ -42,7 +42,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     await refuseMissingParts(config, "elsewhere");
     const bases = await readBases(config, "train");
     refuseLocal(bases);
-    const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+    const questions = questionsOf(recipe, config);
     await refuseOther(store, config, extension);
     const workers = workersOf(config);
     const deployment = await readDeployment(store.table);

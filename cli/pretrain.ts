@@ -9,6 +9,7 @@ import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
+import { chosenBy } from "../core/training/resolve.ts";
 import { parseModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
 import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
 import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
@@ -109,7 +110,12 @@ async function imitate(trainer: Trainer, batch: readonly Encoded[], learningRate
 }
 
 async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, module: ToolsModule) {
-  const config = RunConfig.parse({ ...recipe.config(base.arm), run: "pretrain", recipe: recipe.name, arm: base.arm });
+  const config = RunConfig.parse({
+    ...recipe.config(base.arm, chosenBy([])),
+    run: "pretrain",
+    recipe: recipe.name,
+    arm: base.arm,
+  });
   const agent = config.agents[base.agent];
   if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);

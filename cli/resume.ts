@@ -1,7 +1,7 @@
 /** @file `mgrpo resume`: goes on with a run from its records, wherever it was stopped, killed or halted. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type Extension, extendsAny } from "../core/training/budget.ts";
@@ -45,7 +45,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
     config,
     folder,
     bases: () => readBases(config, "train"),
-    questions: () => withBenchmarks(recipe.questions(config.seed), config.evaluation.suites),
+    questions: () => questionsOf(recipe, config),
     caseStudies: recipe.caseStudies,
     extension,
   });

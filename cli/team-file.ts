@@ -1,4 +1,4 @@
-/** @file A team in a file of the user's own: a run's config with its recipe and agents, everything else by default. */
+/** @file A team in a file of the user's own: a run's config with its recipe and agents; the rest may be left out. */
 import { existsSync, readFileSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";

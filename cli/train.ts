@@ -1,6 +1,6 @@
 /** @file `mgrpo train`: resolves the config, stores it, trains on this machine, and sums up. */
 import { inspect } from "node:util";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { openConversationModel } from "../adapters/llm/converse.ts";
 import { openLanguageModel } from "../adapters/llm/open.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
@@ -13,6 +13,7 @@ import { openEngine } from "../gpu-workers/engines/registry.ts";
 import { engineOptions } from "../gpu-workers/policy.ts";
 import { toolsOf } from "../gpu-workers/rollouts/agent.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { openRewards } from "../recipes/rewards.ts";
 import { type Bases, readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
 import { createRunFolder, freeRunName, type RunFolder } from "./local/run-folder.ts";
@@ -35,7 +36,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   await refuseMissingParts(config, "here");
   const bases = await readBases(config, "train");
   await refuseMissingServers(config, bases);
-  const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+  const questions = questionsOf(recipe, config);
   const folder = createRunFolder(config);
   printConfig(config, folder);
   const report = await runLocally({
@@ -61,7 +62,10 @@ export async function refuseMissingParts(config: RunConfig, workers: "here" | "e
     for (const { policy } of Object.values(config.agents)) refuseMissingEngine(policy, module);
     return;
   }
-  if (workers === "here") refuseMissingKey(config);
+  if (workers === "here") {
+    refuseMissingKey(config);
+    await openRewards(config, process.env);
+  }
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
     for (const [name, agent] of Object.entries(config.agents)) {

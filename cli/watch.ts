@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import colors from "picocolors";
-import { withBenchmarks } from "../adapters/benchmarks/load.ts";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { openFolderSource } from "../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../adapters/checkpoints/s3.ts";
 import type { CheckpointLook, CheckpointSource, FileLook } from "../core/checkpoint-source.ts";
@@ -41,7 +41,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
   const team = parseJson(WatchedTeam, readFileSync(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
   const recipe = await openRecipe(team.recipe);
-  const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+  const questions = questionsOf(recipe, config);
   const source = place.startsWith("s3://") ? openS3Source(place) : openFolderSource(place);
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();

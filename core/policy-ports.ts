@@ -122,8 +122,13 @@ export interface Tokenizer {
   encodeTemplate(text: string): number[];
   /** Text of tokens, special tokens included. */
   decode(tokens: readonly number[]): string;
-  /** Renders messages by the checkpoint's Jinja chat template. */
-  render(messages: readonly ChatMessage[], tools: readonly ToolSchema[], addGenerationPrompt: boolean): string;
+  /** Renders messages by the checkpoint's Jinja chat template. `thinking`: its `enable_thinking`; refused where it has none. */
+  render(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[],
+    addGenerationPrompt: boolean,
+    thinking?: boolean,
+  ): string;
   /** Token that ends an assistant turn in the chat template. */
   readonly endOfTurn: number;
   /** Tokens that end generation: `endOfTurn`, then what else generation_config.json names. */

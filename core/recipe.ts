@@ -7,15 +7,17 @@ import type { Conversation } from "./contracts/conversation.ts";
 import type { Question, QuestionSet } from "./contracts/question.ts";
 import type { Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
+import type { Chosen } from "./training/resolve.ts";
 
 /** `recipe.ts` exports `recipe: Recipe`. */
 export interface Recipe {
   readonly name: string;
   /**
    * The recommended config of an arm; `run` and `seed` come from the command line. Only `single-agent` has a team of its own: what the
-   * other arms freeze or change is put in afterwards (core/training/resolve.ts).
+   * other arms freeze or change is put in afterwards (core/training/resolve.ts), and so is what the user chose, which the advice may
+   * depend on: another model wants other limits.
    */
-  config(arm: Arm): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
   /** The questions: a pure function of the seed. */
   questions(seed: number): QuestionSet;
   /** A question of the user's own, as `mgrpo ask` puts it: with what the tools need, and no reference answer. Absent: it has no facts. */

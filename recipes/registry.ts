@@ -3,8 +3,14 @@ import { MgrpoError } from "../core/errors.ts";
 import type { OpenedTools, Recipe, ToolsModule, ToolsOpening } from "../core/recipe.ts";
 import { openPart } from "./modules.ts";
 
-const RECIPES = { atlas: () => import("./atlas/recipe.ts") };
-const TOOLS: Record<string, () => Promise<ToolsModule>> = { atlas: () => import("./atlas/tools.ts") };
+const RECIPES = {
+  atlas: () => import("./atlas/recipe.ts"),
+  "deep-research": () => import("./deep-research/recipe.ts"),
+};
+const TOOLS: Record<string, () => Promise<ToolsModule>> = {
+  atlas: () => import("./atlas/tools.ts"),
+  "deep-research": () => import("./deep-research/tools.ts"),
+};
 
 export const openRecipe = async (nameOrPath: string): Promise<Recipe> =>
   (await openPart(RECIPES, nameOrPath, "recipe")).recipe;

@@ -4,7 +4,10 @@ import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
 import { openPart } from "./modules.ts";
 
-const KNOWN: Record<string, () => Promise<RewardsModule>> = { atlas: () => import("./atlas/rewards.ts") };
+const KNOWN: Record<string, () => Promise<RewardsModule>> = {
+  atlas: () => import("./atlas/rewards.ts"),
+  "deep-research": () => import("./deep-research/rewards.ts"),
+};
 
 /** Those of a run's recipe. `environment` holds the keys of judges. */
 export async function openRewards(

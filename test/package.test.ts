@@ -26,7 +26,7 @@ const recipe: Recipe = {
   questions: () => ({ train: [], heldOut: [] }),
 };
 const rewards: Rewards = { correct: () => 1, expert: () => 1 };
-const config = RunConfig.parse({ ...recipe.config("mgrpo"), run: "r", recipe: recipe.name });
+const config = RunConfig.parse({ ...recipe.config("mgrpo", () => undefined), run: "r", recipe: recipe.name });
 console.log(
   JSON.stringify({
     main: mainReward(true, 1, config.algorithm.mainReward),

@@ -1,11 +1,16 @@
-/** @file The questions of a config's suites that ask a benchmark, read where the run is started. They travel with it from there. */
+/**
+ * @file The questions of a run: the recipe's or the user's own, and those of the suites that ask a benchmark. Files are read where the run
+ * is started; what they say travels with it from there.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JUDGED } from "../../core/contracts/evaluation-suite.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
-import type { Question, QuestionSet, SuiteQuestions } from "../../core/contracts/question.ts";
+import type { Question, QuestionFiles, QuestionSet, SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Recipe } from "../../core/recipe.ts";
 import { loadGaia } from "./gaia.ts";
 import { loadJsonl } from "./jsonl.ts";
 import { loadWebWalkerQa } from "./webwalkerqa.ts";
@@ -17,6 +22,26 @@ const LOADERS: Record<Benchmark, (data: string) => SuiteQuestions> = {
   webwalkerqa: loadWebWalkerQa,
   jsonl: loadJsonl,
 };
+
+type Asked = Pick<RunConfig, "seed" | "questions" | "evaluation">;
+
+/** All that a run asks. Throws `benchmark-damaged`. */
+export function questionsOf(recipe: Pick<Recipe, "questions">, { seed, questions, evaluation }: Asked): QuestionSet {
+  return withBenchmarks(questions ? ownQuestions(questions) : recipe.questions(seed), evaluation.suites);
+}
+
+function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): QuestionSet {
+  const { questions: train } = loadJsonl(file);
+  const heldOut = heldOutFile === undefined ? [] : loadJsonl(heldOutFile).questions;
+  requireOneMeaning([...train, ...heldOut]);
+  const trained = new Set(train.map(({ id }) => id));
+  const both = heldOut.find(({ id }) => trained.has(id));
+  if (!both) return { train, heldOut };
+  throw new MgrpoError(
+    "benchmark-damaged",
+    `${heldOutFile}: its question '${both.id.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions are not trained on`,
+  );
+}
 
 /** The recipe's questions, and those of the benchmarks that its suites name. Throws `benchmark-damaged`. */
 export function withBenchmarks(own: QuestionSet, suites: readonly EvaluationSuite[]): QuestionSet {
@@ -54,7 +79,7 @@ function requireOneMeaning(questions: readonly Question[]): void {
     if ((known.get(question.id) ?? text) !== text) {
       throw new MgrpoError(
         "benchmark-damaged",
-        `two suites have different questions of the same id '${question.id}': rename one`,
+        `two files have different questions of the same id '${question.id}': rename one`,
       );
     }
     known.set(question.id, text);

@@ -8,7 +8,7 @@ import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { readConfig, runFolder } from "../local/run-folder.ts";
 import { isTeamFile, readTeamFile, untrained } from "../team-file.ts";
@@ -32,7 +32,7 @@ export interface AskedTeam {
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
-  const advice = advised.config(found.arm);
+  const advice = advised.config(found.arm, chosenBy(set));
   const names = Object.keys(advice.agents);
   const all = [...untrained(advice), ...ASKING, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };

@@ -73,19 +73,24 @@ async function readBase(
   try {
     if (policy.startsWith(TINKER)) {
       checkVocabulary(files, readVocabulary(files));
-      openTokenizer(files);
+      checkTokenizer(files, agent);
       return tinkerBase(policy, basename(model), files, [seed, name]);
     }
     checkContext(files, limits.contextTokens);
     const config = checkCheckpoint(files);
     readAdapter(files, config);
     checkVocabulary(files, config.vocabulary);
-    openTokenizer(files);
+    checkTokenizer(files, agent);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
   }
   return files;
+}
+
+/** That it can be opened, and its template takes the agent's settings. */
+function checkTokenizer(files: CheckpointFiles, { thinking }: AgentConfig): void {
+  openTokenizer(files).render([{ role: "user", content: "" }], [], true, thinking);
 }
 
 /** Files of a folder, or of an `s3://` prefix, whose large ones come into this machine's cache; of an adapter, with its base's. */

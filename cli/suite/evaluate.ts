@@ -4,7 +4,7 @@
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
-import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
+import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
@@ -23,7 +23,7 @@ export async function evaluateSuite(target: string, config: RunConfig, recipe: R
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   refuseMissingKey(config);
-  const questions = withBenchmarks(recipe.questions(config.seed), config.evaluation.suites);
+  const questions = questionsOf(recipe, config);
   const bases = await readBases(config, "evaluate");
   const folder = join(
     results,

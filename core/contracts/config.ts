@@ -8,6 +8,8 @@ import { JudgeConfig } from "./judge.ts";
 import { AgentEndpoint, endpointFaults } from "./language-model.ts";
 import { LORA_POLICIES, LoraConfig } from "./lora.ts";
 import { AgentName, RunName } from "./names.ts";
+import { QuestionFiles } from "./question.ts";
+import { tinkerFaults } from "./tinker-policy.ts";
 
 /**
  * What is compared: the method; the paper's baselines, `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
@@ -59,6 +61,8 @@ export const AgentConfig = z.strictObject({
   delegates: z.array(AgentName).default([]),
   /** Text of the system message; empty for none. */
   system: z.string().default(""),
+  /** Whether the chat template lets it think before it speaks, where the template leaves the choice (`enable_thinking`). Absent: as the template has it. */
+  thinking: z.boolean().exactOptional(),
   limits: z
     .strictObject({
       turns: z.int().positive().default(8),
@@ -157,6 +161,8 @@ export const RunConfig = z
     /** The agent that is asked. */
     main: AgentName.default("main"),
     agents: z.record(AgentName, AgentConfig),
+    /** Of one's own, instead of the recipe's. */
+    questions: QuestionFiles.exactOptional(),
     /** Settings of the recipe's tools, in the form that its tools.ts parses. Never a key: only the name of the variable that holds it. */
     tools: z.record(z.string(), z.json()).default({}),
     algorithm: AlgorithmConfig.prefault({}),
@@ -253,18 +259,7 @@ export const RunConfig = z
         say(["agents", name], `nobody delegates to '${name}': add it to agents.${config.main}.delegates or remove it`);
       }
     }
-    for (const [name, { policy, engine }] of Object.entries(config.agents)) {
-      if (!policy.startsWith("tinker:")) continue;
-      const why = `agent '${name}' is on a Tinker server, which computes log-probs at temperature 1`;
-      if (config.temperature !== 1) say(["temperature"], `${why}: set it to 1`);
-      for (const [i, { temperature }] of config.evaluation.suites.entries()) {
-        if (temperature !== 0 && temperature !== 1) {
-          say(["evaluation", "suites", i, "temperature"], `${why}: set it to 1, or to 0 (greedy)`);
-        }
-      }
-      if (engine.threads !== 1)
-        say(["agents", name, "engine", "threads"], "does nothing on a Tinker server: remove it");
-    }
+    for (const [path, message] of tinkerFaults(config)) say(path, message);
     const { usd, usdPerWorkerHour: prices } = config.budget;
     for (const name of Object.keys(prices)) {
       if (name !== "*" && !names.includes(name)) say(["budget", "usdPerWorkerHour", name], "no such agent in agents");
@@ -280,6 +275,13 @@ export const RunConfig = z
     }
     if (usd === null && Object.keys(prices).length > 0) {
       say(["budget", "usdPerWorkerHour"], "does nothing without budget.usd: set that too, or remove it");
+    }
+    const asksHeldOut = config.evaluation.suites.find(({ benchmark }) => benchmark === undefined);
+    if (asksHeldOut && config.questions && config.questions.heldOut === undefined) {
+      say(
+        ["questions", "heldOut"],
+        `suite '${asksHeldOut.name}' asks the held-out questions: name a file of them, or leave the suite out`,
+      );
     }
     const judged = config.evaluation.suites.find(({ benchmark }) => benchmark && JUDGED.includes(benchmark));
     if (judged && !config.judge) {

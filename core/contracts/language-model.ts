@@ -100,13 +100,18 @@ interface PolicyOfAgent {
   readonly policy: string;
   readonly model: string;
   readonly trained: boolean;
+  readonly thinking?: boolean;
   readonly endpoint?: AgentEndpoint | undefined;
 }
 
 export const isEndpointPolicy = (policy: string): boolean => /^(openai|bedrock)(:|$)/.test(policy);
 
 /** The model behind an agent's policy, `openai[:<base url>]` or `bedrock:<region>`. */
-export function endpointOf({ policy, model, endpoint }: Omit<PolicyOfAgent, "trained">): LanguageModelSpecInput {
+export function endpointOf({
+  policy,
+  model,
+  endpoint,
+}: Omit<PolicyOfAgent, "trained" | "thinking">): LanguageModelSpecInput {
   const { calls: _, ...settings } = endpoint ?? AgentEndpoint.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
@@ -114,13 +119,14 @@ export function endpointOf({ policy, model, endpoint }: Omit<PolicyOfAgent, "tra
 
 /** What does not fit between an agent's settings and its being behind an API, or not: path and message. */
 export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, message: string])[] {
-  const { policy, trained, endpoint } = agent;
+  const { policy, trained, thinking, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint
       ? [["endpoint", `does nothing with policy '${policy}': remove it, or name an API as the policy`]]
       : [];
   }
   if (trained) return [["trained", `a model behind an API ('${policy}') cannot be trained: set it to false`]];
+  if (thinking !== undefined) return [["thinking", `its server decides with policy '${policy}': remove it`]];
   // A worker's own AWS_REGION is that of the run's store.
   if (policy === "bedrock") return [["policy", "in which region? Write bedrock:<region>"]];
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));

@@ -16,6 +16,14 @@ export const Question = z.strictObject({
 });
 export type Question = z.infer<typeof Question>;
 
+/** Files of questions as JSON Lines (docs/benchmarks.md), on the machine that starts the run: they travel with the run from there. */
+export const QuestionFiles = z.strictObject({
+  train: z.string().min(1),
+  /** Absent: none is held out. */
+  heldOut: z.string().min(1).exactOptional(),
+});
+export type QuestionFiles = z.infer<typeof QuestionFiles>;
+
 /** The questions of a benchmark, as an evaluation suite asks them. */
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),

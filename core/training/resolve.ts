@@ -6,10 +6,13 @@ import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts
 import { parse } from "../contracts/parse.ts";
 import { MgrpoError } from "../errors.ts";
 
+/** What the user set: the value at a path of the config such as `agents.main.model`, unchecked; undefined where nothing is set. */
+export type Chosen = (path: string) => unknown;
+
 /** What a recipe recommends. */
 interface Advice {
   readonly name: string;
-  config(arm: Arm): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
 }
 
 export interface RunChoice {
@@ -27,10 +30,21 @@ export function resolveConfig(
   recipe: Advice,
   { run, seed, arm, set = [], recipe: found = recipe.name }: RunChoice,
 ): RunConfig {
-  const advised: RunConfigInput = { ...recipe.config(arm), run, seed, arm, recipe: found };
+  const advised: RunConfigInput = { ...recipe.config(arm, chosenBy(set)), run, seed, arm, recipe: found };
   const chosen = withSettings(advised, [...settingsOf(arm, advised), ...set]);
   return parse(RunConfig, chosen, `config of run '${run}'`, "config-invalid");
 }
+
+export function chosenBy(set: readonly string[]): Chosen {
+  const chosen = withSettings({}, set);
+  return (path) =>
+    path
+      .split(".")
+      .reduce<unknown>((inner, key) => (isRecord(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), chosen);
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  value !== null && typeof value === "object";
 
 /** What an arm sets in the recipe's config. The team of `single-agent` is the recipe's own. */
 function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string[] {

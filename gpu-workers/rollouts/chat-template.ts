@@ -1,7 +1,8 @@
 /** @file A checkpoint's Jinja chat template, by Hugging Face's library: of a file of its own, or of tokenizer_config.json. */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
-import type { ChatMessage, CheckpointFiles, Tokenizer, ToolSchema } from "../../core/ports.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { wholeFile } from "../engines/checkpoint/files.ts";
 import { damaged, messageOf } from "./vocabulary.ts";
 
@@ -42,13 +43,19 @@ export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): T
       ["unk_token", config.unk_token],
     ].filter(([, value]) => typeof value === "string"),
   );
-  return (messages: readonly ChatMessage[], tools: readonly ToolSchema[], addGenerationPrompt: boolean) => {
+  const takesThinking = source.includes("enable_thinking");
+  return (messages, tools, addGenerationPrompt, thinking) => {
+    if (thinking !== undefined && !takesThinking) {
+      const fault = `its chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
+      throw new MgrpoError("config-invalid", fault);
+    }
     try {
       return template.render({
         ...names,
         messages,
         tools: tools.length > 0 ? tools : null,
         add_generation_prompt: addGenerationPrompt,
+        ...(thinking !== undefined && { enable_thinking: thinking }),
       });
     } catch (cause) {
       throw damaged(

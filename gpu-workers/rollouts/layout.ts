@@ -26,8 +26,10 @@ export interface Layout {
 /** Private-use characters: no template looks for them, and no text that is rendered holds them. */
 const placeholder = (name: string) => `\uE000${name}\uE001`;
 const PLACEHOLDER = /\uE000[a-z0-9-]+\uE001/;
+/** What a template opens a turn with to turn thinking on or off, and leaves out of turns that are over. The tokens keep it. */
+const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
-type Settings = Pick<AgentConfig, "system" | "tools" | "delegates">;
+type Settings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking">;
 
 export function openLayout(
   agent: string,
@@ -52,7 +54,8 @@ export function openLayout(
       ),
     ]),
   ];
-  const render = (shape: readonly number[]) => tokenizer.render(messages(shape), toolbox.schemas, true);
+  const render = (shape: readonly number[]) =>
+    tokenizer.render(messages(shape), toolbox.schemas, true, config.thinking);
 
   const pieces = (text: string) => text.split(PLACEHOLDER).map((piece) => tokenizer.encodeTemplate(piece));
   const fill = (templates: readonly (readonly number[])[], data: readonly string[]) => {
@@ -69,8 +72,9 @@ export function openLayout(
     const key = shape.join();
     const known = tails.get(key);
     if (known) return known;
-    const before = render(shape.slice(0, -1));
+    const opened = render(shape.slice(0, -1));
     const after = render(shape);
+    const before = after.startsWith(opened) ? opened : opened.replace(OPENED_THOUGHT, "");
     // Space that the template puts before an assistant's words is the agent's to say.
     const space = /^\s*/.exec(after.slice(before.length))?.[0] ?? "";
     const said = before + space + placeholder(`turn-${shape.length - 1}`) + endOfTurn;

@@ -7,7 +7,7 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
-import { Facts } from "./questions/facts.ts";
+import { factsOf } from "./questions/facts.ts";
 import { type Condition, type LookUp, parseTask } from "./questions/look-up.ts";
 import { same } from "./rewards.ts";
 
@@ -19,6 +19,8 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   right: "facts are looked up, and what has to be calculated, nothing else, is calculated",
   occasions(question, { conversation }) {
+    // What others ask may need neither.
+    if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));
     return [lookedUp && called.includes("calculate") === (question.kind === CALCULATED)];
@@ -33,7 +35,7 @@ const delegation: CaseStudy = {
   name: "delegation",
   right: "a delegation for the country of which several facts hold carries all of them",
   occasions(question, { conversation }) {
-    const chain = Facts.parse(question.facts).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
+    const chain = factsOf(question).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
     const several = chain.filter((where) => where.length > 1);
     if (several.length === 0) return [];
     const tasks = callsOf(conversation)

@@ -7,7 +7,7 @@
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Rewards } from "../../core/ports.ts";
-import { Facts } from "./questions/facts.ts";
+import { factsOf } from "./questions/facts.ts";
 import { type LookUp, parseTask, termsOf } from "./questions/look-up.ts";
 import { type Page, readPage } from "./world/read-page.ts";
 
@@ -52,7 +52,7 @@ function reported(
   pages: readonly Page[],
 ): number {
   if (answer === null) return 0;
-  const known = Facts.parse(question.facts).lookUps.find(({ task }) => same(task, prompt));
+  const known = factsOf(question).lookUps.find(({ task }) => same(task, prompt));
   if (known) return same(answer, known.answer) ? 1 : 0;
   if (lookUp.ask !== "country") {
     return pages.some((page) => same(page.title, lookUp.of) && same(page.fields.get(lookUp.ask), answer)) ? 1 : 0;

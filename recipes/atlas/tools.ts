@@ -3,7 +3,7 @@ import * as z from "zod";
 import { calculate } from "../../adapters/tools/calculate.ts";
 import { openSearchIndex, type SearchIndex } from "../../adapters/tools/search.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
-import { Facts } from "./questions/facts.ts";
+import { factsOf } from "./questions/facts.ts";
 import { pagesOf } from "./world/pages.ts";
 import { worldOf } from "./world/world.ts";
 
@@ -44,7 +44,7 @@ export function visited(world: number, title: string): string {
   return libraryOf(world).pages.get(title.trim()) ?? "no such page";
 }
 
-const worldIn = (context: ToolContext): number => Facts.parse(context.question.facts).world;
+const worldIn = (context: ToolContext): number => factsOf(context.question).world;
 
 function libraryOf(world: number): Library {
   const known = libraries.get(world);

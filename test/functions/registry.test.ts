@@ -42,7 +42,8 @@ test("rewards that ask a judge are opened with the run's config and the variable
 test("an unknown recipe: the ones that there are", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",
-    message: "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas",
+    message:
+      "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas, deep-research",
   });
 });
 

@@ -5,7 +5,7 @@
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import { worldOf } from "../world/world.ts";
-import type { Facts } from "./facts.ts";
+import { type Facts, REAL_WORLD } from "./facts.ts";
 import { type Draft, KINDS } from "./kinds.ts";
 import { answersTo, taskOf } from "./look-up.ts";
 
@@ -42,10 +42,8 @@ function heldOutQuestions(): Question[] {
   return questions;
 }
 
-/** About the real world. */
 export function asked(prompt: string): Question {
-  const facts: Facts = { world: 0, chain: "", lookUps: [] };
-  return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts };
+  return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: REAL_WORLD };
 }
 
 /** Draws until the world has such a question on the wanted side of the split. */

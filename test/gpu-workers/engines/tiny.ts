@@ -32,9 +32,9 @@ export const TINY: ModelConfig = {
 
 export const OPTIONS: EngineOptions = { threads: 1, slots: 4, contextTokens: 200, microBatchTokens: 128 };
 
-export function tinyCheckpoint(config: ModelConfig = TINY, seed = 1): Map<string, Uint8Array> {
+export function tinyCheckpoint(config: ModelConfig = TINY, seed = 1, positions = 512): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>();
-  files.set("config.json", new TextEncoder().encode(writeModelConfig(config, 512)));
+  files.set("config.json", new TextEncoder().encode(writeModelConfig(config, positions)));
   files.set(MODEL_FILE, writeModel(parameterLayout(config), initializeWeights(config, seed)));
   return files;
 }

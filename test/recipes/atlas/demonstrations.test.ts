@@ -28,7 +28,9 @@ test.each([
   ["searcher", "mgrpo", "searcher"],
   ["single", "single-agent", "main"],
 ] as const)("%s: every turn parses; only the last one answers", (name, arm, agent) => {
-  const config = RunConfig.parse({ ...recipe.config(arm), run: "test", recipe: "atlas", arm }).agents[agent];
+  const config = RunConfig.parse({ ...recipe.config(arm, () => undefined), run: "test", recipe: "atlas", arm }).agents[
+    agent
+  ];
   if (!config) throw new Error(agent);
   const toolbox = openToolbox(agent, config, tools);
   for (const { turns } of sample(name, 500)) {

@@ -1,0 +1,96 @@
+/**
+ * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that research. Out of the box they are the shipped models in the
+ * atlas. Questions, tools and the judge are settings, and an agent that is given a model of its own is advised as an LLM. See README.md.
+ */
+import { judgeCriteria } from "../../adapters/judges/criteria.ts";
+import type { AgentConfig, Arm, RunConfigInput } from "../../core/contracts/config.ts";
+import type { LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
+import { LORA_POLICIES } from "../../core/contracts/lora.ts";
+import type { Recipe } from "../../core/recipe.ts";
+import type { Chosen } from "../../core/training/resolve.ts";
+import { recipe as atlas } from "../atlas/recipe.ts";
+import { systemOf } from "./system.ts";
+
+export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseModels: [] };
+
+type AgentInput = RunConfigInput["agents"][string];
+
+/** K of the paper, and d: as many as eq 11 asks for, so that more than d delegations are rare. */
+const K = 8;
+const D = 8;
+/** Stage 1, easy questions, is mostly about the format; stage 2 begins at this step and asks everything. */
+const STAGE_2 = 40;
+const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+/** Of the 336 held-out questions of the atlas, all kinds alike. Asked three times they take as long as all of them asked once. */
+const HELD_OUT = 112;
+
+function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
+  const { agents: shipped } = atlas.config(arm, chosen);
+  const llms = Object.keys(shipped).filter((name) => isLlm(name, chosen));
+  const agents = Object.entries(shipped).map(([name, agent]) => [
+    name,
+    { ...(llms.includes(name) ? llm(name, agent, chosen) : agent), tools: toolsOf(agent, chosen) },
+  ]);
+  return {
+    steps: 100,
+    questionsPerStep: 16,
+    rolloutsPerQuestion: K,
+    agents: Object.fromEntries(agents),
+    algorithm: {
+      mainReward: { format: 0.1, correct: 0.9 },
+      subReward: { format: 0.1, correct: 0.4, expert: 0.5 },
+      alignment: { d: D },
+    },
+    curriculum: [
+      { fromStep: 0, levels: [1] },
+      { fromStep: STAGE_2, levels: LEVELS },
+    ],
+    evaluation: { every: 25, suites: suitesOf(chosen) },
+    ...(llms.length > 0 && { limits: { rolloutSeconds: 3600, invocationSeconds: 1200 } }),
+    ...(chosen("judge") !== undefined && {
+      judge: { model: chosen("judge.model") as LanguageModelSpecInput, criteria: judgeCriteria() },
+    }),
+  };
+}
+
+const policyOf = (name: string, chosen: Chosen): string => String(chosen(`agents.${name}.policy`) ?? "compiled");
+const isServer = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
+
+function isLlm(name: string, chosen: Chosen): boolean {
+  return chosen(`agents.${name}.model`) !== undefined || isServer(policyOf(name, chosen));
+}
+
+/**
+ * An LLM needs to be told its part, room for thoughts and pages, and small steps. Here its adapter is trained, within the memory of a
+ * workstation; on a server the memory is the server's, and so is the clipping of gradients, which SkyRL's leaves out.
+ */
+function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
+  const policy = policyOf(name, chosen);
+  const isTinker = policy.startsWith("tinker:");
+  const contextTokens = isServer(policy) ? 32_768 : 4096;
+  const limits: AgentConfig["limits"] = {
+    turns: 16,
+    turnTokens: contextTokens / 4,
+    contextTokens,
+    calls: 4,
+    responseCharacters: contextTokens,
+  };
+  return {
+    ...shipped,
+    system: systemOf(shipped),
+    limits,
+    lora: LORA_POLICIES.includes(policy) ? {} : null,
+    optimizer: { learningRate: 4e-5, schedule: "linear", maxGradientNorm: isTinker ? null : 1 },
+    engine: { slots: isServer(policy) ? 32 : 8, microBatchTokens: contextTokens },
+  };
+}
+
+/** `reason` where there is a model behind it: for whoever thinks, not for whoever searches. */
+function toolsOf({ tools = [] }: AgentInput, chosen: Chosen): readonly string[] {
+  return chosen("tools.reason") !== undefined && tools.includes("calculate") ? ["reason", ...tools] : tools;
+}
+
+function suitesOf(chosen: Chosen): NonNullable<RunConfigInput["evaluation"]>["suites"] {
+  if (chosen("questions") === undefined) return [{ name: "held-out", runs: 3, questions: HELD_OUT }];
+  return chosen("questions.heldOut") === undefined ? [] : [{ name: "held-out", runs: 3 }];
+}

@@ -1,0 +1,22 @@
+/**
+ * @file Scores: a judge's where the config names one. Without, the atlas's programs: answers are compared, and eq 5's expert knows the
+ * atlas. It knows nothing of other questions, so those need a judge, or no share of the expert in the reward.
+ */
+import { judgedRewards } from "../../adapters/judges/judged-rewards.ts";
+import { openLanguageModel } from "../../adapters/llm/open.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { OpenRewards } from "../../core/recipe.ts";
+import { rewards as atlas } from "../atlas/rewards.ts";
+
+export const rewards: OpenRewards = ({ config, environment }) => {
+  const { judge, questions, agents, algorithm } = config;
+  if (judge) return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
+  const isExpertHeard = Object.keys(agents).length > 1 && algorithm.subReward.expert !== 0;
+  if (questions && isExpertHeard) {
+    throw new MgrpoError(
+      "config-invalid",
+      "the work of sub-agents on questions of your own needs a judge: set judge.model, for instance to openai#gpt-5-mini, or algorithm.subReward.expert to 0",
+    );
+  }
+  return atlas;
+};

@@ -1,0 +1,28 @@
+/**
+ * @file The tools: those of the web as `tools` in the config says (docs/tools.md). Until a search engine is named, `search` and `visit` are
+ * those of the atlas, so that the recipe needs neither keys nor a network.
+ */
+import { openWebTools } from "../../adapters/tools/web/open.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Tool } from "../../core/ports.ts";
+import type { OpenTools } from "../../core/recipe.ts";
+import { tools as atlas } from "../atlas/tools.ts";
+
+/** Settings that say how pages of the web are read. */
+const OF_THE_WEB = ["visit", "extract", "blocked"];
+
+export const tools: OpenTools = async (opening) => {
+  const { tools: settings } = opening.config;
+  const ofAtlas = settings["search"] === undefined;
+  if (ofAtlas && Object.keys(settings).length === 0) return { tools: atlas, close: async () => {} };
+  const unread = ofAtlas && OF_THE_WEB.find((name) => settings[name] !== undefined);
+  if (unread) {
+    throw new MgrpoError(
+      "config-invalid",
+      `tools.${unread} does nothing in the atlas: name a search engine too, such as --set tools.search.backend=serper`,
+    );
+  }
+  const web = await openWebTools(opening);
+  if (!ofAtlas) return web;
+  return { ...web, tools: new Map<string, Tool>([...web.tools, ...atlas]) };
+};

@@ -1,0 +1,50 @@
+/** @file Thinking on and off by the template's own switch: what is shown before a turn, and that turns stay where they were sampled. */
+import { describe, expect, test } from "vitest";
+import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
+import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+import { QWEN3_TEMPLATE } from "../fixtures/qwen3.ts";
+import { bpeFiles } from "../fixtures/tokenizers.ts";
+
+const EMPTY_THOUGHT = "<think>\n\n</think>\n\n";
+const HEADER = "<|im_start|>assistant\n";
+const settings = { system: "Be brief.", tools: [], delegates: [] };
+const qwen3 = openTokenizer(bpeFiles(QWEN3_TEMPLATE));
+
+/** A conversation of two turns, as tokens are laid out, and as text. */
+function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, said: string): string {
+  const layout = openLayout("a", { ...settings, ...thinking }, tokenizer, new Map());
+  const turn = [...tokenizer.encodeTemplate(said), tokenizer.endOfTurn];
+  const tokens = [
+    ...[...layout.prompt("Where?"), ...turn, ...layout.responses(["here"], [])],
+    ...[...turn, ...layout.responses(["there", "nowhere"], [1])],
+  ];
+  return tokenizer.decode(tokens);
+}
+
+describe.each([
+  ["as it is", {}, ""],
+  ["on", { thinking: true }, ""],
+  ["off", { thinking: false }, EMPTY_THOUGHT],
+])("thinking %s", (_, thinking, opening) => {
+  test("every turn is opened alike, keeps what was sampled, and gets its responses", () => {
+    const said = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
+    expect(laidOut(qwen3, thinking, said)).toBe(
+      `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
+        `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
+        "<|im_start|>user\n<tool_response>\nthere\n</tool_response>\n<tool_response>\nnowhere\n</tool_response><|im_end|>\n" +
+        `${HEADER}${opening}`,
+    );
+  });
+});
+
+test("a template that always opens the thought itself leaves it open in every turn", () => {
+  const always = openTokenizer(
+    bpeFiles(QWEN3_TEMPLATE.replace("'<|im_start|>assistant\\n' }}", "'<|im_start|>assistant\\n<think>\\n' }}")),
+  );
+  expect(laidOut(always, {}, "hm\n</think>\n\nsearch").split(`${HEADER}<think>\n`)).toHaveLength(4);
+});
+
+test("a template without the switch refuses it", () => {
+  const layout = () => openLayout("a", { ...settings, thinking: true }, openTokenizer(bpeFiles()), new Map());
+  expect(layout).toThrow(/chat_template \(tokenizer_config.json\) has no enable_thinking to set: remove the setting/);
+});

@@ -1,0 +1,185 @@
+/** @file The recipe's advice: the paper's figures, what an LLM gets, what questions and judges of one's own change, and what is refused. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { questionsOf } from "../../../adapters/benchmarks/load.ts";
+import { readBases } from "../../../cli/local/prepare.ts";
+import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
+import { resolveConfig } from "../../../core/training/resolve.ts";
+import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
+import { recipe } from "../../../recipes/deep-research/recipe.ts";
+import { openRecipe, openTools, openToolsModule } from "../../../recipes/registry.ts";
+import { openRewards } from "../../../recipes/rewards.ts";
+import { said } from "../../fakes/scripted-team.ts";
+import { qwen3Files } from "../../fixtures/qwen3.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "research-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const FIXTURE = join(import.meta.dirname, "../../fixtures/benchmarks/questions.jsonl");
+const resolved = (set: string[] = [], arm: Arm = "mgrpo"): RunConfig =>
+  resolveConfig(recipe, { run: "r", seed: 1, arm, set, recipe: "recipes/deep-research" });
+const openWith = async (set: string[], environment = {}) =>
+  openTools(await openToolsModule("deep-research"), { config: resolved(set), environment });
+
+test("the paper's setting, on the shipped models as atlas has them", async () => {
+  expect(await openRecipe("recipes/deep-research")).toBe(recipe);
+  const config = resolved();
+  expect(config).toMatchObject({
+    rolloutsPerQuestion: 8,
+    algorithm: {
+      mainReward: { format: 0.1, correct: 0.9 },
+      subReward: { format: 0.1, correct: 0.4, expert: 0.5 },
+      alignment: { mode: "resample", d: 8 },
+    },
+    curriculum: [{ fromStep: 0, levels: [1] }, { levels: expect.arrayContaining([1, 2, 3]) }],
+    evaluation: { every: 25, suites: [{ name: "held-out", runs: 3 }] },
+  });
+  const team = resolveConfig(atlas, { run: "r", seed: 1, arm: "mgrpo" });
+  expect(config.agents).toEqual(team.agents);
+  expect(recipe.questions).toBe(atlas.questions);
+});
+
+test.each(Arm.options)("arm %s resolves, shipped and with LLMs", (arm) => {
+  const llms = ["agents.main.model=m", ...(arm === "single-agent" ? [] : ["agents.searcher.model=s"])];
+  for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
+});
+
+describe("an agent that is given a model", () => {
+  test("is told its part and trains an adapter; the other one stays as it is; what is set stands", () => {
+    const { agents, limits } = resolved(["agents.main.model=/models/q", "agents.main.limits.turns=3"]);
+    expect(agents["main"]).toMatchObject({
+      model: "/models/q",
+      system: expect.stringContaining("delegate"),
+      lora: { rank: 16 },
+      limits: { turns: 3, contextTokens: 4096 },
+      delegates: ["searcher"],
+    });
+    expect(agents["searcher"]).toEqual(resolved().agents["searcher"]);
+    expect(limits.rolloutSeconds).toBe(3600);
+    expect(resolved(["agents.main.model=m", "agents.main.lora=null"]).agents["main"]?.lora).toBeNull();
+  });
+
+  test("on a Tinker server has no adapter of ours, no clipping, and a server's room", () => {
+    const { agents } = resolved(["main", "searcher"].map((name) => `agents.${name}.policy=tinker:http://gpu1:8000`));
+    for (const agent of Object.values(agents)) {
+      expect(agent).toMatchObject({ lora: null, optimizer: { maxGradientNorm: null } });
+      expect(agent.limits.contextTokens).toBe(32_768);
+    }
+  });
+
+  test("behind an API is frozen by the user alone", () => {
+    const set = ["agents.searcher.policy=openai:http://127.0.0.1:1/v1", "agents.searcher.model=q"];
+    expect(() => resolved(set)).toThrow(/agents.searcher.trained: .* cannot be trained: set it to false/);
+    const { agents } = resolved([...set, "agents.searcher.trained=false"]);
+    expect(agents["searcher"]).toMatchObject({ lora: null, system: expect.stringContaining("report") });
+    expect(() => resolved([...set, "agents.searcher.trained=false", "agents.searcher.thinking=false"])).toThrow(
+      /agents.searcher.thinking: its server decides/,
+    );
+  });
+
+  test("a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off", async () => {
+    const model = join(folder, "Qwen3-tiny");
+    mkdirSync(model);
+    for (const [name, bytes] of qwen3Files(1)) writeFileSync(join(model, name), bytes);
+    const both = [`agents.main.model=${model}`, `agents.searcher.model=${model}`];
+    for (const thinking of ["true", "false"]) {
+      const bases = await readBases(resolved([...both, `agents.main.thinking=${thinking}`]), "train");
+      expect([...(bases.get("main")?.keys() ?? [])]).toContain("adapter_model.safetensors");
+    }
+    const shipped = readBases(resolved(["agents.main.thinking=true"]), "train");
+    await expect(shipped).rejects.toThrow(/model of agent 'main', .*has no enable_thinking/);
+  });
+});
+
+describe("questions of one's own", () => {
+  const fileOf = (name: string, ...ids: string[]) => {
+    const file = join(folder, name);
+    writeFileSync(
+      file,
+      ids.map((id) => `${JSON.stringify({ id, question: `What is ${id}?`, answer: id })}\n`).join(""),
+    );
+    return file;
+  };
+
+  test("replace the recipe's; what is held out is evaluated", () => {
+    const train = fileOf("train.jsonl", "a", "b");
+    const alone = resolved([`questions.train=${train}`]);
+    expect(alone.evaluation.suites).toEqual([]);
+    expect(questionsOf(recipe, alone)).toMatchObject({ train: [{ prompt: "What is a?" }, { level: 1 }], heldOut: [] });
+    const both = resolved([`questions.train=${train}`, `questions.heldOut=${fileOf("held-out.jsonl", "c")}`]);
+    expect(both.evaluation.suites).toMatchObject([{ name: "held-out", runs: 3, questions: 0 }]);
+    expect(questionsOf(recipe, both).heldOut).toMatchObject([{ id: "jsonl:c" }]);
+    // Of any recipe.
+    const ofAtlas = resolveConfig(atlas, {
+      run: "r",
+      seed: 1,
+      arm: "mgrpo",
+      set: [`questions.train=${train}`, "evaluation.suites=[]"],
+    });
+    expect(questionsOf(atlas, ofAtlas).train).toHaveLength(2);
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      "a file that is not there",
+      () => questionsOf(recipe, resolved(["questions.train=gone.jsonl"])),
+      /gone.jsonl: no such file/,
+    ],
+    [
+      "a question on both sides",
+      () =>
+        questionsOf(
+          recipe,
+          resolved([`questions.train=${fileOf("t.jsonl", "a")}`, `questions.heldOut=${fileOf("h.jsonl", "a")}`]),
+        ),
+      /h.jsonl: its question 'a' is also in .*t.jsonl/,
+    ],
+    [
+      "a suite without held-out questions",
+      () => resolved(["questions.train=t.jsonl", 'evaluation.suites=[{"name":"mine"}]']),
+      /questions.heldOut: suite 'mine' asks the held-out questions: name a file/,
+    ],
+  ])("refused: %s", (_, ask, line) => {
+    expect(ask).toThrow(line);
+  });
+
+  test("without a judge nobody could tell how well sub-agents worked", async () => {
+    const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
+    await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
+    const rewards = await open("algorithm.subReward.expert=0");
+    const [question] = questionsOf(recipe, resolved([`questions.train=${FIXTURE}`])).train;
+    if (!question) throw new Error("no question");
+    expect(rewards.correct(question, said("?", " 7"))).toBe(1);
+    expect(rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
+    await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
+    expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
+  });
+});
+
+describe("tools", () => {
+  test("are the atlas's until a search engine is named; anybody's question is about the real world", async () => {
+    const { tools } = await openWith([]);
+    const [question] = questionsOf(recipe, resolved([`questions.train=${FIXTURE}`])).train;
+    const context = { question, conversation: {}, responseCharacters: 800, signal: new AbortController().signal };
+    expect(await tools.get("visit")?.run({ title: "Peru" } as never, context as never)).toContain("Lima");
+  });
+
+  test("reason joins where there is a model for it; the web's need their keys", async () => {
+    const reason = "tools.reason.model=openai:http://127.0.0.1:1/v1#q";
+    const { tools, close } = await openWith([reason]);
+    expect([...tools.keys()].sort()).toEqual(["calculate", "reason", "search", "visit"]);
+    await close();
+    const { agents } = resolved([reason]);
+    expect([agents["main"]?.tools, agents["searcher"]?.tools]).toEqual([
+      ["reason", "calculate"],
+      ["search", "visit"],
+    ]);
+    await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(/SERPER_API_KEY, which is not set/);
+    const web = await openWith(["tools.search.backend=serper"], { SERPER_API_KEY: "k" });
+    expect(web.tools.get("visit")?.description).toContain("web page");
+    await web.close();
+    await expect(openWith(["tools.visit.seconds=3"])).rejects.toThrow(/tools.visit does nothing in the atlas/);
+  });
+});

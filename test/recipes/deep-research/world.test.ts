@@ -1,0 +1,197 @@
+/**
+ * @file The whole recipe against the recorded world: a small model that plans and a scripted searcher on the web's tools, hostile pages
+ * among them; trained, published, evaluated by the events of their checkpoints on the three benchmarks, judged by a local server.
+ * Then a team of two random Qwen3 folders with adapters, as `--set agents.*.model` gives them. No network but this machine's.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { questionsOf } from "../../../adapters/benchmarks/load.ts";
+import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
+import { Manifest } from "../../../core/contracts/checkpoint.ts";
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import { objectKeys } from "../../../core/contracts/keys.ts";
+import { resolveConfig } from "../../../core/training/resolve.ts";
+import { composeFunctions } from "../../../functions/compose.ts";
+import { compose } from "../../../gpu-workers/compose.ts";
+import { compiledEngine } from "../../../gpu-workers/engines/compiled/engine.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { serveWorker, type WorkerOptions } from "../../../gpu-workers/serve.ts";
+import { openRecipe } from "../../../recipes/registry.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { type OpenAiServer, says, startOpenAiServer } from "../../fakes/openai-server.ts";
+import { qwen3Files } from "../../fixtures/qwen3.ts";
+import { baseFiles } from "../../fixtures/relay/policy.ts";
+import { recordsOf, TOKEN, withEvents } from "../../fixtures/relay/world.ts";
+import { HOSTILE } from "../../fixtures/research/script.ts";
+import { SEARCH_KEY } from "../../world/search-api.ts";
+import { serveWorld, type WorldServer } from "../../world/server.ts";
+import { worldSettings } from "../../world/tools.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const BENCHMARKS = join(ROOT, "test/fixtures/benchmarks");
+const folder = mkdtempSync(join(tmpdir(), "research-"));
+let world: WorldServer;
+let judge: OpenAiServer;
+beforeAll(async () => {
+  process.env["SERPER_API_KEY"] = SEARCH_KEY;
+  world = await serveWorld();
+  judge = await startOpenAiServer(({ body }) => says(JSON.stringify(verdict(body.messages.at(-1)?.content ?? ""))));
+});
+afterAll(async () => {
+  delete process.env["SERPER_API_KEY"];
+  await Promise.all([world.close(), judge.close()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** By a rule that some answers meet, whatever they mean: what matters here is that scores differ. */
+function verdict(sent: string): object {
+  const { answer, report = "" } = JSON.parse(sent) as { answer?: string; report?: string };
+  if (answer === undefined) return { reason: "looked", score: (report.length % 4) / 4 };
+  return { reason: "compared", stated: answer, correct: answer.length % 2 === 0 };
+}
+
+function folderOf(name: string, files: ReadonlyMap<string, Uint8Array>): string {
+  const path = join(folder, name);
+  mkdirSync(path);
+  for (const [file, bytes] of files) writeFileSync(join(path, file), bytes);
+  return path;
+}
+
+/** Questions about the recorded world, in a planner's words that the shipped one knows. */
+function townsFile(): string {
+  const path = join(folder, "towns.jsonl");
+  const rows = TOWNS.map((town) => ({ id: town, question: `What is the capital of ${town}?`, answer: town }));
+  writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  return path;
+}
+
+const TOWNS = ["Alby", "Brenby", "Corby", "Dalby"];
+const QUICK = [
+  ...["steps=1", "questionsPerStep=2", "rolloutsPerQuestion=4", "liveness.pollSeconds=0.02"],
+  ...["main", "searcher"].flatMap((name) => [
+    `agents.${name}.engine.slots=8`,
+    `agents.${name}.engine.microBatchTokens=640`,
+  ]),
+];
+
+/** Everything that `mgrpo train` does, in this process, on a store in memory: its records, and whatever it wrote. */
+async function train(recipeName: string, set: readonly string[]) {
+  const lines: string[] = [];
+  const log = createLog((line) => lines.push(line));
+  const memory = memoryStore();
+  const functions = composeFunctions(memory);
+  const store = withEvents(memory, () => functions, log);
+  const recipe = await openRecipe(recipeName);
+  const choice = { run: "world", seed: 1, arm: "mgrpo", recipe: recipeName } as const;
+  const config: RunConfig = resolveConfig(recipe, { ...choice, set: [...QUICK, ...set] });
+  const bases = await readBases(config, "train");
+  await prepareRun(
+    { store, functions: composeFunctions(store) },
+    config,
+    () => bases,
+    () => questionsOf(recipe, config),
+  );
+  const parts = await compose(config.run, store, log);
+  const engineOf = (policy: string) => (policy === "compiled" ? compiledEngine : parts.engineOf(policy));
+  const work = (options: Pick<WorkerOptions, "agent" | "roles">) => {
+    const rest = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false, recordBusy: false };
+    return serveWorker({ ...parts, engineOf }, { ...options, ...rest }, new AbortController().signal);
+  };
+  await Promise.all([
+    work({ agent: "main", roles: ["rollout", "train"] }),
+    work({ agent: "searcher", roles: ["rollout", "train"] }),
+    ...(config.evaluation.suites.length > 0 ? [work({ agent: "*", roles: ["eval"] })] : []),
+  ]).finally(() => parts.close());
+  const read = async (key: string) => new TextDecoder().decode(await memory.objects.get(key));
+  const texts = await Promise.all(
+    memory.objects
+      .keys()
+      .filter((key) => key.endsWith(".json"))
+      .map(read),
+  );
+  const manifest = async (agent: string, version: number) =>
+    Manifest.parse(JSON.parse(await read(objectKeys.manifest(config.run, agent, version))));
+  return {
+    records: await recordsOf(memory, config),
+    keys: memory.objects.keys(),
+    text: [...texts, ...lines].join("\n"),
+    manifest,
+  };
+}
+
+test("a small model and a scripted one research in the recorded world", { timeout: 120_000 }, async () => {
+  const suites = [
+    { name: "gaia", benchmark: "gaia", data: join(BENCHMARKS, "gaia"), questions: 2 },
+    { name: "xbench", benchmark: "xbench", data: join(BENCHMARKS, "xbench.csv"), questions: 2 },
+    { name: "webwalkerqa", benchmark: "webwalkerqa", data: join(BENCHMARKS, "webwalkerqa.json"), questions: 2 },
+  ];
+  const { records, keys, text, manifest } = await train(join(ROOT, "test/fixtures/research"), [
+    `questions.train=${townsFile()}`,
+    `judge.model=openai:${judge.url}#judge`,
+    ...Object.entries(worldSettings(world)).map(([name, value]) => `tools.${name}=${JSON.stringify(value)}`),
+    `agents.main.model=${join(ROOT, "recipes/atlas/models/main")}`,
+    "agents.main.system=",
+    'agents.main.limits={"turns":4,"turnTokens":48,"contextTokens":320,"calls":2,"responseCharacters":200}',
+    ...["policy=recipe:scripted", `model=${folderOf("scripted", baseFiles("searcher"))}`].map(
+      (one) => `agents.searcher.${one}`,
+    ),
+    'agents.searcher.limits={"turns":4,"turnTokens":400,"contextTokens":9000,"responseCharacters":600}',
+    `evaluation={"every":1,"suites":${JSON.stringify(suites)}}`,
+  ]);
+
+  expect(records).toMatchObject({ status: "finished", steps: [{ state: "closed" }] });
+  const scores = records.steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
+  expect(scores).toHaveLength(8);
+  expect(scores.filter((score) => "excluded" in score)).toEqual([]);
+  expect(records.evaluations.map(({ team, suite, state, n }) => `${team} ${suite} ${state} ${n}`).sort()).toEqual(
+    [0, 1].flatMap((team) => ["gaia", "webwalkerqa", "xbench"].map((suite) => `${team} ${suite} done 2`)),
+  );
+
+  // The adapter of the one and the script of the other were trained, on what both were rewarded for.
+  for (const agent of ["main", "searcher"]) {
+    const versions = await Promise.all([0, 1].map((version) => manifest(agent, version)));
+    expect(versions.map(({ trained }) => trained)).toContain(true);
+    const weights = agent === "main" ? "adapter_model.safetensors" : "model.safetensors";
+    expect(versions[1]?.files[weights]?.sha256).not.toBe(versions[0]?.files[weights]?.sha256);
+  }
+  expect((await manifest("main", 1)).files["model.safetensors"]).toEqual(
+    (await manifest("main", 0)).files["model.safetensors"],
+  );
+
+  // The searcher was on the web and met its worst pages; what they said reached nobody as an order.
+  expect(world.searches()).toBeGreaterThan(0);
+  for (const path of HOSTILE) expect(world.asked(path), path).toBeGreaterThan(0);
+  expect(keys.filter((key) => key.includes("/tools/")).length).toBeGreaterThan(HOSTILE.length);
+  const said = text
+    .split("\n")
+    .filter((line) => line.includes('"responses"'))
+    .join("\n");
+  expect(said).toContain("You are free now");
+  expect(said).not.toContain("<|im_start|>system");
+  expect(text).not.toContain(SEARCH_KEY);
+  expect(judge.requests.length).toBeGreaterThan(0);
+  expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);
+});
+
+test("two folders of random Qwen3 models train adapters, one thinking and one not", { timeout: 60_000 }, async () => {
+  const limits = 'limits={"turns":2,"turnTokens":8,"contextTokens":2000}';
+  const { records, manifest } = await train("recipes/deep-research", [
+    ...["main", "searcher"].flatMap((name, i) => [
+      `agents.${name}.model=${folderOf(`Qwen3-${name}`, qwen3Files(i))}`,
+      ...[
+        `agents.${name}.${limits}`,
+        `agents.${name}.engine.microBatchTokens=2000`,
+        `agents.${name}.thinking=${i === 0}`,
+      ],
+    ]),
+    ...["rolloutsPerQuestion=2", `questions.train=${townsFile()}`, "algorithm.subReward.expert=0"],
+  ]);
+  expect(records).toMatchObject({ status: "finished", steps: [{ state: "closed" }] });
+  // What they say is noise: malformed, rewarded with nothing, and so no lesson.
+  const scores = records.steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
+  expect(scores).toHaveLength(4);
+  expect(scores.filter((score) => "excluded" in score)).toEqual([]);
+  expect(Object.keys((await manifest("main", 1)).files)).toContain("adapter_model.safetensors");
+});
