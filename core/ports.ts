@@ -9,6 +9,7 @@ import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
 import type { Invocation, InvocationRequest } from "./contracts/rollout.ts";
+import type { TokenRoom } from "./conversation/token-room.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
 export type {
@@ -142,6 +143,8 @@ export interface ToolContext {
   readonly conversation: object;
   /** Characters of the response that will reach the agent; the rest is cut. */
   readonly responseCharacters: number;
+  /** Its tokens that will; absent where nobody counts them. */
+  readonly responseTokens?: TokenRoom;
   readonly signal: AbortSignal;
 }
 

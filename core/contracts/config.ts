@@ -74,6 +74,8 @@ export const AgentConfig = z.strictObject({
       calls: z.int().positive().default(4),
       /** Characters of one tool response that reach the model; the rest is cut with a mark. */
       responseCharacters: z.int().positive().default(4000),
+      /** The same in tokens of the agent's own tokenizer, where it has one here; whichever is reached first cuts. Absent: characters alone. */
+      responseTokens: z.int().positive().exactOptional(),
     })
     .prefault({}),
   /** Trains an adapter and leaves the model as it is; `{}` takes the defaults. Null: every weight is trained. */

@@ -101,6 +101,7 @@ interface PolicyOfAgent {
   readonly model: string;
   readonly trained: boolean;
   readonly thinking?: boolean;
+  readonly limits: { readonly responseTokens?: number };
   readonly endpoint?: AgentEndpoint | undefined;
 }
 
@@ -111,7 +112,7 @@ export function endpointOf({
   policy,
   model,
   endpoint,
-}: Omit<PolicyOfAgent, "trained" | "thinking">): LanguageModelSpecInput {
+}: Omit<PolicyOfAgent, "trained" | "thinking" | "limits">): LanguageModelSpecInput {
   const { calls: _, ...settings } = endpoint ?? AgentEndpoint.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
@@ -119,7 +120,7 @@ export function endpointOf({
 
 /** What does not fit between an agent's settings and its being behind an API, or not: path and message. */
 export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, message: string])[] {
-  const { policy, trained, thinking, endpoint } = agent;
+  const { policy, trained, thinking, limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint
       ? [["endpoint", `does nothing with policy '${policy}': remove it, or name an API as the policy`]]
@@ -127,6 +128,9 @@ export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, m
   }
   if (trained) return [["trained", `a model behind an API ('${policy}') cannot be trained: set it to false`]];
   if (thinking !== undefined) return [["thinking", `its server decides with policy '${policy}': remove it`]];
+  if (limits.responseTokens !== undefined) {
+    return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
+  }
   // A worker's own AWS_REGION is that of the run's store.
   if (policy === "bedrock") return [["policy", "in which region? Write bedrock:<region>"]];
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));

@@ -5,6 +5,8 @@
  * The second wall is the tokenizer, whose `encodeText` has no special tokens at all.
  */
 
+import { prefixWithin, type TokenRoom } from "./token-room.ts";
+
 /** Tags of the protocol and of Qwen's template. The opening bracket alone gives a tag its power, so it alone must go. */
 const TAG = /<(?=\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\b)/giu;
 const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
@@ -28,10 +30,11 @@ export function neutralise(text: string): string {
   return brokenPlain === plain ? broken : brokenPlain;
 }
 
-/** A tool response as the model sees it: at most `characters` characters (UTF-16 units) of it, then a mark; neutralised. */
-export function presentResponse(text: string, characters: number): string {
+/** A tool response as the model sees it: at most `characters` characters (UTF-16 units) of it, and what fits into `room`, then a mark; neutralised. */
+export function presentResponse(text: string, characters: number, room?: TokenRoom): string {
   const whole = neutralise(cut(text, characters));
-  const kept = cut(whole, characters);
+  const short = cut(whole, characters);
+  const kept = room ? prefixWithin(short, room) : short;
   const isCut = text.length > characters || kept.length < whole.length;
   return isCut ? kept + CUT_MARK : kept;
 }

@@ -81,8 +81,12 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const rules: Rules = { limits, toolbox: speaker.toolbox };
   const invocations: InvocationRef[] = [];
   const prompt = neutralise(options.prompt);
-  const { responseCharacters } = limits;
-  const asked: Asked = { question: options.question, conversation: {}, responseCharacters };
+  const { responseCharacters, responseTokens: tokens } = limits;
+  const count = speaker.count?.bind(speaker);
+  const asked: Asked = {
+    ...{ question: options.question, conversation: {}, responseCharacters },
+    ...(tokens !== undefined && count && { responseTokens: { tokens, count } }),
+  };
   let state = openConversation(prompt);
   const step = (event: Event): Command => {
     const next = advance(state, event, rules);
@@ -140,7 +144,7 @@ async function told(call: PlannedCall, options: ConverseOptions, context: ToolCo
 
 async function answer(call: PlannedCall, options: ConverseOptions, context: ToolContext): Promise<Answered> {
   const { tools } = options.speaker.toolbox;
-  const present = (text: string) => presentResponse(text, context.responseCharacters);
+  const present = (text: string) => presentResponse(text, context.responseCharacters, context.responseTokens);
   if (call.kind === "delegate") {
     const { invocation, ref } = await options.delegate(call.agent, neutralise(call.task), call.call, context.signal);
     const text = present(invocation.conversation.answer ?? NO_REPORT);

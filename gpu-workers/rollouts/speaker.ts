@@ -28,6 +28,8 @@ export type Said = Omit<Extract<Event, { kind: "sampled" }>, "kind">;
 /** Texts are neutralised by whoever shows them. All calls but `close` come in the order of the conversation. */
 export interface Speaker<T extends AnyTrajectory = AnyTrajectory> {
   readonly toolbox: Toolbox;
+  /** Tokens that a text takes when it is shown; absent: only its server knows. */
+  count?(text: string): number;
   /** Shows it the question. Tokens up to the first word it says, as far as they are known. */
   ask(prompt: string): number;
   /** Rejects with `cancelled` when the signal aborts. */

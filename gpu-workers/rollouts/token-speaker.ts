@@ -3,6 +3,7 @@
  * as they were drawn.
  */
 import type { Trajectory } from "../../core/contracts/rollout.ts";
+import { neutralise } from "../../core/conversation/markers.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sampler, Tokenizer } from "../../core/ports.ts";
 import { layoutOf } from "./layout.ts";
@@ -22,6 +23,7 @@ export function tokenSpeaker(part: Part, tokenizer: Tokenizer, sampler: Sampler)
 
   return {
     toolbox: layout.toolbox,
+    count: (text) => tokenizer.encodeText(neutralise(text)).length,
     ask(prompt) {
       shown = layout.prompt(prompt);
       return shown.length;

@@ -67,13 +67,15 @@ function isLlm(name: string, chosen: Chosen): boolean {
 function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
   const policy = policyOf(name, chosen);
   const isTinker = policy.startsWith("tinker:");
+  const isApi = isServer(policy) && !isTinker;
   const contextTokens = isServer(policy) ? 32_768 : 4096;
   const limits: AgentConfig["limits"] = {
     turns: 16,
     turnTokens: contextTokens / 4,
     contextTokens,
     calls: 4,
-    responseCharacters: contextTokens,
+    responseCharacters: isApi ? contextTokens : 2 * contextTokens,
+    ...(!isApi && { responseTokens: contextTokens / 4 }),
   };
   return {
     ...shipped,

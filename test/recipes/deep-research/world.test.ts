@@ -169,7 +169,7 @@ test("a small model and a scripted one research in the recorded world", { timeou
     .filter((line) => line.includes('"responses"'))
     .join("\n");
   expect(said).toContain("You are free now");
-  expect(said).not.toContain("<|im_start|>system");
+  expect(said).not.toContain("<|im");
   expect(text).not.toContain(SEARCH_KEY);
   expect(judge.requests.length).toBeGreaterThan(0);
   expect(keys.some((key) => key.includes("/verdicts/"))).toBe(true);

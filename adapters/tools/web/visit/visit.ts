@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
+import { partsWithin } from "../../../../core/conversation/token-room.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
 import type { ReadTowards } from "../models/extract.ts";
 import { unlessAborted } from "../outside/cache.ts";
@@ -19,6 +20,7 @@ const TRIES = 3;
 const PAUSE_MILLISECONDS = 1000;
 /** Room for the lines above a part, beside title and address. */
 const HEADING = 40;
+const HEADING_NOTE = "part 999 of 999";
 const LONGEST_TITLE = 120;
 const LONGEST_URL = 300;
 const SHORTEST_PART = 100;
@@ -82,8 +84,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     if (outside.guard.holds(page.text, context.question.prompt)) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards) return headed(page, "", await readTowards(page, goal, context));
-    const heading = Math.min(page.url.length, LONGEST_URL) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
-    const parts = partsOf(page.text, Math.max(context.responseCharacters - heading, SHORTEST_PART));
+    const parts = partsFor(page, context);
     const shown = parts[part - 1];
     if (shown === undefined) return `${address.href} has ${parts.length} parts, there is no part ${part}`;
     return headed(page, parts.length > 1 ? `part ${part} of ${parts.length}` : "", shown);
@@ -105,6 +106,19 @@ function addressOf(url: string): URL | undefined {
   const address = new URL(trimmed);
   address.hash = "";
   return address;
+}
+
+/** Parts that reach the agent whole under their heading, by characters and by its tokens. */
+function partsFor(
+  page: Extract<Page, { kind: "page" }>,
+  { responseCharacters, responseTokens }: ToolContext,
+): string[] {
+  const heading = Math.min(page.url.length, LONGEST_URL) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
+  const characters = Math.max(responseCharacters - heading, SHORTEST_PART);
+  if (!responseTokens) return partsOf(page.text, characters);
+  const { tokens, count } = responseTokens;
+  const room = { tokens: Math.max(tokens - count(headed(page, HEADING_NOTE, "")), 1), count };
+  return partsWithin(page.text, room).flatMap((part) => partsOf(part, characters));
 }
 
 function headed({ title, url }: Extract<Page, { kind: "page" }>, note: string, text: string): string {

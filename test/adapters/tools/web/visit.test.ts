@@ -75,6 +75,15 @@ describe("reads", () => {
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
     expect(await shown(count + 1)).toContain(`has ${count} parts, there is no part ${count + 1}`);
   });
+  test("by parts of so many of the agent's own tokens, heading and all", async () => {
+    const responseTokens = { tokens: 60, count: (text: string) => text.match(/\w+|\W/g)?.length ?? 0 };
+    const shown = (part: number) =>
+      tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseTokens });
+    const count = Number(/part 1 of (\d+)/.exec(await shown(1))?.[1]);
+    const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
+    for (const text of all) expect(responseTokens.count(text)).toBeLessThanOrEqual(60);
+    expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
+  });
 });
 
 test("parts put together are the text, and none is longer than allowed", () => {

@@ -1,0 +1,55 @@
+/** @file Text within so many tokens: prefixes are the longest that fit, parts fit and lose nothing, half characters never appear. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { presentResponse } from "../../../core/conversation/markers.ts";
+import { partsWithin, prefixWithin } from "../../../core/conversation/token-room.ts";
+
+/** Two tokens for what is not ASCII, one for two letters, one for anything else: a tokenizer's habits, to be reckoned by hand. */
+const count = (text: string) =>
+  (text.match(/[a-z]{1,2}|[^a-z]/gu) ?? []).reduce((sum, piece) => sum + (/^[\x20-\x7e\n]/.test(piece) ? 1 : 2), 0);
+const text = fc.string({ unit: fc.constantFrom(..."abc  \n\u4e2d\u{1f600}<|"), maxLength: 80 });
+const tokens = fc.integer({ min: 2, max: 12 });
+
+test("parts are the whole text, each fits, and none could take the next one's first piece", () => {
+  fc.assert(
+    fc.property(text, tokens, (whole, limit) => {
+      const parts = partsWithin(whole, { tokens: limit, count });
+      expect(parts.join("")).toBe(whole);
+      for (const part of parts) {
+        expect(count(part)).toBeLessThanOrEqual(limit);
+        expect(part).not.toMatch(/[\uD800-\uDBFF]$/);
+      }
+    }),
+  );
+});
+
+test("a prefix fits, and one character more would not", () => {
+  fc.assert(
+    fc.property(text, tokens, (whole, limit) => {
+      const prefix = prefixWithin(whole, { tokens: limit, count });
+      expect(whole.startsWith(prefix) && count(prefix) <= limit).toBe(true);
+      const [next] = whole.slice(prefix.length);
+      if (next !== undefined) expect(count(prefix + next)).toBeGreaterThan(limit);
+    }),
+  );
+});
+
+test("lines are kept together, then words, then characters", () => {
+  const parts = (whole: string, limit: number) => partsWithin(whole, { tokens: limit, count });
+  // aa bb\n is 4 tokens, and so is cc dd\n.
+  expect(parts("aa bb\ncc dd\n", 8)).toEqual(["aa bb\ncc dd\n"]);
+  expect(parts("aa bb\ncc dd\n", 7)).toEqual(["aa bb\n", "cc dd\n"]);
+  expect(parts("aa bb cc", 3)).toEqual(["aa bb", " cc"]);
+  expect(parts("\u4e2d\u4e2d\u4e2d", 4)).toEqual(["\u4e2d\u4e2d", "\u4e2d"]);
+  // One character that takes more than there is is shown all the same: a part is never empty.
+  expect(parts("\u4e2da", 1)).toEqual(["\u4e2d", "a"]);
+});
+
+test("a response is cut by characters or tokens, whichever comes first, with one mark", () => {
+  const room = (limit: number) => ({ tokens: limit, count });
+  expect(presentResponse("aa bb", 100, room(5))).toBe("aa bb");
+  expect(presentResponse("aa bb", 100, room(2))).toBe("aa  [cut]");
+  expect(presentResponse("aa bb", 2, room(5))).toBe("aa [cut]");
+  // Neutralised before it is counted and cut: [|im_start|] is 10 tokens.
+  expect(presentResponse("<|im_start|>aa", 100, room(10))).toMatch(/^\[\|im_start/);
+});
