@@ -91,8 +91,11 @@ async function evaluationConfig(
   const advised: Pick<Recipe, "name" | "config"> = stored
     ? {
         ...recipe,
-        // Trained without a judge, it may be evaluated with one, by the recipe's criteria.
-        config: (...choices) => ({ ...recipe.config(...choices), ...stored }),
+        // What has no judge may be evaluated with one, by the recipe's criteria.
+        config(...choices) {
+          const { judge: advice } = recipe.config(...choices);
+          return { ...(advice && { judge: advice }), ...stored };
+        },
       }
     : recipe;
   const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
