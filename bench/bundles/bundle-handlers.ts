@@ -2,10 +2,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { build } from "esbuild";
+import { MgrpoError } from "../../core/errors.ts";
 
 const FUNCTIONS = resolve(import.meta.dirname, "../../functions");
 const REQUIRE =
   "import { createRequire as topLevelCreateRequire } from 'module';const require = topLevelCreateRequire(import.meta.url);";
+
+/** In TypeScript, and as it is built. */
+const EXPORTED = /^export (const handler\b|\{[^}]*\bhandler\b)/m;
 
 export interface Bundle {
   /** The ES module's path. */
@@ -18,9 +22,9 @@ export interface Bundle {
 /** The files in functions/ that export a `handler`, without their extension. */
 export function handlerNames(): string[] {
   const handlers = readdirSync(FUNCTIONS).filter(
-    (file) =>
-      /(?<!\.d)\.[jt]s$/.test(file) && /^export const handler\b/m.test(readFileSync(join(FUNCTIONS, file), "utf8")),
+    (file) => /(?<!\.d)\.[jt]s$/.test(file) && EXPORTED.test(readFileSync(join(FUNCTIONS, file), "utf8")),
   );
+  if (handlers.length === 0) throw new MgrpoError("not-found", `no file in ${FUNCTIONS} exports a handler`);
   return handlers.map((file) => file.replace(/\.[jt]s$/, "")).sort();
 }
 
