@@ -1,4 +1,10 @@
-/** @file `mgrpo cloud setup` and `destroy`: what is not theirs is refused. (What stores refuse: bad-store.test.ts.) */
+/**
+ * @file `mgrpo cloud setup` and `destroy`: what is not theirs is refused. (What stores refuse: bad-store.test.ts.) `serve`, where it
+ * cannot: it ends, instead of waiting. (Where it can: machines.test.ts.)
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { CreateTableCommand, DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
 import { ListBucketsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeEach, expect, test } from "vitest";
@@ -53,4 +59,16 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "tree.jpg", Body: "x" }));
   await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'photos' holds 'tree.jpg'.*nothing was/);
   expect((await s3.send(new ListObjectsV2Command({ Bucket: "photos" }))).KeyCount).toBe(2);
+});
+
+test("a cloud whose port is in use says so, and nothing keeps its process", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
+  const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
+  const before = process.listenerCount("SIGTERM");
+  await expect(told("cloud", "serve", "--dir", dir, "--port", "0", "--s3-port", port)).rejects.toMatchObject({
+    code: "port-in-use",
+    message: expect.stringMatching(new RegExp(`port ${port} of 127.0.0.1 is in use: stop what listens there`)),
+  });
+  expect(process.listenerCount("SIGTERM")).toBe(before);
+  rmSync(dir, { recursive: true });
 });
