@@ -12,9 +12,26 @@ export function parse<S extends z.ZodType>(
   if (result.success) return result.data;
   const issues = result.error.issues.map((issue) => {
     const path = issue.path.join(".");
-    return path ? `${path}: ${issue.message}` : issue.message;
+    const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
+    const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
+    return path ? `${path}: ${message}` : message;
   });
   throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}`, { evidence: issues });
+}
+
+/** The keys of the object that the path leads to, through defaults and nullables; none where a union or a text is on the way. */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+  const { innerType, shape, valueType, element } = schema._zod.def as Partial<
+    Pick<z.core.$ZodDefaultDef, "innerType"> &
+      Pick<z.core.$ZodObjectDef, "shape"> &
+      Pick<z.core.$ZodRecordDef, "valueType"> &
+      Pick<z.core.$ZodArrayDef, "element">
+  >;
+  if (innerType) return keysAt(innerType, path);
+  const [key, ...rest] = path;
+  if (key === undefined) return Object.keys(shape ?? {});
+  const inner = shape?.[String(key)] ?? valueType ?? element;
+  return inner ? keysAt(inner, rest) : [];
 }
 
 export function parseJson<S extends z.ZodType>(

@@ -40,7 +40,12 @@ test("main-only freezes the sub-agents and nothing else; an assignment may still
 });
 
 test.each([
-  [["algorithm.aligment.mode=none"], /config of run 'r': algorithm: Unrecognized key: "aligment"/],
+  [
+    ["algorithm.aligment.mode=none"],
+    /config of run 'r': algorithm: Unrecognized key: "aligment": there are mainReward, subReward, alignment, ratio, /,
+  ],
+  [["agents.main.limits.turn=3"], /agents\.main\.limits: Unrecognized key: "turn": there are turns, turnTokens, /],
+  [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
   [["staleness=1"], /staleness/],
