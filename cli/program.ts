@@ -70,7 +70,7 @@ export function createProgram(): Command {
     .command("show")
     .description("look into a run, a step, a group (one question) or a rollout")
     .argument("<run>")
-    .argument("[address]", "step, step/group or step/group/rollout; or cases: before and after training, side by side")
+    .argument("[address]", "step, step/group or step/group/rollout, from 0; or cases: before and after, side by side")
     .option("--html [file]", "write a self-contained page instead")
     .action(async (run, address, options) => (await import("./show.ts")).show(run, address, options));
 

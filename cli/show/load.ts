@@ -3,7 +3,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { readInvocations, readOutcome, readQuestions } from "./conversations.ts";
@@ -36,7 +36,10 @@ export function parseAddress(text: string): Address {
 export async function loadTrees(store: Store, config: RunConfig, address: Address): Promise<Tree[]> {
   const { train } = await readQuestions(store, config.run);
   const questions = new Map(train.map((question) => [question.id, question]));
-  const step = await readStep(store, config.run, address.step);
+  const step = await readStep(store, config.run, address.step).catch((error: unknown) => {
+    if (!isMgrpoError(error, "not-found")) throw error;
+    throw new MgrpoError("not-found", `run '${config.run}' has not begun step ${address.step}: steps count from 0`);
+  });
   const known = await readGroups(store, step);
   if (known.length === 0)
     throw new MgrpoError(

@@ -51,5 +51,7 @@ test("addresses", async () => {
   expect(() => parseAddress("12/x")).toThrow("write a step, step/group or step/group/rollout");
   const store = await storeOfFinishedRun();
   await expect(loadTrees(store, config, { step: 0, group: 7 })).rejects.toThrow("groups 0 to 1, not 7");
-  await expect(loadTrees(store, config, { step: 4 })).rejects.toThrow("no such record");
+  await expect(loadTrees(store, config, { step: 4 })).rejects.toThrow(
+    `run '${config.run}' has not begun step 4: steps count from 0`,
+  );
 });
