@@ -2,6 +2,12 @@
 import type { z } from "zod";
 import { type ErrorCode, MgrpoError } from "../errors.ts";
 
+/** What helps wherever the file came from; callers say the rest. */
+const REMEDY: Partial<Record<ErrorCode, string>> = {
+  "checkpoint-damaged": ": restore the file from its origin",
+  "tokenizer-damaged": ": restore the file from its origin",
+};
+
 export function parse<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -16,7 +22,8 @@ export function parse<S extends z.ZodType>(
     const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
     return path ? `${path}: ${message}` : message;
   });
-  throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}`, { evidence: issues });
+  const remedy = REMEDY[code] ?? "";
+  throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`, { evidence: issues });
 }
 
 /** The keys of the object that the path leads to, through defaults and nullables; none where a union or a text is on the way. */
@@ -45,7 +52,7 @@ export function parseJson<S extends z.ZodType>(
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new MgrpoError(code, `${what}: not JSON`, { cause });
+    throw new MgrpoError(code, `${what}: not JSON${REMEDY[code] ?? ""}`, { cause });
   }
   return parse(schema, value, what, code);
 }
