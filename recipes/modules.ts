@@ -3,7 +3,6 @@
  * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
@@ -31,25 +30,36 @@ async function importPart(folder: string, part: string, known: readonly string[]
     );
   }
   try {
-    await loadTypeScript(file);
-    return (await import(pathToFileURL(file).href)) as object;
+    const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScript() : importModule;
+    return (await load(pathToFileURL(file).href, import.meta.url)) as object;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
   }
 }
 
-let typeScript: Promise<void> | undefined;
+type Load = (url: string, from: string) => Promise<unknown>;
 
-/** Modules in TypeScript load through tsx, from the first one on. */
-async function loadTypeScript(file: string): Promise<void> {
-  if (!file.endsWith(".ts") || import.meta.url.endsWith(".ts")) return;
-  typeScript ??= registerTsx();
-  await typeScript;
+const importModule: Load = (url) => import(url);
+
+let importTypeScript: Promise<Load> | undefined;
+
+/**
+ * Modules in TypeScript load through tsx, in a namespace of their own: there a folder needs no package.json to say that they are
+ * modules. Found at run time, since no bundle of a function needs it; by `import.meta.resolve`, since what `require` finds is for CommonJS.
+ */
+function typeScript(): Promise<Load> {
+  importTypeScript ??= (async () => {
+    const cjs = (await import(import.meta.resolve("tsx/cjs/api"))) as Tsx<unknown>;
+    const esm = (await import(import.meta.resolve("tsx/esm/api"))) as Tsx<{ import: Load }>;
+    cjs.register({ namespace: NAMESPACE });
+    return esm.register({ namespace: NAMESPACE }).import;
+  })();
+  return importTypeScript;
 }
 
-/** Found at run time: no bundle of a function needs it. */
-async function registerTsx(): Promise<void> {
-  const path = createRequire(import.meta.url).resolve("tsx/esm/api");
-  ((await import(pathToFileURL(path).href)) as { register(): unknown }).register();
+const NAMESPACE = "mgrpo-recipe";
+
+interface Tsx<T> {
+  register(options: { namespace: string }): T;
 }
