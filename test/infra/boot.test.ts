@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
+import { cacheFolder } from "../../adapters/checkpoints/cache.ts";
 import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
@@ -89,7 +90,11 @@ test("a worker is told all that it needs, and started", () => {
   // Not set by anybody, and of no use here: so not told.
   expect(told).not.toHaveProperty("MGRPO_MODEL_KEY");
   expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
-  expect(read("etc/systemd/system/mgrpo-worker.service")).toContain(`--fleet \${FLEET} --host`);
+  const unit = read("etc/systemd/system/mgrpo-worker.service") ?? "";
+  expect(unit).toContain(`--fleet \${FLEET} --host`);
+  // Its user may write nowhere else: systemd makes this folder for it.
+  const [, MGRPO_CACHE = ""] = /^Environment=MGRPO_CACHE=(.*)$/m.exec(unit) ?? [];
+  expect(cacheFolder({ MGRPO_CACHE })).toBe(`%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`);
 });
 
 test("a worker that evaluates is told the judge's key too, in a file for root alone; no key is in a log", () => {
