@@ -29,13 +29,16 @@ export async function serve({ host, port, s3Port, dir }: ServeOptions): Promise<
     );
   const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
-  const session = await openSession(dir, join(dir, "functions.log"), { host, ports });
   try {
-    console.log(JSON.stringify({ ...session.environment, MGRPO_WORKER_TOKEN: workerToken(session.environment) }));
-    if (!stop.signal.aborted) await once(stop.signal, "abort");
+    const session = await openSession(dir, join(dir, "functions.log"), { host, ports });
+    try {
+      console.log(JSON.stringify({ ...session.environment, MGRPO_WORKER_TOKEN: workerToken(session.environment) }));
+      if (!stop.signal.aborted) await once(stop.signal, "abort");
+    } finally {
+      await session.close();
+    }
   } finally {
     stop.dispose();
-    await session.close();
   }
 }
 
