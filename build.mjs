@@ -21,17 +21,18 @@ import { dirname, join, relative } from "node:path";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
-const FOLDERS = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench"];
+/** Of the stacks, what `npm run simulate` counts with. */
+const SOURCES = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench", "stacks/sizes.ts"];
 const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
 const WORKERS = ["core", "adapters", "gpu-workers", "recipes"];
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
-async function build(folders) {
-  const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
+async function build(places) {
+  const sources = places.flatMap((place) => filesUnder(join(ROOT, place)));
   const stale = sources.filter((source) => isOlder(target(source), source));
-  const orphans = orphansOf(folders, new Set(sources.map(target)));
+  const orphans = orphansOf(places, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
   if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
@@ -78,18 +79,16 @@ function replace(path, write) {
 }
 
 /** What was built of sources that are gone. */
-function orphansOf(folders, wanted) {
-  const there = folders.flatMap((folder) => filesUnder(join(DIST, folder)));
+function orphansOf(places, wanted) {
+  const there = places.flatMap((place) => filesUnder(join(DIST, place)));
   return there.filter((path) => !wanted.has(owner(path)) && !path.endsWith(".tmp"));
 }
 
-function filesUnder(folder) {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (NO_SOURCES.test(path)) return [];
-    return entry.isDirectory() ? filesUnder(path) : [path];
-  });
+function filesUnder(place) {
+  const found = statSync(place, { throwIfNoEntry: false });
+  if (!found?.isDirectory()) return found ? [place] : [];
+  const paths = readdirSync(place).map((name) => join(place, name));
+  return paths.filter((path) => !NO_SOURCES.test(path)).flatMap(filesUnder);
 }
 
 const isModule = (path) => path.endsWith(".ts");
@@ -101,4 +100,4 @@ function isOlder(path, source) {
   return !existsSync(path) || statSync(path).mtimeMs < statSync(source).mtimeMs;
 }
 
-await build([...FOLDERS, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);
+await build([...SOURCES, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);

@@ -94,6 +94,9 @@ OnFailure=mgrpo-end@failing.service
 User=mgrpo
 WorkingDirectory=/opt/mgrpo/program
 EnvironmentFile=/etc/mgrpo/worker.env
+# Base models: the program's own folder is root's.
+CacheDirectory=mgrpo
+Environment=MGRPO_CACHE=%C/mgrpo
 ExecStart=/opt/node/bin/node dist/gpu-workers/worker.js --fleet ${FLEET} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}
 ExecStopPost=+/bin/bash -c '. /opt/mgrpo/shared.sh; ship_log || true'
 Restart=on-failure

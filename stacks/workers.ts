@@ -109,7 +109,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   return group;
 }
 
-/** What an instance may do: the runs' records and objects, the release, its log, its secrets, and to end itself. */
+/** What an instance may do: the runs' records and objects, base models, the release, its log, its secrets, and to end itself. */
 function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
   const dynamodb = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"].map((name) => `dynamodb:${name}`);
   const keys = secrets.keys.filter((key) => key.isFor(fleet));
@@ -119,7 +119,10 @@ function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecret
       { actions: dynamodb, resources: [table.arn] },
       { actions: s3, resources: [$interpolate`${bucket.arn}/runs/*`] },
       { actions: ["s3:ListBucket"], resources: [bucket.arn] },
-      { actions: ["s3:GetObject"], resources: [$interpolate`${bucket.arn}/releases/*`] },
+      {
+        actions: ["s3:GetObject"],
+        resources: [$interpolate`${bucket.arn}/releases/*`, $interpolate`${bucket.arn}/models/*`],
+      },
       { actions: ["s3:PutObject"], resources: [$interpolate`${bucket.arn}/logs/${fleet.name}/*`] },
       { actions: ["ssm:GetParameter"], resources: [secrets.token.arn, ...keys.map(({ parameter }) => parameter.arn)] },
       { actions: ["autoscaling:TerminateInstanceInAutoScalingGroup"], resources: [group] },

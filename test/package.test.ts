@@ -3,9 +3,18 @@
  * needs more than zod (engines, stores, the command line) is not needed for the algorithm and the ports.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -96,4 +105,16 @@ test("it carries the compiled command line and recipe, and no sources, tests or 
     expect(names).toContain(`package/${name}`);
   }
   expect(names.filter((name) => /^package\/(test|runs|node_modules)\/|[^d]\.ts$/.test(name))).toEqual([]);
+});
+
+test("whatever its modules import of the package is in it", () => {
+  const dist = join(folder, "node_modules", "mgrpo", "dist");
+  const modules = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"));
+  expect(modules.length).toBeGreaterThan(200);
+  const imports = modules.flatMap((name) => {
+    const source = readFileSync(join(dist, name), "utf8");
+    const found = [...source.matchAll(/\b(?:from|import)\s*\(?\s*"(\.\.?\/[^"]+)"/g)].map(([, path = ""]) => path);
+    return found.map((path) => join(dirname(name), path));
+  });
+  expect([...new Set(imports)].filter((path) => !existsSync(join(dist, path)))).toEqual([]);
 });

@@ -109,6 +109,12 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
     "MGRPO_WORKER_TOKEN",
   ]);
 
+  const { port } = new URL(printedEnvironment["AWS_ENDPOINT_URL_S3"] ?? "");
+  expect(await mgrpo(emptyFolder(), "cloud", "serve", "--port", "0", "--s3-port", port)).toEqual({
+    ...{ code: 1, stdout: "" },
+    stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is in use: stop what listens there`),
+  });
+
   const { stdout, ...end } = await mgrpo(here, ...launchRelay("far"));
   expect(end).toEqual({ code: 0, stderr: "" });
   const worker = expect.stringContaining("worker --run far --agent");

@@ -18,11 +18,15 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
+import { cacheFolder } from "../../adapters/checkpoints/cache.ts";
 import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown systemctl tar useradd".split(" ");
+const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
+
+const END =
+  "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc";
 
 /** Plays every command of PLAYED, and notes its call. FAULT names what goes wrong. */
 const PLAYER = `#!/bin/bash
@@ -32,6 +36,7 @@ case "$name $*" in
   *api/token) echo token ;;
   *local-ipv4) echo 10.0.0.5 ;;
   *instance-id) echo i-0abc ;;
+  *spot/instance-action) [ -e "$STAGE/asked" ] || { touch "$STAGE/asked"; exit 22; } ;;
   *SHASUMS256.txt) printf '%s  %s\\n' "$NODE_SHA256" "$NODE_FILE" > SHASUMS256.txt ;;
   *linux-x64.tar.xz) printf ${NODE_ARCHIVE} > "$NODE_FILE" ;;
   nvidia-smi*) [ "$FAULT" != driver ] ;;
@@ -61,23 +66,34 @@ function boot(fault = "", fleet = "FleetMain") {
     .toString()
     .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${stage}/`);
   const version = /^NODE_VERSION='(.*)'$/m.exec(script)?.[1];
-  execFileSync("bash", ["-s"], {
-    input: script,
-    stdio: ["pipe", "pipe", "pipe"],
-    env: {
-      ...{ PATH: `${join(stage, "bin")}:/usr/bin:/bin`, STAGE: stage, FAULT: fault, LOCK_FILE: LOCK },
-      NODE_FILE: `node-v${version}-linux-x64.tar.xz`,
-      NODE_SHA256: createHash("sha256").update(NODE_ARCHIVE).digest("hex"),
-    },
-  });
+  const bash = (input: string) =>
+    execFileSync("bash", ["-s"], {
+      input,
+      stdio: ["pipe", "pipe", "pipe"],
+      env: {
+        ...{ PATH: `${join(stage, "bin")}:/usr/bin:/bin`, STAGE: stage, FAULT: fault, LOCK_FILE: LOCK },
+        NODE_FILE: `node-v${version}-linux-x64.tar.xz`,
+        NODE_SHA256: createHash("sha256").update(NODE_ARCHIVE).digest("hex"),
+      },
+    });
   const read = (name: string) => (existsSync(join(stage, name)) ? readFileSync(join(stage, name), "utf8") : undefined);
   const mode = (name: string) => statSync(join(stage, name)).mode & 0o777;
-  return { read, mode, calls: read("calls")?.split("\n") ?? [], last: read("shipped")?.trimEnd().split("\n").at(-1) };
+  const calls = () => read("calls")?.trimEnd().split("\n") ?? [];
+  const last = () => read("shipped")?.trimEnd().split("\n").at(-1);
+  const unit = (name: string) => read(`etc/systemd/system/${name}.service`) ?? "";
+  /** Starts a unit, as systemd does with `%i` for the instance. What it called. */
+  const start = (name: string, instance = "") => {
+    const before = calls().length;
+    bash((/^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "").replaceAll("%i", instance));
+    return calls().slice(before);
+  };
+  bash(script);
+  return { read, mode, unit, start, last, calls: calls(), ended: last() };
 }
 
 test("a worker is told all that it needs, and started", () => {
-  const { read, calls, last } = boot();
-  expect(last).toBeUndefined();
+  const { read, unit: unitOf, calls, ended } = boot();
+  expect(ended).toBeUndefined();
   expect(calls).toContain("systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer");
   expect(calls.filter((call) => /^(aws autoscaling|shutdown)/.test(call))).toEqual([]);
   const told = Object.fromEntries((read("etc/mgrpo/worker.env") ?? "").split("\n").map((line) => line.split("=")));
@@ -89,7 +105,11 @@ test("a worker is told all that it needs, and started", () => {
   // Not set by anybody, and of no use here: so not told.
   expect(told).not.toHaveProperty("MGRPO_MODEL_KEY");
   expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
-  expect(read("etc/systemd/system/mgrpo-worker.service")).toContain(`--fleet \${FLEET} --host`);
+  const unit = unitOf("mgrpo-worker");
+  expect(unit).toContain(`--fleet \${FLEET} --host`);
+  // Its user may write nowhere else: systemd makes this folder for it.
+  const [, MGRPO_CACHE = ""] = /^Environment=MGRPO_CACHE=(.*)$/m.exec(unit) ?? [];
+  expect(cacheFolder({ MGRPO_CACHE })).toBe(`%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`);
 });
 
 test("a worker that evaluates is told the judge's key too, in a file for root alone; no key is in a log", () => {
@@ -104,14 +124,32 @@ test.each([
   ["archive", /boot failed at line \d+/],
   ["doctor", /doctor: .*engine compiled/],
 ])("without its %s an instance ends itself, says why, and asks for no other", (fault, reason) => {
-  const { read, calls, last } = boot(fault);
-  const said = JSON.parse(last ?? "");
+  const { read, calls, ended: told } = boot(fault);
+  const said = JSON.parse(told ?? "");
   expect(said).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
   expect(said.reason).toMatch(reason);
-  const ended = calls.filter((call) => call.startsWith("aws autoscaling"));
-  expect(ended).toEqual([
-    "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc",
-  ]);
+  expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
   expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
   expect(read("etc/mgrpo/worker.env")).toBeUndefined();
+});
+
+test.each(["done", "failing"])(
+  "a worker that is %s ends its instance, with the reason, and asks for no other",
+  (how) => {
+    const { unit, start, last } = boot();
+    const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];
+    expect(existsSync(unless)).toBe(false);
+    expect(unit("mgrpo-worker")).toMatch(new RegExp(`^On(Success|Failure)=mgrpo-end@${how}.service$`, "m"));
+    expect(start("mgrpo-end@", how)).toContain(END);
+    expect(JSON.parse(last() ?? "")).toMatchObject({ reason: `the worker is ${how}` });
+  },
+);
+
+test("a spot instance that is told to go drains its worker, and leaves its group the capacity for another", () => {
+  const { unit, start } = boot();
+  const called = start("mgrpo-interruption");
+  expect(called.filter((call) => call.endsWith("spot/instance-action"))).toHaveLength(2);
+  expect(called.at(-1)).toBe("systemctl stop mgrpo-worker");
+  // What would end the instance, capacity and all, does not start then.
+  expect(existsSync(/^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@"))?.[1] ?? "")).toBe(true);
 });

@@ -151,7 +151,9 @@ test("no statement that allows something has a wildcard where the ARN is known",
     if (statement.actions.join() === "autoscaling:DescribeAutoScalingGroups") continue;
     const open = statement.resources.filter((resource) => resource.includes("*"));
     for (const resource of open)
-      expect(resource, of).toMatch(/^arn:aws:s3:::ObjectsBucket\/(runs|releases|logs\/[a-z]+)\/|:[A-Z]\w+Log:\*$/);
+      expect(resource, of).toMatch(
+        /^arn:aws:s3:::ObjectsBucket\/(runs|releases|models|logs\/[a-z]+)\/|:[A-Z]\w+Log:\*$/,
+      );
     for (const principal of statement.principals ?? []) expect(principal.identifiers, of).not.toContain("*");
   }
 });

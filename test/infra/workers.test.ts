@@ -57,6 +57,10 @@ test.each(FLEETS)("%s may do what a worker does, in its own run's data, and end 
   const dynamo = [...allowed.keys()].filter((action) => action.startsWith("dynamodb:"));
   expect(dynamo.sort()).toEqual(records.map((name) => `dynamodb:${name}`));
   expect(allowed.has("s3:DeleteObject")).toBe(false);
+  const reading = statements.filter(({ statement }) => statement.actions.includes("s3:GetObject"));
+  expect(reading.flatMap(({ statement }) => statement.resources)).toEqual(
+    ["runs", "releases", "models"].map((prefix) => `arn:aws:s3:::ObjectsBucket/${prefix}/*`),
+  );
   const secrets = ["WorkerToken", "SearchKey", "ModelKey", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
   expect(allowed.get("ssm:GetParameter")).toEqual(secrets.map(parameterArn));
   expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
