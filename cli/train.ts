@@ -35,7 +35,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const config = resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   await refuseMissingParts(config, "here");
   const bases = await readBases(config, "train");
-  await refuseMissingServers(config, bases);
+  await checkEngines(config, bases);
   const questions = questionsOf(recipe, config);
   const folder = createRunFolder(config);
   printConfig(config, folder);
@@ -88,8 +88,8 @@ function refuseMissingEngine(policy: string, { policies }: ToolsModule): void {
   if (!isEndpointPolicy(policy)) openEngine(policy, policies);
 }
 
-/** A server that is not there, or has another model, is refused before anything starts. */
-async function refuseMissingServers({ recipe, agents }: RunConfig, bases: Bases): Promise<void> {
+/** An engine whose package or server is not there, or that has another model, is refused before anything starts. */
+async function checkEngines({ recipe, agents }: RunConfig, bases: Bases): Promise<void> {
   const { policies } = await openToolsModule(recipe);
   for (const [name, agent] of Object.entries(agents)) {
     const engine = isEndpointPolicy(agent.policy) ? undefined : openEngine(agent.policy, policies);

@@ -108,7 +108,7 @@ export interface EngineOptions {
 export interface PolicyEngine {
   openSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler>;
   openTrainer(files: CheckpointFiles, options: EngineOptions): Promise<Trainer>;
-  /** Rejects when the server that it computes on is out of reach, or has not this model. Absent: it computes here. */
+  /** Rejects when what it computes on is not there: its package, or a server, or this model on it. Absent: it computes here. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;
   /** Deletes what a version that nobody will ask for again keeps outside its files; gone already is fine. Absent: nothing is. */
   discard?(files: CheckpointFiles): Promise<void>;

@@ -13,8 +13,7 @@ export interface FunctionOptions {
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
    * True where one process hears all events for hours (the local dispatcher): the clock then looks for unheard outcomes only in
-   * groups that stood still since its last look, and scores of a group wait a moment for each other. A function that may be cold looks,
-   * and writes, at once.
+   * groups that stood still since its last look. A function that may be cold looks at once.
    */
   readonly patient?: boolean;
   /** Opens what a deployment lets its functions move; called only where the table belongs to one. Absent: they move nothing. */
@@ -36,7 +35,7 @@ export function openContext(
 ): Context {
   const facts = openFacts({ objects, table });
   const records = openRecords(table);
-  const recordScore = openScoreRecorder(table, { gathers: patient });
+  const recordScore = openScoreRecorder(table);
   const stoodStill = patient ? watchGroups() : () => true;
   return { objects, table, clock, rewardsOf, controlsOf, facts, records, recordScore, stoodStill };
 }

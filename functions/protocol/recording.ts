@@ -1,48 +1,47 @@
 /**
- * @file Writes scores into their GROUP, several in one write where they come close together: while a write of the group is under way,
- * and, where one process hears all events, within a quarter of a second. The last score of a group waits for no other.
+ * @file Writes scores into their GROUP. Those that come while a write of the same group is under way share the next one: at the end of
+ * a step, when all rollouts end at once, a group is written two or three times and not once per rollout.
  */
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../../core/ports.ts";
 import { recordScores } from "../../core/training/writes.ts";
-import { openBatches } from "./batches.ts";
 
 type GroupAddress = Pick<RolloutAddress, "run" | "step" | "group">;
 
-const GATHERING_MILLISECONDS = 250;
-
 /**
  * Resolves once the score is recorded, this one or an earlier one of the same rollout. One of the callers that shared a write gets
- * the item, and looks whether the group is complete. `of`: rollouts of the group.
+ * the item, and looks whether the group is complete.
  */
 export type ScoreRecorder = (
   address: GroupAddress,
   rollout: number,
   score: RolloutScore,
-  of: number,
 ) => Promise<TableItem | undefined>;
 
-export function openScoreRecorder(table: Table, { gathers = false } = {}): ScoreRecorder {
-  const groups = new Map<string, { address: GroupAddress; held: number; of: number }>();
-  const batches = openBatches<RolloutScore, TableItem | undefined>(write, gathers ? GATHERING_MILLISECONDS : 0);
+export function openScoreRecorder(table: Table): ScoreRecorder {
+  const next = new Map<string, { scores: Map<number, RolloutScore>; written: Promise<unknown> }>();
+  const last = new Map<string, Promise<unknown>>();
 
-  async function write(name: string, scores: Map<number, RolloutScore>) {
-    const group = groups.get(name);
-    if (!group) return undefined;
-    const item = await writeScores(table, group.address, scores);
-    group.held = Object.keys(item?.["rollouts"] ?? {}).length;
-    if (group.held >= group.of) groups.delete(name);
-    return item;
-  }
-
-  return ({ run, step, group }, rollout, score, of) => {
+  return async ({ run, step, group }, rollout, score) => {
     const name = `${run}/${step}/${group}`;
-    const { held } = groups.get(name) ?? { held: 0 };
-    groups.set(name, { address: { run, step, group }, held, of });
-    const recorded = batches.add(name, rollout, score);
-    if (held + batches.size(name) >= of) batches.complete(name);
-    return recorded;
+    const shared = next.get(name);
+    if (shared) {
+      if (!shared.scores.has(rollout)) shared.scores.set(rollout, score);
+      await shared.written;
+      return undefined;
+    }
+    const scores = new Map([[rollout, score]]);
+    const write = () => {
+      next.delete(name);
+      return writeScores(table, { run, step, group }, scores);
+    };
+    const written = (last.get(name) ?? Promise.resolve()).then(write, write);
+    next.set(name, { scores, written });
+    last.set(name, written);
+    return written.finally(() => {
+      if (last.get(name) === written) last.delete(name);
+    });
   };
 }
 

@@ -24,8 +24,7 @@ export async function scoreAndSeal(context: Context, address: RolloutAddress): P
     if (refusal) return halt(context, address.run, refusal.message);
     score = { excluded: await giveUpJudging(context, address, error) };
   }
-  const { rolloutsPerQuestion } = await context.facts.config(address.run);
-  const item = await context.recordScore(address, address.rollout, score, rolloutsPerQuestion);
+  const item = await context.recordScore(address, address.rollout, score);
   return item !== undefined && hasAllScores(item) && sealIfComplete(context, context.records.group(item));
 }
 

@@ -21,6 +21,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["steps that are no number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
+  [
+    "an engine that is not installed",
+    trainRelay("bad", "--set", "agents.main.policy=eager-gpu"),
+    /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
+  ],
   ["an unknown policy", trainRelay("bad", "--set", "agents.main.policy=torch"), /'torch'/],
   [
     "training behind an API",

@@ -11,7 +11,7 @@ const key = tableKeys.group("test", 0, 0);
 const score = (reward: number) => ({ reward, correct: 1, wellFormed: true, tokens: 10, invocations: {} });
 
 /** A group of four rollouts, and a table that takes its time; `fail` is asked before each update. */
-async function opened(fail: (update: number) => boolean = () => false, gathers = false) {
+async function opened(fail: (update: number) => boolean = () => false) {
   const memory = memoryTable();
   const claims = { "0": "w", "1": "w", "2": "w", "3": "w" };
   await memory.insert(key, { ...address, state: "open", rolloutsPerQuestion: 4, claims, rollouts: {} });
@@ -29,8 +29,8 @@ async function opened(fail: (update: number) => boolean = () => false, gathers =
     const { rollouts } = (await memory.get(key)) as unknown as { rollouts: Record<string, { reward: number }> };
     return Object.fromEntries(Object.entries(rollouts).map(([k, { reward }]) => [k, reward]));
   };
-  const recorder = openScoreRecorder(table, { gathers });
-  const record = (k: number, reward: number) => recorder(address, k, score(reward), 4);
+  const recorder = openScoreRecorder(table);
+  const record = (k: number, reward: number) => recorder(address, k, score(reward));
   return { record, updates, rewards, memory };
 }
 
@@ -66,16 +66,4 @@ test("a sealed group takes no score", async () => {
   await memory.update({ key, set: [[["state"], "sealed"]], when: [] });
   expect(await record(0, 0)).toMatchObject({ state: "sealed" });
   expect(await rewards()).toEqual({});
-});
-
-test("where one process hears all events, scores wait for their group's last one, and that for nobody", async () => {
-  const { record, updates, rewards } = await opened(undefined, true);
-  await Promise.all([record(0, 0), record(1, 1)]);
-  expect(updates).toHaveLength(1);
-  const rest = [record(2, 2), record(3, 3)];
-  // Turns of the event loop, of which a quarter of a second has thousands.
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-  expect(updates).toHaveLength(2);
-  await Promise.all(rest);
-  expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2, 3: 3 });
 });

@@ -1,4 +1,5 @@
 /** @file The tfjs backend that the eager engine computes on: plain JavaScript, or CUDA where its optional package is installed. */
+import { createRequire } from "node:module";
 import util from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
 import "@tensorflow/tfjs-backend-cpu";
@@ -33,10 +34,23 @@ async function loadGpu(): Promise<void> {
   try {
     await import(GPU_PACKAGE);
   } catch (cause) {
-    throw new MgrpoError(
-      "engine-unsupported",
-      `policy 'eager-gpu' needs ${GPU_PACKAGE}, which is not installed: npm install ${GPU_PACKAGE}@4.22.0 (CUDA 11.2), or use 'compiled'`,
-      { cause },
-    );
+    throw withoutGpu(cause);
   }
+}
+
+/** Before anything starts: whether the package is there, not whether its driver is. */
+export async function checkGpu(): Promise<void> {
+  try {
+    createRequire(import.meta.url).resolve(GPU_PACKAGE);
+  } catch (cause) {
+    throw withoutGpu(cause);
+  }
+}
+
+function withoutGpu(cause: unknown): MgrpoError {
+  return new MgrpoError(
+    "engine-unsupported",
+    `policy 'eager-gpu' needs ${GPU_PACKAGE}, which is not installed: npm install ${GPU_PACKAGE}@4.22.0 (CUDA 11.2), or use 'compiled'`,
+    { cause },
+  );
 }

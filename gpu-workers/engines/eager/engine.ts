@@ -1,11 +1,11 @@
 /** @file The eager engine: the model function on a tfjs backend, in the caller's own thread. */
 import type { PolicyEngine } from "../../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
-import { type EagerBackend, openBackend } from "./backend.ts";
+import { checkGpu, type EagerBackend, openBackend } from "./backend.ts";
 
 export const eagerEngine: PolicyEngine = eagerEngineOn("cpu");
 /** Needs the optional package @tensorflow/tfjs-node-gpu. */
-export const eagerGpuEngine: PolicyEngine = eagerEngineOn("gpu");
+export const eagerGpuEngine: PolicyEngine = { ...eagerEngineOn("gpu"), check: checkGpu };
 
 function eagerEngineOn(backend: EagerBackend): PolicyEngine {
   return {
