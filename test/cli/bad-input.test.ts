@@ -23,7 +23,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
   [
     "an engine that is not installed",
-    trainRelay("bad", "--set", "agents.main.policy=eager-gpu"),
+    ["train", "atlas", "--set", "agents.main.policy=eager-gpu"],
     /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
   ],
   ["an unknown policy", trainRelay("bad", "--set", "agents.main.policy=torch"), /'torch'/],
