@@ -1,6 +1,5 @@
 /**
- * @file Where the JavaScript of this package is. Processes and threads are started from it: it loads in a third of the time that its
- * TypeScript takes. A checkout keeps it in dist/ (build.mjs), as the package does.
+ * @file Where the JavaScript of this package is. Processes and threads are started from it: it loads sooner than its TypeScript. A checkout keeps it in dist/ (build.mjs), as the package does.
  */
 const ROOT = new URL(import.meta.url.endsWith(".ts") ? "../dist/" : "../", import.meta.url);
 

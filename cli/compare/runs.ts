@@ -65,7 +65,8 @@ export async function carryOut(
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
   const keep = (one: PlannedRun) => {
-    const finished = readFinished(results, one);
+    if (readRecord(results, one)) return true;
+    const finished = readRunFolder(one.config.run);
     if (finished) keepRecord(results, one, finished);
     return finished !== undefined;
   };

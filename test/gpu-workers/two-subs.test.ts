@@ -32,7 +32,7 @@ const call = (agent: string) =>
   `<tool_call>${JSON.stringify({ name: "delegate", arguments: { agent, task: "find the capital of France" } })}</tool_call>`;
 /** Both are asked, side by side; then it guesses. */
 const main = scriptedEngine((conversation, random) =>
-  /role|tool\n/.test(conversation.split("<|im_start|>user")[1] ?? "")
+  conversation.includes("<|im_start|>tool\n")
     ? `<answer>${random.uniform() < 0.5 ? "birch" : "cedar"}</answer>`
     : SUBS.map(call).join("\n"),
 );
