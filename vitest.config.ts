@@ -10,6 +10,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     maxWorkers: 2,
+    env: { NO_COLOR: "1" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: "test/build.ts",
