@@ -15,6 +15,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -31,12 +32,14 @@ const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
 async function build(places) {
   const sources = places.flatMap((place) => filesUnder(join(ROOT, place)));
-  const stale = sources.filter((source) => isOlder(target(source), source));
+  const times = new Map(sources.map((source) => [source, timeOf(source)]));
+  const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
   const orphans = orphansOf(places, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
   if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
+  for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
   if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers()));
 }
@@ -96,8 +99,10 @@ const target = (source) => join(DIST, relative(ROOT, source)).replace(/\.ts$/, "
 /** Declarations belong to the module that they describe. */
 const owner = (path) => path.replace(/\.d\.ts$/, ".js");
 
-function isOlder(path, source) {
-  return !existsSync(path) || statSync(path).mtimeMs < statSync(source).mtimeMs;
+/** When a file was written, in whole milliseconds; what is built carries its source's time: another one, also an earlier, is a change. */
+function timeOf(path) {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && Math.floor(found.mtimeMs);
 }
 
 await build([...SOURCES, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);

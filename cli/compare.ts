@@ -4,9 +4,7 @@
  *
  *     each seed: first arm ──what it sampled──> all other arms, and the first arm of the next seed      then tables, summary, curves
  */
-import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import { openRecipe } from "../recipes/registry.ts";
@@ -15,8 +13,8 @@ import { heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, type PlannedRun, planRun } from "./compare/plan.ts";
 import { openProgress } from "./compare/progress.ts";
-import type { FinishedRun } from "./compare/records.ts";
-import { carryOut, readFinished, refuseOther } from "./compare/runs.ts";
+import { type FinishedRun, readRecord } from "./compare/records.ts";
+import { carryOut, refuseOther } from "./compare/runs.ts";
 import { type ArmRuns, type Comparison, sampledBy, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { readBases } from "./local/prepare.ts";
@@ -61,7 +59,7 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   try {
     await carry(seeds.slice(0, 1).map(lead));
     for (const [i, seed] of seeds.entries()) {
-      const budget = options.tokens ?? sampledIn(readFinished(folder, lead(seed)));
+      const budget = options.tokens ?? sampledIn(readRecord(folder, lead(seed)));
       const rest = budget === undefined ? [] : others.map((entry) => plan(entry, seed, budget));
       await carry([...rest, ...seeds.slice(i + 1, i + 2).map(lead)]);
     }
@@ -79,7 +77,7 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
   const missing = names.filter((name) => !finished.has(name));
   if (finished.size > 0) {
-    const about = { name: options.name, recipe: recipeName, ...maker(), seeds, missing };
+    const about = { name: options.name, recipe: recipeName, command: command(), seeds, missing };
     writeResults(folder, summarize(about, arms), arms, planned[0]?.config.main ?? "main");
   }
   if (stop.signal.aborted) {
@@ -97,7 +95,7 @@ function armRuns(results: string, planned: readonly PlannedRun[], entry: Entry):
   const budgets = planned.flatMap(({ config }): [string, number][] =>
     config.sampledTokens === null ? [] : [[config.run, config.sampledTokens]],
   );
-  return { entry, runs: planned.flatMap((one) => readFinished(results, one) ?? []), budgets: new Map(budgets) };
+  return { entry, runs: planned.flatMap((one) => readRecord(results, one) ?? []), budgets: new Map(budgets) };
 }
 
 /** Undefined while the run is not finished. */
@@ -139,27 +137,8 @@ function writeResults(folder: string, comparison: Comparison, all: readonly ArmR
   for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
 }
 
-/** By which command, from which source, on what. */
-function maker(): Pick<Comparison, "command" | "commit" | "machine"> {
+/** The command that was given, as it can be given again. */
+function command(): string {
   const words = process.argv.slice(2).map((word) => (/^[\w./=,-]+$/.test(word) ? word : `'${word}'`));
-  const [{ model = "unknown processor" } = {}] = cpus();
-  const gigabytes = Math.round(totalmem() / 2 ** 30);
-  return {
-    command: `${MGRPO} ${words.join(" ")}`,
-    commit: sourceVersion(),
-    machine: `${cpus().length} x ${model.trim()}, ${gigabytes} GiB, Node.js ${process.version}, ${process.platform}`,
-  };
-}
-
-/** As git tells it, with a mark when files differ from it; installed packages have none. */
-function sourceVersion(): string {
-  try {
-    return execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=12"], {
-      cwd: import.meta.dirname,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"],
-    }).trim();
-  } catch {
-    return "none: an installed package";
-  }
+  return `${MGRPO} ${words.join(" ")}`;
 }

@@ -7,7 +7,7 @@ export function drawMarkdown(
   comparison: Comparison,
   pictures: readonly (readonly [title: string, file: string])[],
 ): string {
-  const { name, recipe, command, commit, machine, hours, seeds, arms, missing } = comparison;
+  const { name, recipe, command, commits, machines, hours, seeds, arms, missing } = comparison;
   const [first] = arms;
   const against = first ? `against ${first.label}` : "against the first";
   const suites = first?.heldOut ?? [];
@@ -18,8 +18,8 @@ export function drawMarkdown(
       [
         ["command", `\`${command}\``],
         ["recipe", recipe],
-        ["commit", commit],
-        ["machine", machine],
+        ["commit", commits.join(", ")],
+        ["machine", machines.join("; ")],
         ["time", `${duration(3600 * hours)}, of all runs together`],
       ],
     ),

@@ -13,25 +13,32 @@ import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { Report } from "../report.ts";
+import { MadeBy, madeHere } from "./made-by.ts";
 import type { PlannedRun } from "./plan.ts";
 
-export interface FinishedRun {
+/** What a run's own folder says of it. */
+export interface TrainedRun {
   readonly report: Report;
   readonly heldOut: readonly HeldOutScores[];
+}
+
+export interface FinishedRun extends TrainedRun {
+  readonly by: MadeBy;
 }
 
 const RunRecord = z.strictObject({
   /** How it was made: the arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
+  by: MadeBy,
   report: Report,
   heldOut: z.array(HeldOutScores),
 });
 
 /** `results`: the comparison's folder. */
-export function keepRecord(results: string, planned: PlannedRun, { report, heldOut }: FinishedRun): void {
+export function keepRecord(results: string, planned: PlannedRun, { report, heldOut }: TrainedRun): void {
   const path = recordPath(results, planned.config.run);
   mkdirSync(join(results, "runs"), { recursive: true });
-  const record = RunRecord.parse({ made: madeBy(planned), report, heldOut });
+  const record = RunRecord.parse({ made: settingsOf(planned), by: madeHere(), report, heldOut });
   writeAtomically(path, gzipSync(JSON.stringify(record), { level: 9 }));
 }
 
@@ -39,9 +46,9 @@ export function keepRecord(results: string, planned: PlannedRun, { report, heldO
 export function readRecord(results: string, planned: PlannedRun): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
-  const { made, report, heldOut } = parseJson(RunRecord, unzipped(path), path);
-  const found = differences(madeBy(planned), made);
-  if (found.length === 0) return { report, heldOut };
+  const { made, ...finished } = parseJson(RunRecord, unzipped(path), path);
+  const found = differences(settingsOf(planned), made);
+  if (found.length === 0) return finished;
   throw new MgrpoError(
     "config-invalid",
     `${path} is of another run: ${found.join("; ")}; compare under another --name, or remove that file`,
@@ -60,6 +67,6 @@ function unzipped(path: string): Uint8Array {
   }
 }
 
-function madeBy({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof RunRecord>["made"] {
+function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof RunRecord>["made"] {
   return { recipe, arm, seed, set: [...set] };
 }

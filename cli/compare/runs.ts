@@ -19,7 +19,7 @@ import { nodeArguments } from "../local/workers.ts";
 import { Report } from "../report.ts";
 import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
-import { type FinishedRun, keepRecord, readRecord } from "./records.ts";
+import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
 
 /** Refuses a run of that name that is another one, or is being trained by somebody else. */
 export function refuseOther({ config }: PlannedRun): void {
@@ -41,12 +41,8 @@ export function refuseOther({ config }: PlannedRun): void {
   }
 }
 
-/** From the comparison's folder, or else from the run's own; undefined while it is not finished. */
-export function readFinished(results: string, planned: PlannedRun): FinishedRun | undefined {
-  return readRecord(results, planned) ?? readRunFolder(planned.config.run);
-}
-
-function readRunFolder(run: string): FinishedRun | undefined {
+/** Undefined while it is not finished. */
+function readRunFolder(run: string): TrainedRun | undefined {
   const folder = runFolder(run);
   if (!existsSync(folder.report) || readStatus(folder).state !== "finished") return undefined;
   return {

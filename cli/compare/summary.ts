@@ -59,10 +59,10 @@ export type ArmResult = z.infer<typeof ArmResult>;
 export const Comparison = z.strictObject({
   name: z.string(),
   recipe: z.string(),
-  /** What made it, and where. */
   command: z.string(),
-  commit: z.string(),
-  machine: z.string(),
+  /** What made the runs, and where: each that made one of them. */
+  commits: z.array(z.string()),
+  machines: z.array(z.string()),
   /** Of all runs together. */
   hours: z.number(),
   seeds: z.array(z.int()),
@@ -82,14 +82,16 @@ export interface ArmRuns {
 
 /** `about`: who made it, where and how. Its bootstrap draws are named by arm, suite and what is measured. */
 export function summarize(
-  about: Pick<Comparison, "name" | "recipe" | "command" | "commit" | "machine" | "seeds" | "missing">,
+  about: Pick<Comparison, "name" | "recipe" | "command" | "seeds" | "missing">,
   arms: readonly ArmRuns[],
 ): Comparison {
   const [first] = arms;
-  const seconds = arms.flatMap(({ runs }) => runs.map(({ report }) => report.seconds.total));
+  const all = arms.flatMap(({ runs }) => runs);
   const comparison: Comparison = {
     ...about,
-    hours: seconds.reduce((sum, one) => sum + one, 0) / 3600,
+    commits: [...new Set(all.map(({ by }) => by.commit))],
+    machines: [...new Set(all.map(({ by }) => by.machine))],
+    hours: all.reduce((sum, { report }) => sum + report.seconds.total, 0) / 3600,
     arms: arms.map((one) => summarizeArm(one, one === first ? undefined : first)),
   };
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);

@@ -77,7 +77,7 @@ function finished(run: string, seed: number, right: number, tokens = 30): Finish
     perStep,
     ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },
   });
-  return { report, heldOut: [scores(0, 1), scores(1, right)] };
+  return { by: { commit: `abc${seed}`, machine: "m" }, report, heldOut: [scores(0, 1), scores(1, right)] };
 }
 
 const [mgrpo = expect.fail(), frozen = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
@@ -93,8 +93,6 @@ const about = {
   name: "c",
   recipe: "tiny",
   command: "cmd",
-  commit: "abc",
-  machine: "m",
   seeds: [1, 2],
   missing: ["b1"],
 };
@@ -126,7 +124,7 @@ test("the page names command, commit and machine, what is missing, and every arm
   const page = drawMarkdown(comparison, [["Picture", "held-out.svg"]]);
   for (const text of [
     "`cmd`",
-    "abc",
+    "| abc1, abc2 |",
     "| m |",
     "Not finished, and not in here: b1",
     "(short)",

@@ -1,0 +1,29 @@
+/** @file From which source and on what machine a run of a comparison was made: its record says so wherever it is read. */
+import { execFileSync } from "node:child_process";
+import { cpus, totalmem } from "node:os";
+import * as z from "zod";
+
+export const MadeBy = z.strictObject({ commit: z.string(), machine: z.string() });
+export type MadeBy = z.infer<typeof MadeBy>;
+
+export function madeHere(): MadeBy {
+  const [{ model = "unknown processor" } = {}] = cpus();
+  const gigabytes = Math.round(totalmem() / 2 ** 30);
+  return {
+    commit: sourceVersion(),
+    machine: `${cpus().length} x ${model.trim()}, ${gigabytes} GiB, Node.js ${process.version}, ${process.platform}`,
+  };
+}
+
+/** As git tells it, with a mark when files differ from it; installed packages have none. */
+function sourceVersion(): string {
+  try {
+    return execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=12"], {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return "none: an installed package";
+  }
+}
