@@ -7,6 +7,7 @@ import { type Deployment, parseDeployment } from "../core/contracts/deployment.t
 import { tableKeys } from "../core/contracts/keys.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
+import { release } from "../gpu-workers/release.ts";
 import type { WorkerSpec } from "./local/workers.ts";
 
 /** The table's name is the stage's (stacks/storage.ts): the one thing that is known of a stage beforehand. */
@@ -44,6 +45,16 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
   } finally {
     store.close();
   }
+}
+
+/** Functions and instances of another release would read the run's config, and score and train it, in another way. */
+export function refuseOtherRelease(deployment: Deployment): void {
+  const own = release(process.env);
+  if (deployment.release === own) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `release ${deployment.release} is deployed, and this is ${own}: launch from the checkout that was deployed, or deploy this one (npm pack, then npx sst deploy)`,
+  );
 }
 
 /** The workers that no fleet starts. A run that wants more of a fleet than it ever has is refused. */

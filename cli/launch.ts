@@ -15,7 +15,7 @@ import { differences } from "../core/training/differences.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { namesOfStage, readDeployment, startedByHand } from "./deployment.ts";
+import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
 import { prepareRun, readBases, refuseLocal } from "./local/prepare.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
@@ -46,6 +46,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     await refuseOther(store, config, extension);
     const workers = workersOf(config);
     const deployment = await readDeployment(store.table);
+    if (deployment) refuseOtherRelease(deployment);
     const byHand = deployment ? startedByHand(config, workers, deployment) : workers;
     const session = { store, functions: composeFunctions(store) };
     await prepareRun(

@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import colors from "picocolors";
 import { billed } from "../core/training/budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { readSpending } from "./local/follow.ts";
+import { readRefusals, readSpending, readWait } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
@@ -74,7 +74,7 @@ function titleOf({ step, group, rollout }: Address): string {
     .join(", ");
 }
 
-/** As the live table told it: each step, and the evaluations of the team that it left; then what all of it has cost. */
+/** As the live table told it: each step, and the evaluations of the team that it left; then what it waits for, and has cost. */
 async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);
   const tell = (team: number) => {
@@ -87,8 +87,19 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
     tell(summary.step + 1);
   }
   display.close();
-  const spent = await read((store) => readSpending(store, config));
-  if (!process.stdout.isTTY) return console.log(JSON.stringify({ kind: "spent", ...spent }));
+  const { spent, wait, refusals } = await read(async (store) => ({
+    spent: await readSpending(store, config),
+    wait: await readWait(store, config),
+    refusals: await readRefusals(store, config.run),
+  }));
+  if (!process.stdout.isTTY) {
+    if (wait !== undefined) console.log(JSON.stringify({ kind: "waiting", step, for: wait }));
+    for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
+    return console.log(JSON.stringify({ kind: "spent", ...spent }));
+  }
   console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${reason}`);
+  if (wait !== undefined) console.log(`  ${wait}`);
+  for (const { fleet, reason: why } of refusals)
+    console.log(colors.yellow(`  instances of fleet ${fleet} do not serve it: ${why}`));
   console.log(colors.dim(`  spent: ${billed(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`));
 }

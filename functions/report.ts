@@ -34,8 +34,8 @@ export async function settle(what: string, log: Log, run: () => Promise<unknown>
 }
 
 /** One line that the alarms' metrics are read from. Silent while nothing runs: a metric costs by the hour in which it is told. */
-export function describePulse({ running, unserved }: Pulse): string | undefined {
-  return running > 0 ? JSON.stringify({ level: "info", what: "pulse", running, unserved }) : undefined;
+export function describePulse({ running, unserved, spent }: Pulse): string | undefined {
+  return running > 0 ? JSON.stringify({ level: "info", what: "pulse", running, unserved, spent }) : undefined;
 }
 
 /** One line per fleet whose capacity tick changed. */

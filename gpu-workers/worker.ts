@@ -16,6 +16,7 @@ import { readFleet } from "./fleet/find-run.ts";
 import { serveFleet } from "./fleet/serve-fleet.ts";
 import { onHint, onParentGone } from "./liveness/parent.ts";
 import { createLog } from "./log.ts";
+import { release } from "./release.ts";
 import { serveWorker, type WorkerOptions } from "./serve.ts";
 
 /** What is given back after the parent is gone must be given back in this time. */
@@ -109,7 +110,7 @@ async function main(): Promise<void> {
   const { agent, roles } = fleet;
   await serveFleet(
     {
-      ...{ store: patient(store, log), fleet, log },
+      ...{ store: patient(store, log), fleet, release: release(process.env), log },
       compose: (run) => compose(run, store, logOf({ fleet: fleet.name, run })),
       serve: (parts, enter) => serve(parts, { agent, roles, enter }),
     },

@@ -5,6 +5,7 @@
  *     TickFails               the clock's tick fails: nothing is repaired any more
  *     StuckStep               a run is under way, and for half an hour no rollout ended and no version came
  *     StaleHeartbeat          an agent of a run has no live worker, for ten minutes
+ *     RunSpend                a run has spent most of its own budget, at whose end it is halted
  *     budget                  the account's month costs more than planned
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -14,6 +15,8 @@ import type { Settings } from "./settings.ts";
 const NAMESPACE = "mgrpo";
 const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
+/** The share of a run's budget, of hours or of dollars, that is told once it is spent. */
+const RUN_SPENT = 0.8;
 /** Shares of the budget, in per cent, that are told once they are spent. */
 const SPENT = [50, 80, 100];
 
@@ -41,11 +44,19 @@ export function createAlarms(functions: Functions, { stage, alertEmail, monthlyU
 
   const running = pulseMetric("RunsRunning", "$.running", tick, stage);
   const unserved = pulseMetric("AgentsUnserved", "$.unserved", tick, stage);
+  const spent = pulseMetric("RunSpent", "$.spent", tick, stage);
   new aws.cloudwatch.MetricAlarm("StaleHeartbeat", {
     ...common,
     alarmDescription: `An agent of a run has had no live worker for ${STALE_MINUTES} minutes`,
     ...{ namespace: NAMESPACE, metricName: unserved, statistic: "Minimum" },
     ...{ period: 60, evaluationPeriods: STALE_MINUTES, threshold: 1 },
+    comparisonOperator: "GreaterThanOrEqualToThreshold",
+  });
+  new aws.cloudwatch.MetricAlarm("RunSpend", {
+    ...common,
+    alarmDescription: `A run has spent ${100 * RUN_SPENT} % of its budget; when all of it is spent, the run is halted`,
+    ...{ namespace: NAMESPACE, metricName: spent, statistic: "Maximum" },
+    ...{ period: 60, evaluationPeriods: 1, threshold: RUN_SPENT },
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
   const sent = ({ inbox }: Woken) => ({

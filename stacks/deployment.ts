@@ -4,15 +4,17 @@
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { Clock } from "./clock.ts";
+import { checkoutRelease } from "./release.ts";
 import type { Storage } from "./storage.ts";
 import type { MadeFleet } from "./workers.ts";
 
 export function describeDeployment({ table, bucket }: Storage, clock: Clock, fleets: readonly MadeFleet[]): void {
+  const release = checkoutRelease();
   const deployment = $jsonStringify({
-    bucket: bucket.name,
+    ...{ release, bucket: bucket.name },
     clockRule: clock.rule.name,
     fleets: fleets.map(({ name, agent, roles, max, group }) => ({
-      ...{ name, agent, max },
+      ...{ name, agent, max, release },
       roles: roles.split(","),
       group: group.name,
     })),

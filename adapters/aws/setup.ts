@@ -11,8 +11,11 @@ import {
   CreateBucketCommand,
   DeleteBucketCommand,
   DeleteObjectsCommand,
+  GetBucketLifecycleConfigurationCommand,
   ListObjectsV2Command,
+  PutBucketLifecycleConfigurationCommand,
   type S3Client,
+  type S3ServiceException,
 } from "@aws-sdk/client-s3";
 import pRetry from "p-retry";
 import type { TableKey } from "../../core/contracts/keys.ts";
@@ -20,9 +23,14 @@ import { MgrpoError } from "../../core/errors.ts";
 
 export type Found = "created" | "there";
 
+/** What became of a bucket's rule, and why it has none. */
+export type Rule = { readonly found: Found } | { readonly found: "none"; readonly why: string };
+
 /** Where keys of ours begin: runs, and the trials of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
 const DELETED_AT_ONCE = 25;
+/** Days until the parts of an upload that was never completed go; as long as a deployment keeps them (stacks/storage.ts). */
+const UPLOAD_DAYS = 2;
 /** AWS takes seconds to make or to drop a table. */
 const PATIENCE = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
 
@@ -83,6 +91,36 @@ export async function createBucket(s3: S3Client, name: string): Promise<Found> {
     throw error;
   }
   return "created";
+}
+
+/**
+ * Lets the bucket forget parts of uploads that were broken off: a worker that is killed completes nothing, and nobody lists them. Rules that
+ * the bucket has already are left alone. A store without such rules is no fault: a run needs none.
+ */
+export async function forgetUploads(s3: S3Client, name: string): Promise<Rule> {
+  try {
+    const rules = await lifecycleOf(s3, name);
+    if (rules.some(({ AbortIncompleteMultipartUpload: abort }) => abort)) return { found: "there" };
+    if (rules.length > 0) return { found: "none", why: "the bucket has other lifecycle rules, which are not touched" };
+    const DaysAfterInitiation = UPLOAD_DAYS;
+    const rule = { ID: "unfinished-uploads", Status: "Enabled", Filter: { Prefix: "" } } as const;
+    const Rules = [{ ...rule, AbortIncompleteMultipartUpload: { DaysAfterInitiation } }];
+    await s3.send(new PutBucketLifecycleConfigurationCommand({ Bucket: name, LifecycleConfiguration: { Rules } }));
+    return { found: "created" };
+  } catch (error) {
+    const { httpStatusCode = 500 } = (error as Partial<S3ServiceException>).$metadata ?? {};
+    if (httpStatusCode >= 500 && httpStatusCode !== 501) throw error;
+    return { found: "none", why: `the store refuses such rules (${nameOf(error)}: ${(error as Error).message})` };
+  }
+}
+
+async function lifecycleOf(s3: S3Client, name: string) {
+  try {
+    return (await s3.send(new GetBucketLifecycleConfigurationCommand({ Bucket: name }))).Rules ?? [];
+  } catch (error) {
+    if (nameOf(error) === "NoSuchLifecycleConfiguration") return [];
+    throw error;
+  }
 }
 
 /** Asked for by listing: the answer to HEAD would not say why it is refused. */

@@ -14,6 +14,7 @@ import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import {
   AgentRecord,
+  FleetRecord,
   GroupRecord,
   JobRecord,
   RunRecord,
@@ -77,15 +78,38 @@ export async function* followRun(
       yield { kind: "evaluation", evaluation: evaluationOf(suiteOf(config, job.suite), job) };
     }
     if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
-    const pending = run.status === "finished" ? pendingEvaluations(config, run.step, jobs) : [];
-    if (run.status === "finished" && pending.length === 0) {
-      return yield { kind: "ended", status: "finished", reason: "" };
-    }
-    const wait =
-      pending.length > 0 ? `evaluating ${pending.join(", ")}` : waitingFor(config, await readState(store, config, run));
+    const wait = await waitOf(store, config, run, jobs);
+    if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
     yield { kind: "waiting", step: run.step, for: wait };
     await store.clock.sleep(pollSeconds, signal);
   }
+}
+
+/** What a run that is not halted waits for; undefined once it is finished and evaluated. */
+async function waitOf(
+  store: Store,
+  config: RunConfig,
+  run: RunRecord,
+  jobs: readonly JobRecord[],
+): Promise<string | undefined> {
+  if (run.status === "running") return waitingFor(config, await readState(store, config, run));
+  const pending = pendingEvaluations(config, run.step, jobs);
+  return pending.length > 0 ? `evaluating ${pending.join(", ")}` : undefined;
+}
+
+/** What it waits for now; undefined when it is over. */
+export async function readWait(store: Store, config: RunConfig): Promise<string | undefined> {
+  const run = await readRun(store, config.run);
+  return run.status === "halted" ? undefined : waitOf(store, config, run, await readJobs(store, config.run));
+}
+
+/** Fleets whose instances would not serve the run, and why. */
+export async function readRefusals(store: Store, run: string) {
+  const fleets = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
+  return fleets.flatMap((item) => {
+    const { fleet, refusal } = parse(FleetRecord, item, `FLEET of ${run}`);
+    return refusal ? [{ fleet, ...refusal }] : [];
+  });
 }
 
 /** Evaluations of a finished run that have no score yet. */

@@ -8,7 +8,7 @@ import type { Store, TableResult } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { type Extension, extended, extendsAny, overspent, spending } from "../../core/training/budget.ts";
 import { extendToolBudget, toolsOverspent } from "../../core/training/tool-budget.ts";
-import { extendBudget, forgiveRaises, resumeRun } from "../../core/training/writes.ts";
+import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
 
 export async function goOn(
   { table, clock }: Pick<Store, "table" | "clock">,
@@ -23,7 +23,7 @@ export async function goOn(
   const fleets = (await table.query(tableKeys.run(run).pk, tablePrefixes.fleets)).map((item) =>
     parse(FleetRecord, item, `FLEET of run '${run}'`),
   );
-  for (const known of fleets) if (status === "halted") await table.update(forgiveRaises(known));
+  for (const known of fleets) if (status === "halted") await table.update(forgiveFleet(known));
   if (extendsAny(extension) && status === "finished") {
     throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
   }

@@ -17,11 +17,15 @@ export const Fleet = z.strictObject({
   group: z.string().min(1),
   /** Instances at most. */
   max: z.int().positive(),
+  /** The release of the program that its instances install. */
+  release: z.string().min(1),
 });
 export type Fleet = z.infer<typeof Fleet>;
 
 export const Deployment = z.strictObject({
   bucket: z.string().min(1),
+  /** The release that was deployed: `<version>+<hash of what workers run>`. Who launches has the same. */
+  release: z.string().min(1),
   /** The EventBridge rule that calls tick every minute while it is enabled. */
   clockRule: z.string().min(1),
   /** Empty where workers run on machines of one's own. */

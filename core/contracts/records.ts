@@ -203,6 +203,8 @@ export const FleetRecord = z.strictObject({
   progress: z.int().nonnegative(),
   /** Times that instances were asked for while the run stood there. */
   raises: z.int().nonnegative(),
+  /** Why an instance would not serve the run, and the release that it had: another one of that release would not either. */
+  refusal: z.strictObject({ release: z.string(), reason: z.string() }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 

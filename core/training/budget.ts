@@ -61,6 +61,12 @@ export function spending(
   };
 }
 
+/** The share of what it may spend that a run has spent, of hours or of dollars, whichever is more; 0 where there is no limit. */
+export function shareSpent({ maxHours, maxUsd }: Limits, { hours, usd }: Spending): number {
+  const share = (used: number, limit: number | null) => (limit === null ? 0 : used / limit);
+  return Math.max(share(hours, maxHours), share(usd, maxUsd));
+}
+
 /** Which limits are reached, and how to go on; undefined while there is something left. */
 export function overspent({ maxHours, maxUsd }: Limits, spent: Spending): string | undefined {
   const { hours, usd } = spent;

@@ -12,6 +12,10 @@
  * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It does not lower it in between: which of the instances may go, the
  * group would choose blindly. The one that has nothing to do any more knows that it is the one.
  *
+ * An instance that cannot serve a run (its release is another one than that of the run's workers, it lacks the recipe or the engine) says
+ * why in the FLEET record and goes on without it. No other instance of that release is asked for then: the run keeps the workers that it
+ * has, and is halted with that reason once an agent has none. The next deployment, or launching the run again, asks anew.
+ *
  * Instances that come up and end again without the run getting anywhere (no driver, a release that does not start) would be replaced for
  * ever. So each time that they are asked for is counted, and at one more than `MAX_RAISES` the fleet is given up for this run; a run that
  * cannot train without it is halted.
@@ -40,13 +44,18 @@ export interface RunView {
 }
 
 /** Which workers a fleet gives: the part of it that needs are worked out from. */
-export type Crew = Pick<Fleet, "name" | "agent" | "roles">;
+export type Crew = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 
 /** Evaluation where no fleet does it: by workers that somebody started. */
-const BY_HAND: Crew = { name: "eval", agent: "*", roles: ["eval"] };
+const BY_HAND: Crew = { name: "eval", agent: "*", roles: ["eval"], release: "" };
 
-/** Workers that the run needs of this fleet now. `storeTime` in ms. */
+/** Workers that the run needs of this fleet now: where it is refused no more than it has. `storeTime` in ms. */
 export function workersNeeded(run: RunView, fleet: Crew, storeTime: number): number {
+  const needed = placesOf(run, fleet, storeTime);
+  return refusalOf(run, fleet) === undefined ? needed : Math.min(needed, crewOf(run, fleet).length);
+}
+
+function placesOf(run: RunView, fleet: Crew, storeTime: number): number {
   const { config, record, jobs, workers, bills } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
   // A finished run's budget too is a hard stop for what is paid by the hour.
@@ -75,10 +84,11 @@ export function isActive(run: RunView, fleets: readonly Crew[], storeTime: numbe
 
 /** Places of the run in this fleet that an instance may take. */
 export function freePlaces(run: RunView, fleet: Crew, storeTime: number): string[] {
-  const places = fleetRecord(run, fleet).places;
-  const alive = new Set(run.workers.filter(({ state }) => state !== "dead").map(({ worker }) => worker));
-  const all = Array.from({ length: workersNeeded(run, fleet, storeTime) }, (_, i) => String(i));
-  return all.filter((place) => !alive.has(places[place] ?? ""));
+  if (refusalOf(run, fleet) !== undefined) return [];
+  const { places } = fleetRecord(run, fleet);
+  const crew = new Set(crewOf(run, fleet));
+  const all = Array.from({ length: placesOf(run, fleet, storeTime) }, (_, i) => String(i));
+  return all.filter((place) => !crew.has(places[place] ?? ""));
 }
 
 /** Runs in the order in which they are served. */
@@ -103,7 +113,14 @@ export function countRaises(fleet: Crew, runs: readonly RunView[], storeTime: nu
 /** Halts a running run that has no workers of some agent, and gets none. */
 export function haltUnmanned(run: RunView, fleets: readonly Crew[]): Command[] {
   if (run.record.status !== "running") return [];
-  const lost = fleets.filter((fleet) => fleet.agent in run.config.agents && isGivenUp(run, fleet));
+  const serving = fleets.filter(({ agent }) => agent in run.config.agents);
+  for (const fleet of serving) {
+    const refusal = refusalOf(run, fleet);
+    if (refusal === undefined || isManned(run, fleet)) continue;
+    const reason = `instances of fleet ${fleet.name} do not serve it: ${refusal}; mend it, then launch the run again`;
+    return [change(endRun(run.record.run, "halted", reason))];
+  }
+  const lost = serving.filter((fleet) => isGivenUp(run, fleet));
   if (lost.length === 0) return [];
   const names = lost.map(({ name }) => name).join(", ");
   const logs = lost.map(({ name }) => `logs/${name}/`).join(", ");
@@ -115,11 +132,30 @@ export function haltUnmanned(run: RunView, fleets: readonly Crew[]): Command[] {
 
 /** What places and counts are written to, before anything is. */
 export function noRecord(run: string, fleet: string): FleetRecord {
-  return { run, fleet, places: {}, progress: 0, raises: 0 };
+  return { run, fleet, places: {}, progress: 0, raises: 0, refusal: null };
 }
 
 export function fleetRecord({ record: { run }, fleets }: RunView, { name }: Crew): FleetRecord {
   return fleets.find(({ fleet }) => fleet === name) ?? noRecord(run, name);
+}
+
+/** Why this fleet's instances, as they would come up now, do not serve the run. */
+function refusalOf(run: RunView, fleet: Crew): string | undefined {
+  const { refusal } = fleetRecord(run, fleet);
+  return refusal?.release === fleet.release ? refusal.reason : undefined;
+}
+
+/** Live workers that hold the fleet's places. */
+function crewOf(run: RunView, fleet: Crew): string[] {
+  const alive = new Set(run.workers.filter(({ state }) => state !== "dead").map(({ worker }) => worker));
+  return Object.values(fleetRecord(run, fleet).places).filter((worker) => alive.has(worker));
+}
+
+/** Whether each role of the fleet that the run needs has somebody, wherever that one came from. */
+function isManned({ config, workers }: RunView, { agent, roles }: Crew): boolean {
+  const alive = workers.filter((worker) => worker.state !== "dead" && worker.agent === agent);
+  const needed = roles.filter((role) => role !== "train" || config.agents[agent]?.trained);
+  return needed.every((role) => alive.some((worker) => worker.roles.includes(role)));
 }
 
 function isGivenUp(run: RunView, fleet: Crew): boolean {

@@ -18,6 +18,7 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
+type Refusal = NonNullable<FleetRecord["refusal"]>;
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
 
@@ -272,7 +273,19 @@ export function countRaise(known: FleetRecord, progress: number): TableChange {
   };
 }
 
-/** Forgets the instances that were asked for in vain, so that a run that is launched again gets new ones. */
-export function forgiveRaises(known: FleetRecord): TableChange {
-  return { key: fleetKey(known), set: [[["raises"], 0]], when: [is("raises", known.raises)] };
+/** An instance says why it does not serve the run. The last one's word counts; a repeat says the same. */
+export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: Refusal): TableChange {
+  return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
+}
+
+/** Forgets the instances that came up in vain or refused, so that a run that is launched again gets new ones. */
+export function forgiveFleet(known: FleetRecord): TableChange {
+  return {
+    key: fleetKey(known),
+    set: [
+      [["raises"], 0],
+      [["refusal"], null],
+    ],
+    when: [is("raises", known.raises)],
+  };
 }

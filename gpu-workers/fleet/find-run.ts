@@ -14,13 +14,15 @@ import { type Fleet, parseDeployment } from "../../core/contracts/deployment.ts"
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { limitedBills } from "../../core/training/bills.ts";
 import { fleetRecord, freePlaces, noRecord, oldestFirst, type RunView } from "../../core/training/fleets.ts";
-import { takePlace } from "../../core/training/writes.ts";
+import { refuseRun, takePlace } from "../../core/training/writes.ts";
 
 const LOOK_SECONDS = 10;
+
+type Refusal = NonNullable<FleetRecord["refusal"]>;
 
 /** A fleet of the deployment that the store belongs to. */
 export async function readFleet({ table }: Store, name: string): Promise<Fleet> {
@@ -70,11 +72,24 @@ export async function enter(store: Store, fleet: Fleet, name: string, worker: st
   }
 }
 
+/** Says, in the run's record of this fleet, that instances of this release do not serve it, and why. */
+export async function refuse({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
+  await table.insert(tableKeys.fleet(run, fleet.name), noRecord(run, fleet.name));
+  await table.update(refuseRun({ run, fleet: fleet.name }, refusal));
+}
+
 async function readRuns(store: Store, refused: ReadonlySet<string>): Promise<RunView[]> {
   const { pk, sk } = tableKeys.listed("");
   const listed = await store.table.query(pk, sk);
   const names = listed.map(({ run }) => String(run)).filter((name) => !refused.has(name));
-  return (await Promise.all(names.map((name) => readRun(store, name)))).flatMap((run) => run ?? []);
+  // A run whose records are damaged keeps nobody from the others; the clock's tick tells of it.
+  const unlessDamaged = (error: unknown) => {
+    if (!isMgrpoError(error) || error.retryable) throw error;
+    return undefined;
+  };
+  return (await Promise.all(names.map((name) => readRun(store, name).catch(unlessDamaged)))).flatMap(
+    (run) => run ?? [],
+  );
 }
 
 /** Undefined: it is not there yet, or needs nobody any more. */

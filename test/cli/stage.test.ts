@@ -10,16 +10,20 @@ import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
+import { noRecord } from "../../core/training/fleets.ts";
+import { refuseRun } from "../../core/training/writes.ts";
 import { composeFunctions } from "../../functions/compose.ts";
+import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { trainRelay, workplace } from "./command-line.ts";
 import { told } from "./printed.ts";
 
+const RELEASE = release(process.env);
 const FLEETS: Deployment["fleets"] = [
-  { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 2 },
-  { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 2 },
-  { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 1 },
+  { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 2, release: RELEASE },
+  { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 2, release: RELEASE },
+  { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 1, release: RELEASE },
 ];
 const home = process.cwd();
 const here = workplace();
@@ -39,13 +43,13 @@ beforeEach(() => {
 });
 
 /** What `sst deploy` leaves behind. */
-async function deployed(stage: string, fleets: Deployment["fleets"]) {
+async function deployed(stage: string, fleets: Deployment["fleets"], deployed = RELEASE) {
   const names = { table: `mgrpo-${stage}`, bucket: `objects-${stage}` };
   Object.assign(process.env, { MGRPO_TABLE: names.table, MGRPO_BUCKET: names.bucket });
   await told("cloud", "setup");
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) delete process.env[name];
   const stageStore = openAwsStore(names);
-  const deployment: Deployment = { bucket: names.bucket, clockRule: "clock", fleets };
+  const deployment: Deployment = { release: deployed, bucket: names.bucket, clockRule: "clock", fleets };
   await stageStore.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   return stageStore;
 }
@@ -74,6 +78,15 @@ test("a stage with fleets: nothing is left to type, and a run that halted goes o
   plane.clock = "off";
   expect(await launch("all", "far")).toEqual([launched]);
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
+  // An instance of a later deployment would not join.
+  const fleet = { run: "far", fleet: "main" };
+  await table.insert(tableKeys.fleet("far", "main"), noRecord("far", "main"));
+  await table.update(refuseRun(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
+  Object.assign(process.env, { MGRPO_TABLE: "mgrpo-all", MGRPO_BUCKET: "objects-all" });
+  expect((await told("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([
+    { kind: "waiting", step: 0, for: "waiting for: main/rollout, searcher/rollout" },
+    { kind: "refused", fleet: "main", release: "0.2.0+0", reason: "worker 'w' has another release" },
+  ]);
   await expect(launch("all", "far", "--extend-hours", "1")).rejects.toThrow(/no budget.hours to extend/);
   await expect(launch("all", "near", "--extend-usd", "1")).rejects.toThrow(/'near' is not in the store yet/);
   close();
@@ -143,4 +156,10 @@ test("what cannot be meant is refused before anything starts", async () => {
   await expect(launch("nowhere", "far")).rejects.toThrow(/has no deployment of that name.*sst deploy --stage nowhere/);
   expect(await table.get(tableKeys.run("far"))).toBeUndefined();
   close();
+  const before = await deployed("before", FLEETS, "0.0.9+0123456789ab");
+  await expect(launch("before", "far")).rejects.toThrow(
+    `release 0.0.9+0123456789ab is deployed, and this is ${RELEASE}: launch from the checkout that was deployed, or`,
+  );
+  expect(await before.table.get(tableKeys.run("far"))).toBeUndefined();
+  before.close();
 });

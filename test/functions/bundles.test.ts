@@ -44,11 +44,11 @@ let store: Awaited<ReturnType<typeof openLocalStore>>;
 const plane = controlPlane(["g-main", "g-searcher", "g-eval"]);
 const planeServer = await serveControlPlane(plane);
 const deployment: Deployment = {
-  ...{ bucket: "mgrpo", clockRule: "clock" },
+  ...{ release: "1", bucket: "mgrpo", clockRule: "clock" },
   fleets: [
-    { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 4 },
-    { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 4 },
-    { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 2 },
+    { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 4, release: "1" },
+    { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 4, release: "1" },
+    { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 2, release: "1" },
   ],
 };
 
@@ -150,7 +150,7 @@ test("a run of one step, every function called from its bundle with the events o
   await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
   const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
-  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2 }, ...raised]);
+  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 }, ...raised]);
   expect(plane).toMatchObject({
     clock: "on",
     writes: ["clock on", "clock on", "g-main 1", "g-searcher 1", "g-eval 1"],

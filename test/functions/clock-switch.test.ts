@@ -16,7 +16,7 @@ import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
-const deployment: Deployment = { bucket: "b", clockRule: "clock", fleets: [] };
+const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets: [] };
 
 /** A store with one run that is over, its clock still on, and a run `new` of which only RUN is missing. */
 async function world() {

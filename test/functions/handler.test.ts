@@ -74,7 +74,8 @@ test("the local cloud routes by key, passes by keys nobody waits for, and logs w
     ...{ scoreRollout: note("score"), enqueueEvaluation: note("enqueue") },
     recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
     tickAll: async () => Promise.reject(outage),
-    ...{ steer: async () => ({ pulse: { running: 0, unserved: 0 }, moves: [], failures: [] }), wake: note("wake") },
+    steer: async () => ({ pulse: { running: 0, unserved: 0, spent: 0 }, moves: [], failures: [] }),
+    wake: note("wake"),
   };
   const cloud = cloudHandlers(functions, log);
   for (const key of [

@@ -18,16 +18,16 @@ import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scr
 
 const HOUR = 3_600_000;
 const TEAM: Deployment["fleets"] = [
-  { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 4 },
-  { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 4 },
-  { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 2 },
+  { name: "main", agent: "main", roles: ["rollout", "train"], group: "g-main", max: 4, release: "1" },
+  { name: "searcher", agent: "searcher", roles: ["rollout", "train"], group: "g-searcher", max: 4, release: "1" },
+  { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 2, release: "1" },
 ];
 
 async function deployed(fleets = TEAM) {
   const store = memoryStore();
   let time = 0;
   store.clock.storeTime = async () => time;
-  const deployment: Deployment = { bucket: "b", clockRule: "clock", fleets };
+  const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets };
   await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   const plane = controlPlane(fleets.map(({ group }) => group));
   const controls = memoryControls(plane);
@@ -97,10 +97,13 @@ test("a run's whole life: up when it starts, evaluators when there is something 
 });
 
 test("a run that has spent its budget loses its machines in the tick that halts it, and the clock goes off", async () => {
-  const { start, minute, run, plane } = await deployed();
+  const { store, functions, start, minute, run, plane } = await deployed();
   await start({ budget: { hours: 1 } });
-  await minute();
-  expect(await minute(HOUR)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
+  await minute(HOUR / 2);
+  await start({ run: "cheap", budget: { hours: 10 } });
+  expect((await functions.steer()).pulse.spent).toBe(0.5);
+  await store.table.update(endRun("cheap", "halted", "by hand"));
+  expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
   expect(plane.clock).toBe("off");
 });
@@ -183,7 +186,7 @@ test("a run whose records are damaged gets nothing and keeps the clock; the othe
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
   const { failures, pulse } = await functions.steer();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(pulse).toEqual({ running: 1, unserved: 2 });
+  expect(pulse).toEqual({ running: 1, unserved: 2, spent: 0 });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
   await functions.steer();
@@ -201,6 +204,8 @@ test("where no deployment is, nothing is moved, and the alarms hear the same", a
     }),
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
-  expect(await functions.steer()).toEqual({ pulse: { running: 1, unserved: 2 }, moves: [], failures: [] });
+  expect(await functions.steer()).toEqual({
+    ...{ pulse: { running: 1, unserved: 2, spent: 0 }, moves: [], failures: [] },
+  });
   expect(await store.objects.head(objectKeys.config("test"))).toBeGreaterThan(0);
 });

@@ -20,7 +20,7 @@ import { tools } from "../fixtures/relay/tools.ts";
 import { begin, openWorld, relayPolicies, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
 const fleetOf = (agent: string, roles: Fleet["roles"] = ["rollout", "train"]): Fleet => ({
-  ...{ name: agent === "*" ? "eval" : agent, agent, roles, group: agent, max: 4 },
+  ...{ name: agent === "*" ? "eval" : agent, agent, roles, group: agent, max: 4, release: "0.0.0" },
 });
 const [MAIN, SEARCHER, EVAL] = [fleetOf("main"), fleetOf("searcher"), fleetOf("*", ["eval"])];
 const never = new AbortController().signal;
@@ -28,14 +28,14 @@ setMaxListeners(0, never);
 const silent = createLog(() => {});
 
 /** An instance, from the moment its worker runs; resolves when it would end itself. */
-function instance(store: Store, fleet: Fleet, log: Log = silent): Promise<void> {
+function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = silent): Promise<void> {
   const { agent, roles } = fleet;
   const address = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN };
   return serveFleet(
     {
-      ...{ store, fleet, log },
+      ...{ store, fleet, release, log },
       compose: async (run) => ({
-        ...{ run: await readRun(run, "0.0.0", store, log), tools, scorerOf: () => rewards },
+        ...{ run: await readRun(run, release, store, log), tools, scorerOf: () => rewards },
         ...relayPolicies,
       }),
       serve: (parts, take) =>
@@ -60,6 +60,10 @@ async function world(...runs: string[]) {
         const { fleet, places } = FleetRecord.parse(item);
         return `${fleet} ${Object.keys(places).join(",")}`;
       }),
+    refusal: async (run: string) => {
+      const item = await memory.table.get(tableKeys.fleet(run, "main"));
+      return item && FleetRecord.parse(item).refusal;
+    },
     workers: async (run: string) => (await records(run, tablePrefixes.workers)).map((item) => WorkerRecord.parse(item)),
     openJobs: async (run: string) =>
       (await records(run, tablePrefixes.jobs)).filter((item) => JobRecord.parse(item).state !== "done").length,
@@ -116,11 +120,11 @@ test("ten workers that come up together take exactly the places that there are",
   expect(await enter(store, MAIN, "test", "later")).toBe(false);
 });
 
-test("a run that this release cannot serve keeps it from no other; if there is none, it says why", async () => {
-  const { store } = await world("a", "b");
+test("a run that this release cannot serve keeps it from no other, and is told why", async () => {
+  const { store, refusal } = await world("a", "b");
   const served: string[] = [];
   const service = {
-    ...{ store, fleet: MAIN, log: silent },
+    ...{ store, fleet: MAIN, release: "0.0.0", log: silent },
     compose: async (run: string) => {
       if (run === "a") throw new MgrpoError("recipe-invalid", "no such recipe in this release");
       return {
@@ -136,14 +140,44 @@ test("a run that this release cannot serve keeps it from no other; if there is n
       throw new MgrpoError("run-halted", "halted");
     },
   };
-  await expect(serveFleet(service, never)).rejects.toThrow("no such recipe in this release");
-  expect(served).toEqual(["b"]);
+  await serveFleet(service, never);
+  expect([served, await refusal("a"), await refusal("b")]).toEqual([
+    ["b"],
+    { release: "0.0.0", reason: "no such recipe in this release" },
+    undefined,
+  ]);
+});
+
+test("an instance of another release than the run's workers ends without a failure, and says why; a crash is one", async () => {
+  const { store, workers, refusal } = await world("a");
+  const first = instance(store, SEARCHER);
+  while ((await workers("a")).length === 0) await store.clock.sleep(0.02);
+  await instance(store, MAIN, "0.0.1");
+  const [searcher] = await workers("a");
+  expect(await refusal("a")).toEqual({
+    release: "0.0.1",
+    reason: expect.stringMatching(
+      new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one 0.0.1/`),
+    ),
+  });
+  await store.table.update(endRun("a", "halted", "by hand"));
+  await first;
+  const crash = new MgrpoError("engine-unsupported", "out of memory");
+  const dying = {
+    ...{ store: (await world("b")).store, fleet: MAIN, release: "0.0.0", log: silent },
+    compose: async () => "parts",
+    serve: async (_: string, enter: (worker: string) => Promise<boolean>) => {
+      await enter("w");
+      throw crash;
+    },
+  };
+  await expect(serveFleet(dying, never)).rejects.toBe(crash);
 });
 
 test("a fleet that the deployment does not have, or a table of no deployment, is refused", async () => {
   const store = memoryStore();
   await expect(readFleet(store, "main")).rejects.toThrow(/belongs to no deployment/);
-  const deployment = { bucket: "b", clockRule: "c", fleets: [MAIN, SEARCHER] };
+  const deployment = { release: "0.0.0", bucket: "b", clockRule: "c", fleets: [MAIN, SEARCHER] };
   await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   expect(await readFleet(store, "searcher")).toEqual(SEARCHER);
   await expect(readFleet(store, "eval")).rejects.toThrow(/no such fleet, only main, searcher/);

@@ -10,7 +10,7 @@ const alarms = ofKind(prod, "MetricAlarm");
 
 test("every alarm and the budget speak to the topic, and the topic to a person", () => {
   expect(alarms.map(({ name }) => name).sort()).toEqual([
-    ...["EnqueueEvaluationDeadLetters", "RecordEvaluationDeadLetters", "ScoreRolloutDeadLetters"],
+    ...["EnqueueEvaluationDeadLetters", "RecordEvaluationDeadLetters", "RunSpend", "ScoreRolloutDeadLetters"],
     ...["StaleHeartbeat", "StuckStep", "TickDeadLetters", "TickFails"],
   ]);
   for (const { inputs } of alarms) expect(inputs.alarmActions).toEqual([TOPIC]);
@@ -36,7 +36,7 @@ test("one message in a dead-letter queue rings", () => {
 });
 
 test("the metrics of runs come from tick's own line", () => {
-  const line = JSON.parse(describePulse({ running: 2, unserved: 1 }) ?? "");
+  const line = JSON.parse(describePulse({ running: 2, unserved: 1, spent: 0.5 }) ?? "");
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
   for (const { pattern, logGroupName, metricTransformation } of filters) {
     const [, field = "", value] = /^\{ \$\.(\w+) = "(\w+)" \}$/.exec(pattern) ?? [];
@@ -47,7 +47,7 @@ test("the metrics of runs come from tick's own line", () => {
   const made = filters.map(({ metricTransformation: { name } }) => name);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
   for (const name of made) expect(used).toContain(`"metricName":"${name}"`);
-  expect(describePulse({ running: 0, unserved: 0 })).toBeUndefined();
+  expect(describePulse({ running: 0, unserved: 0, spent: 0 })).toBeUndefined();
 });
 
 test("a stuck step: runs under way, and half an hour without an outcome or a version", () => {

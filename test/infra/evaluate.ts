@@ -3,7 +3,8 @@
  * say yes to everything. Prints every resource with its inputs, as JSON. A process of its own per stage, since SST keeps its state in
  * globals: `evaluate.ts <stage>`. Needs `npx sst install` before (npm run test:infra does it).
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -52,11 +53,14 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** A repository as a deployment finds it: the real one, and an archive of `npm pack`. */
+/** A repository as a deployment finds it: the real one, and an archive as `npm pack` makes it, as far as anybody looks into it. */
 function openRoot(path: string): string {
-  for (const name of ["stacks", "package.json", "package-lock.json"]) symlinkSync(join(ROOT, name), join(path, name));
+  execFileSync(process.execPath, ["build.mjs"], { cwd: ROOT });
+  for (const name of ["stacks", "package.json", "package-lock.json", "build.mjs", "dist"])
+    symlinkSync(join(ROOT, name), join(path, name));
   const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  writeFileSync(join(path, `${name}-${version}.tgz`), "archive");
+  for (const file of ["package.json", "dist/release"]) cpSync(join(ROOT, file), join(path, "package", file));
+  execFileSync("tar", ["-czf", `${name}-${version}.tgz`, "package"], { cwd: path });
   mkdirSync(join(path, ".sst"));
   return path;
 }

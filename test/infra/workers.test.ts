@@ -1,12 +1,15 @@
 /** @file The fleets: empty by default, closed to the world, allowed what a worker does, told what a worker's command line takes. */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { expect, inject, test } from "vitest";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { parseDeployment } from "../../core/contracts/deployment.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { WorkerEnvironment } from "../../gpu-workers/compose.ts";
+import { release } from "../../gpu-workers/release.ts";
 import { refuseUnusable } from "../../stacks/fleet.ts";
+import { refuseOtherArchive } from "../../stacks/release.ts";
 import { SECRETS } from "./evaluations.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 
@@ -75,7 +78,11 @@ test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no s
   for (const secret of Object.values(SECRETS)) expect(script).not.toContain(secret);
   expect(script).toContain(`MGRPO_BUCKET='${ofKind(prod, "Bucket")[0]?.inputs.bucket}'`);
   const keys = ofKind(prod, "BucketObjectv2").map(({ inputs }) => inputs.key);
-  for (const setting of ["ARCHIVE", "LOCK"]) expect(keys).toContain(settingsOf(script).get(setting));
+  const settings = settingsOf(script);
+  for (const setting of ["ARCHIVE", "LOCK"]) {
+    expect(keys).toContain(settings.get(setting));
+    expect(settings.get(setting)?.split("/")[1]).toBe(settings.get(`${setting}_SHA256`));
+  }
 });
 
 test("a secret is in its encrypted parameter; the judge's also in the functions that ask judges; nothing else of AWS has one", () => {
@@ -99,13 +106,15 @@ test("the table describes its deployment, as launch, tick and the instances read
     expect([{ pk: pk.S, sk: sk.S }, others]).toEqual([tableKeys.deployment, {}]);
     return parseDeployment({ deployment: text.S });
   };
-  const { clockRule, bucket, fleets } = described(prod) ?? {};
+  const { clockRule, bucket, fleets, release: deployed } = described(prod) ?? {};
+  expect(deployed).toBe(release({}));
+  for (const fleet of fleets ?? []) expect(fleet.release).toBe(deployed);
   expect(clockRule).toBe(theOne(ofKind(prod, "EventRule"), "Clock").name);
   expect(bucket).toBe(ofKind(prod, "Bucket")[0]?.inputs.bucket);
   expect(fleets?.map(({ group, max }) => [group, max])).toEqual(FLEETS.map((name) => [name, groupOf(name).maxSize]));
   expect(fleets?.map(({ name }) => name)).toEqual(FLEETS.map((name) => settingsOf(bootOf(name)).get("FLEET")));
   expect(fleets?.at(-1)).toMatchObject({ agent: "*", roles: ["eval"] });
-  expect(described(serverless)?.fleets).toEqual([]);
+  expect(described(serverless)).toMatchObject({ fleets: [], release: deployed });
 });
 
 test("two fleets for the same work are refused before anything is made", () => {
@@ -117,6 +126,23 @@ test("two fleets for the same work are refused before anything is made", () => {
   expect(() => refuseUnusable(fleets)).toThrow("fleets main and spare both serve main as rollout: keep one of them");
   expect(() => refuseUnusable([{ ...fleet, name: "Main", roles: "rollout" }])).toThrow("fleet Main: write lower-case");
   expect(() => refuseUnusable(fleets.map((one) => ({ ...one, agent: one.name })))).not.toThrow();
+});
+
+test("an archive of another release, or of another package, is refused before anything is made", () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-archive-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const pack = (files: Readonly<Record<string, string>>) => {
+    mkdirSync(join(folder, "package/dist"), { recursive: true });
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, "package", file), text);
+    execFileSync("tar", ["-czf", "mgrpo.tgz", "package"], { cwd: folder });
+    return join(folder, "mgrpo.tgz");
+  };
+  expect(() => refuseOtherArchive(pack({ "package.json": "{}" }), "0.1.0+abc")).toThrow(/mgrpo.tgz is no archive of/);
+  const archive = pack({ "package.json": JSON.stringify({ version: "0.1.0" }), "dist/release": "abc" });
+  refuseOtherArchive(archive, "0.1.0+abc");
+  expect(() => refuseOtherArchive(archive, "0.1.0+def")).toThrow(
+    /mgrpo.tgz holds release 0.1.0\+abc, this checkout is 0.1.0\+def: run npm pack again/,
+  );
 });
 
 test("a worker gets the flags that it takes, and the environment that it needs", () => {

@@ -1,4 +1,7 @@
-/** @file Uploads in parts: a folder per upload with one file per part, named `<number>-<md5>`, put together at the end. */
+/**
+ * @file Uploads in parts: a folder per upload with one file per part, named `<number>-<md5>`, put together at the end. What nobody
+ * completed goes when the cloud is started after two days.
+ */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, createReadStream, openSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -7,6 +10,9 @@ import type { Space } from "../space.ts";
 import { S3Error } from "./errors.ts";
 import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
 import { discard, type Received, writeAll } from "./receive.ts";
+
+/** As long as the bucket of a deployment keeps them (stacks/storage.ts). */
+const ABANDONED_MILLISECONDS = 2 * 86_400_000;
 
 interface Upload {
   readonly bucket: string;
@@ -112,6 +118,11 @@ export async function openMultipartUploads(
       await rm(path, { recursive: true });
     },
   };
+  // A worker that was killed completes nothing. Each part that is put is news of its folder.
+  for (const id of await readdir(root)) {
+    const { mtimeMs } = await stat(join(root, id));
+    if (Date.now() - mtimeMs > ABANDONED_MILLISECONDS) await uploads.abort(id);
+  }
   return uploads;
 }
 

@@ -1,7 +1,10 @@
 /** @file The cloud as a whole: events, faults, crashes, full disks, other people's keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdir, utimes } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { CreateMultipartUploadCommand, ListPartsCommand, S3Client, UploadPartCommand } from "@aws-sdk/client-s3";
 import { expect, test, vi } from "vitest";
 import { openAwsStore } from "../../../adapters/aws/store.ts";
 import type { LocalCloudOptions } from "../../../adapters/local-cloud/cloud.ts";
@@ -82,6 +85,29 @@ test("what was answered is there after kill -9, and its events come again", asyn
   await vi.waitFor(() => expect(store.keys).toEqual(expect.arrayContaining(answered.map((name) => `o/${name}`))), 5000);
   await store.close();
 }, 90_000);
+
+test("parts of an upload that nobody completed go two days later, when the cloud is started; younger ones stay", async () => {
+  const store = await openLocalStore();
+  const s3 = new S3Client();
+  const begin = async (Key: string) => {
+    const { UploadId = "" } = await s3.send(new CreateMultipartUploadCommand({ Bucket: "mgrpo", Key }));
+    const address = { Bucket: "mgrpo", Key, UploadId };
+    await s3.send(new UploadPartCommand({ ...address, PartNumber: 1, Body: "part" }));
+    return address;
+  };
+  const [old, young] = [await begin("old"), await begin("young")];
+  s3.destroy();
+  await store.close();
+  const names = await readdir(store.directory, { recursive: true });
+  const folder = names.find((name) => name.endsWith(old.UploadId)) ?? "";
+  await utimes(join(store.directory, folder), new Date(), new Date(Date.now() - 3 * 86_400_000));
+  const again = await openLocalStore({ directory: store.directory });
+  const client = new S3Client();
+  await expect(client.send(new ListPartsCommand(old))).rejects.toMatchObject({ name: "NoSuchUpload" });
+  expect((await client.send(new ListPartsCommand(young))).Parts).toHaveLength(1);
+  client.destroy();
+  await again.close();
+});
 
 test("a second process, or a second cloud, on one directory gets one clear line", async () => {
   const store = await openLocalStore();

@@ -21,7 +21,7 @@ import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;
 const fleetOf = (name: string, agent: string, roles: Fleet["roles"]): Fleet => ({
-  ...{ name, agent, roles, group: `group-${name}`, max: 4 },
+  ...{ name, agent, roles, group: `group-${name}`, max: 4, release: "1" },
 });
 const MAIN = fleetOf("main", "main", ["rollout", "train"]);
 const SEARCHER = fleetOf("searcher", "searcher", ["rollout", "train"]);
@@ -195,4 +195,27 @@ test("a fleet that cannot evaluate halts nobody: the evaluations are given up, u
   const again = [{ ...noRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
   const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
+});
+
+test("refused by an instance, a run keeps the workers that it has and gets no others of that release; without any it is halted", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"], workers: 2 }, searcher: { model: "s" } };
+  const refused = (release: string, workers: readonly WorkerRecord[], agent = "main") =>
+    viewOf({
+      config: { agents },
+      workers,
+      fleets: [{ ...noRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } }],
+    });
+  const kept = refused("1", [workerOf("gone", "dead"), workerOf("w", "alive")]);
+  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnmanned(kept, FLEETS)]).toEqual([1, [], []]);
+  expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
+  const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
+  expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
+  const reason = "instances of fleet main do not serve it: why; mend it, then launch the run again";
+  expect(haltUnmanned(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
+  // Somebody started a worker by hand.
+  const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
+  expect(haltUnmanned(byHand, FLEETS)).toEqual([]);
+  // Another release may do better.
+  const deployed = refused("0", [workerOf("gone", "dead"), workerOf("w", "alive")]);
+  expect([workersNeeded(deployed, MAIN, 0), freePlaces(deployed, MAIN, 0)]).toEqual([2, ["0"]]);
 });

@@ -1,0 +1,56 @@
+/** @file A bucket's lifecycle: ours where there is none, never in place of somebody else's, and no fault where a store knows of none. */
+import {
+  GetBucketLifecycleConfigurationCommand,
+  type LifecycleRule,
+  PutBucketLifecycleConfigurationCommand,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import { expect, test } from "vitest";
+import { forgetUploads } from "../../../adapters/aws/setup.ts";
+
+const answer = (name: string, httpStatusCode: number) =>
+  Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
+
+/** Keeps the rules of one bucket, or answers every question in the same way. */
+function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
+  let kept = rules;
+  const send = async (command: object) => {
+    if (refusal) throw refusal;
+    if (command instanceof PutBucketLifecycleConfigurationCommand)
+      kept = command.input.LifecycleConfiguration?.Rules ?? [];
+    if (command instanceof GetBucketLifecycleConfigurationCommand && kept.length === 0)
+      throw answer("NoSuchLifecycleConfiguration", 404);
+    return { Rules: kept };
+  };
+  return { s3: { send } as unknown as S3Client, kept: () => kept };
+}
+
+test("made once, found again; it says nothing of objects", async () => {
+  const { s3, kept } = bucket();
+  expect(await forgetUploads(s3, "b")).toEqual({ found: "created" });
+  expect(await forgetUploads(s3, "b")).toEqual({ found: "there" });
+  expect(kept()).toEqual([
+    {
+      ...{ ID: "unfinished-uploads", Status: "Enabled", Filter: { Prefix: "" } },
+      AbortIncompleteMultipartUpload: { DaysAfterInitiation: 2 },
+    },
+  ]);
+});
+
+test("other rules stay as they are", async () => {
+  const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", Expiration: { Days: 1 } }];
+  const { s3, kept } = bucket(rules);
+  expect(await forgetUploads(s3, "b")).toMatchObject({ found: "none", why: expect.stringContaining("not touched") });
+  expect(kept()).toBe(rules);
+});
+
+test.each([
+  ["NotImplemented", 501],
+  ["AccessDenied", 403],
+  ["MalformedXML", 400],
+])("a store that says %s keeps none; an outage is one", async (name, status) => {
+  const why = `the store refuses such rules (${name}: in its own words)`;
+  expect(await forgetUploads(bucket([], answer(name, status)).s3, "b")).toEqual({ found: "none", why });
+  const outage = answer("InternalError", 500);
+  await expect(forgetUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
+});
