@@ -18,11 +18,12 @@ import { readModel } from "./prepare.ts";
 const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   program: "a machine with more memory",
-  weights: "a smaller model, or its weights as float32 on disk, where they are mapped",
+  weights: "a smaller model",
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "--set lora={}: an adapter in place of all weights",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
   cache: "a lower engine.slots or limits.contextTokens",
+  saving: "--set lora={}: an adapter in place of all weights",
 };
 
 /** `settings` are of the agent that would have this model, as `lora.rank=8`. */
@@ -32,9 +33,11 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   checkContext(files, agent.limits.contextTokens);
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
-  const mapped = [...locateParameters(files, config, layout).values()].every(isMapped);
+  const places = [...locateParameters(files, config, layout).values()];
+  const mapped = places.every(isMapped);
+  const bytes = places.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
-  const plan = planMemory(config, lora, engineOptions(agent), mapped);
+  const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes });
   const total = totalBytes(plan);
   const available = process.availableMemory();
   const [largest] = (Object.keys(plan) as (keyof MemoryPlan)[]).sort((a, b) => plan[b] - plan[a]);
@@ -53,7 +56,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
             {
               name: `  ${name}`,
               state: "ok",
-              found: `${gigabytes(bytes)}${name === "weights" && mapped ? ", mapped from disk" : ""}`,
+              found: `${gigabytes(bytes)}${name === "weights" && mapped && lora ? ", mapped from disk" : ""}`,
             },
           ],
     ),
