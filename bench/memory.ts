@@ -12,6 +12,7 @@ import { built } from "../core/built.ts";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
 import type { WrittenType } from "../gpu-workers/engines/checkpoint/safetensors.ts";
+import { OPTIMIZER_FILE } from "../gpu-workers/engines/checkpoint/weights.ts";
 import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
 import { planMemory, totalBytes } from "../gpu-workers/engines/compiled/memory.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
@@ -51,7 +52,8 @@ async function measure(name: string): Promise<void> {
     const sampling = await sample(sampler, MODEL, NEW_TOKENS);
     const trainer = await compiledEngine.openTrainer(files, OPTIONS);
     const training = await trainStep(trainer, MODEL, OPTIONS.contextTokens);
-    const next = await compiledEngine.openSampler(new Map([...files, ...(await trainer.save())]), OPTIONS);
+    const saved = [...(await trainer.save())].filter(([name]) => name !== OPTIMIZER_FILE);
+    const next = await compiledEngine.openSampler(new Map([...files, ...saved]), OPTIONS);
     await sample(next, MODEL, NEW_TOKENS);
     const peak = memory.stop();
     const stored = { mapped: true, bytes: (dtype === "F32" ? 4 : 2) * parameterLayout(MODEL).length };

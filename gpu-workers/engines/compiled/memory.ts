@@ -26,7 +26,7 @@ export interface MemoryPlan {
   readonly activations: number;
   /** Keys and values of all slots at the full context. */
   readonly cache: number;
-  /** The files of a version while it is written: what is trained, and its two moments. */
+  /** The files of a version while it is written: what is trained and its two moments; and the former, on its way to the next sampler. */
   readonly saving: number;
 }
 
@@ -62,7 +62,7 @@ export function planMemory(
     optimizer: FLOAT_BYTES * trained * (2 * lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
     cache: cacheBytes(config, options.slots, options.contextTokens),
-    saving: FLOAT_BYTES * trained * 3,
+    saving: FLOAT_BYTES * trained * 4,
   };
 }
 

@@ -40,6 +40,8 @@ export async function openSession(
     executionMode: "sequential",
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
+    // The arena never gives back what widened halves took, and grows in powers of two.
+    enableCpuMemArena: !halves,
     // Waiting threads must not take the cores from the other agents' processes.
     // Hidden keys get weights near 1e-39: as denormals they would slow every product they meet.
     // Weights that are packed for their products would be copies, in memory of this process.

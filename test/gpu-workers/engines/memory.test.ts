@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { QWEN3_06B } from "../../../bench/qwen3/model.ts";
-import { checkModel } from "../../../cli/local/model-needs.ts";
+import { checkModel, refuseUnfit } from "../../../cli/local/model-needs.ts";
+import { AgentConfig, RunConfig } from "../../../core/contracts/config.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
 import { computesWhole, planMemory, totalBytes } from "../../../gpu-workers/engines/compiled/memory.ts";
@@ -77,6 +78,13 @@ test("doctor --model says what is needed part by part, and what to do when it do
       state: "broken",
       advice: expect.stringMatching(/most of it is cache: a lower engine.slots/),
     });
+    const agent = AgentConfig.parse({ model: folder, delegates: [] });
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", agents: { main: agent } });
+    const bases = new Map([["main", tinyCheckpoint()]]);
+    expect(() => refuseUnfit(config, bases, 1e9)).not.toThrow();
+    expect(() => refuseUnfit(config, bases, 1e8)).toThrow(
+      /^agents.main.model: this team needs about 0\.\d GB of memory and the machine has 0\.1 GB; most of it is the program of 'main'/,
+    );
     await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);
   } finally {
     rmSync(folder, { recursive: true, force: true });

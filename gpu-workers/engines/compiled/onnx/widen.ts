@@ -10,10 +10,13 @@ const FLOAT = 1;
 export const isHalf = (external: ExternalTensors, name: string): boolean =>
   (external.get(name)?.type ?? "float32") !== "float32";
 
-/** The graph with a Cast behind every weight of `external` that is no float32. */
+/**
+ * The graph with a Cast behind every weight of `external` that is no float32. They come first in its list: of what a node waits for, the
+ * runtime computes what is listed last before the rest, so a weight is widened when the node's other inputs are there, and not before.
+ */
 export function widenHalves(graph: Graph, external: ExternalTensors): Graph {
-  const widened = new Set<string>();
   const wide = (name: string) => (isHalf(external, name) ? `${name}:float32` : name);
+  const widened = new Set<string>();
   const nodes = graph.nodes.flatMap((node): GraphNode[] => {
     const [first = ""] = node.inputs;
     const [output = ""] = node.outputs;
@@ -21,11 +24,10 @@ export function widenHalves(graph: Graph, external: ExternalTensors): Graph {
       const rows = `${output}:rows`;
       return [{ ...node, outputs: [rows] }, cast(rows, output)];
     }
-    const halves = node.inputs.filter((name) => isHalf(external, name) && !widened.has(name));
-    for (const name of halves) widened.add(name);
-    return [...halves.map((name) => cast(name, wide(name))), { ...node, inputs: node.inputs.map(wide) }];
+    for (const name of node.inputs) if (isHalf(external, name)) widened.add(name);
+    return [{ ...node, inputs: node.inputs.map(wide) }];
   });
-  return { ...graph, nodes };
+  return { ...graph, nodes: [...[...widened].map((name) => cast(name, wide(name))), ...nodes] };
 }
 
 const cast = (from: string, to: string): GraphNode => ({
