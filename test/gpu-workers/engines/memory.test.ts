@@ -79,7 +79,7 @@ test("doctor --model says what is needed part by part, and what to do when it do
       advice: expect.stringMatching(/most of it is cache: a lower engine.slots/),
     });
     const agent = AgentConfig.parse({ model: folder, delegates: [] });
-    const config = RunConfig.parse({ run: "r", recipe: "atlas", agents: { main: agent } });
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
     const bases = new Map([["main", tinyCheckpoint()]]);
     expect(() => refuseUnfit(config, bases, 1e9)).not.toThrow();
     expect(() => refuseUnfit(config, bases, 1e8)).toThrow(
