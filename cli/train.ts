@@ -14,6 +14,7 @@ import { engineOptions } from "../gpu-workers/policy.ts";
 import { toolsOf } from "../gpu-workers/rollouts/agent.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
+import { refuseUnfit } from "./local/model-needs.ts";
 import { type Bases, readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
 import { createRunFolder, freeRunName, type RunFolder } from "./local/run-folder.ts";
@@ -35,6 +36,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const config = resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   await refuseMissingParts(config, "here");
   const bases = await readBases(config, "train");
+  refuseUnfit(config, bases);
   await checkEngines(config, bases);
   const questions = questionsOf(recipe, config);
   const folder = createRunFolder(config);

@@ -1,9 +1,12 @@
 /**
- * @file `mgrpo doctor --model`: what sampling from a model and training it in one worker takes in memory, part by part, against what is
- * free. Only headers of its files are read.
+ * @file What sampling from a model and training it in one worker takes in memory: part by part against what is free (`mgrpo doctor --model`),
+ * and of a whole team against what the machine has, before it is trained. Only headers of files are read.
  */
-import { AgentConfig } from "../../core/contracts/config.ts";
+import { totalmem } from "node:os";
+import { AgentConfig, type RunConfig } from "../../core/contracts/config.ts";
 import { parse } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
 import { withSettings } from "../../core/training/resolve.ts";
 import { readAdapterConfig } from "../../gpu-workers/engines/checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
@@ -13,16 +16,17 @@ import { type MemoryPlan, planMemory, totalBytes } from "../../gpu-workers/engin
 import { isMapped } from "../../gpu-workers/engines/compiled/weights.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import type { Check } from "./checks.ts";
-import { readModel } from "./prepare.ts";
+import { type Bases, readModel } from "./prepare.ts";
 
 const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   program: "a machine with more memory",
-  weights: "a smaller model, or its weights as float32 on disk, where they are mapped",
+  weights: "a smaller model",
   adapter: "a lower lora.rank, or fewer lora.targets",
-  optimizer: "--set lora={}: an adapter in place of all weights",
+  optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
   cache: "a lower engine.slots or limits.contextTokens",
+  saving: "an adapter in place of all weights (lora={})",
 };
 
 /** `settings` are of the agent that would have this model, as `lora.rank=8`. */
@@ -30,21 +34,17 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
   const files = await readModel(model, "--model");
   checkContext(files, agent.limits.contextTokens);
-  const config = readModelConfig(files);
-  const layout = parameterLayout(config);
-  const mapped = [...locateParameters(files, config, layout).values()].every(isMapped);
-  const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
-  const plan = planMemory(config, lora, engineOptions(agent), mapped);
+  const { plan, lora, parameters, mapped } = needsOf(agent, files);
   const total = totalBytes(plan);
   const available = process.availableMemory();
-  const [largest] = (Object.keys(plan) as (keyof MemoryPlan)[]).sort((a, b) => plan[b] - plan[a]);
+  const largest = largestPart(plan);
   const fits = total <= available;
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   return [
     {
       name: "model",
       state: "ok",
-      found: `${(layout.length / 1e6).toFixed(0)} million parameters; trained: ${trained}`,
+      found: `${(parameters / 1e6).toFixed(0)} million parameters; trained: ${trained}`,
     },
     ...Object.entries(plan).flatMap(([name, bytes]): Check[] =>
       bytes === 0
@@ -53,7 +53,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
             {
               name: `  ${name}`,
               state: "ok",
-              found: `${gigabytes(bytes)}${name === "weights" && mapped ? ", mapped from disk" : ""}`,
+              found: `${gigabytes(bytes)}${name === "weights" && mapped && lora ? ", mapped from disk" : ""}`,
             },
           ],
     ),
@@ -61,9 +61,40 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
       name: "memory",
       state: fits ? "ok" : "broken",
       found: `about ${gigabytes(total)} needed, ${gigabytes(available)} available`,
-      ...(!fits && largest && { advice: `most of it is ${largest}: ${ADVICE[largest]}` }),
+      ...(!fits && { advice: `most of it is ${largest}: ${ADVICE[largest]}` }),
     },
   ];
 }
 
 const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGABYTE / 10 ? 3 : 1)} GB`;
+
+/** Refuses a team that this machine could not hold, all trained agents together. */
+export function refuseUnfit({ agents }: RunConfig, bases: Bases, available = totalmem()): void {
+  const plans = Object.entries(agents).flatMap(([name, agent]) => {
+    const files = bases.get(name);
+    return files && agent.trained && agent.policy === "compiled" ? [{ name, ...needsOf(agent, files) }] : [];
+  });
+  const total = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
+  const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
+  if (!most || total <= available) return;
+  const largest = largestPart(most.plan);
+  throw new MgrpoError(
+    "config-invalid",
+    `agents.${most.name}.model: this team needs about ${gigabytes(total)} of memory and the machine has ${gigabytes(available)}; ` +
+      `most of it is the ${largest} of '${most.name}', ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`,
+  );
+}
+
+function needsOf(agent: AgentConfig, files: CheckpointFiles) {
+  const config = readModelConfig(files);
+  const layout = parameterLayout(config);
+  const places = [...locateParameters(files, config, layout).values()];
+  const mapped = places.every(isMapped);
+  const bytes = places.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
+  const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
+  const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes });
+  return { plan, lora, parameters: layout.length, mapped };
+}
+
+const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>
+  (Object.keys(plan) as (keyof MemoryPlan)[]).reduce((a, b) => (plan[b] > plan[a] ? b : a));

@@ -7,7 +7,7 @@ import { eagerEngine } from "../../gpu-workers/engines/eager/engine.ts";
 import { bigramEngine, bigramFiles } from "../fakes/bigram-engine.ts";
 import { HOSTED } from "../fakes/tinker-models.ts";
 import { tinyTinker } from "../gpu-workers/engines/tinker/tiny-tinker.ts";
-import { OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../gpu-workers/engines/tiny.ts";
+import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../gpu-workers/engines/tiny.ts";
 import { samplerContract } from "./sampler.ts";
 import { trainerContract } from "./trainer.ts";
 
@@ -29,6 +29,11 @@ describe("compiled engine on two lanes", () => {
   const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...options, threads: 2 } };
   describe("trainer", () => trainerContract(subject));
   describe("sampler", () => samplerContract(subject));
+});
+
+describe("compiled engine, layer by layer", () => {
+  const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...options, ...LAYERED } };
+  describe("trainer", () => trainerContract(subject));
 });
 
 // It computes slowly, operation by operation; that two layers are right is seen in gradients.test.ts.

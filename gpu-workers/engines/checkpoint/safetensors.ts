@@ -133,7 +133,7 @@ export function readSafetensors(file: CheckpointFile, what: string): Safetensors
   return { tensors: new Map([...tensors].map(read)), metadata };
 }
 
-/** Of numbers that we write; BF16 rounds to the nearest, ties to even. */
+/** Of numbers that we write. */
 export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 
 /** Tensors in the map's order; the header is padded to eight bytes, as the reference implementation does. */
@@ -173,12 +173,16 @@ const halfValues = (() => {
   };
 })();
 
-/** The upper half of each float32, rounded. A NaN stays one. */
-function toBfloat16(values: Float32Array): Uint16Array {
+/** The upper half of each float32, rounded to the nearest, ties to even. A NaN stays one. */
+export function toBfloat16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  return Uint16Array.from(bits, (word) =>
-    (word & 0x7fffffff) > 0x7f800000 ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16,
-  );
+  const halves = new Uint16Array(bits.length);
+  for (let i = 0; i < bits.length; i++) {
+    const word = bits[i] as number;
+    const isNaN = (word & 0x7fffffff) > 0x7f800000;
+    halves[i] = isNaN ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  }
+  return halves;
 }
 
 function fromHalf(bits: number): number {

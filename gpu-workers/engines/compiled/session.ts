@@ -1,6 +1,7 @@
 /** @file A traced graph as an onnxruntime session: fills in shapes, runs on arrays, writes outputs where it is told to. */
 import * as ort from "onnxruntime-node";
 import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
+import { isHalf, widenHalves } from "./onnx/widen.ts";
 import { evaluate, type Lengths } from "./trace/dimensions.ts";
 import type { TracedGraph } from "./trace/trace.ts";
 
@@ -30,13 +31,17 @@ export async function openSession(
   threads: number,
   external: ExternalTensors = new Map(),
 ): Promise<Session> {
-  const session = await ort.InferenceSession.create(serializeOnnx(traced.graph, external), {
+  const graph = widenHalves(traced.graph, external);
+  const halves = [...external.keys()].some((name) => isHalf(external, name));
+  const session = await ort.InferenceSession.create(serializeOnnx(graph, external), {
     executionProviders: ["cpu"],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: "sequential",
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
+    // The arena never gives back what widened halves took, and grows in powers of two.
+    enableCpuMemArena: !halves,
     // Waiting threads must not take the cores from the other agents' processes.
     // Hidden keys get weights near 1e-39: as denormals they would slow every product they meet.
     // Weights that are packed for their products would be copies, in memory of this process.
@@ -49,6 +54,8 @@ export async function openSession(
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
+      // Folded, the Cast of every half would be its float32 copy for good.
+      ...(halves && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
     },
   });
   const shapes = new Map<string, Feeds>();

@@ -4,11 +4,12 @@
  */
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
 import type { CheckpointFiles, EngineOptions, Trainer } from "../../../core/ports.ts";
-import { openTrainedState } from "../trained-state.ts";
-import { adapterPasses } from "./adapter-passes.ts";
+import { openTrainedState, type TrainedState } from "../trained-state.ts";
 import { addTo } from "./arrays.ts";
-import { fullPasses } from "./full-passes.ts";
+import { layeredPasses } from "./layered-passes.ts";
+import { computesWhole } from "./memory.ts";
 import { openWeights } from "./weights.ts";
+import { wholePasses } from "./whole-passes.ts";
 
 export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
   /** The gradient so far, flat; it is zero afterwards. */
@@ -26,9 +27,9 @@ export type Passes = Pick<Trainer, "logProbs" | "forwardBackward">;
 
 export function openLaneTrainer(files: CheckpointFiles, options: EngineOptions): LaneTrainer {
   const state = openTrainedState(files);
-  const { lora, weights, gradient, optimizerStep, save, load } = state;
+  const { weights, gradient, optimizerStep, save, load } = state;
   return {
-    ...(lora ? adapterPasses(state, lora, openWeights(files), options) : fullPasses(state, options)),
+    ...passesOf(state, files, options),
     async takeGradient() {
       const taken = gradient.slice();
       gradient.fill(0);
@@ -46,4 +47,11 @@ export function openLaneTrainer(files: CheckpointFiles, options: EngineOptions):
     load,
     async close() {},
   };
+}
+
+function passesOf(state: TrainedState, files: CheckpointFiles, options: EngineOptions): Passes {
+  if (state.lora) return layeredPasses(state, openWeights(files), options);
+  return computesWhole(state.config, options)
+    ? wholePasses(state, options)
+    : layeredPasses(state, { external: new Map(), feeds: {} }, options);
 }

@@ -14,6 +14,8 @@ const NAMES: Record<EagerBackend, string> = { cpu: "cpu", gpu: "tensorflow" };
 /** Loads a backend; `use` makes it current. */
 export async function openBackend(backend: EagerBackend): Promise<void> {
   if (backend === "gpu") await loadGpu();
+  // Out of it, the plain backend's first use prints a banner into whatever its process prints.
+  else tf.enableProdMode();
   registerModelKernels(NAMES[backend]);
 }
 

@@ -1,7 +1,7 @@
 /** @file The gradient of every parameter that is trained: compiled = eager = central differences, tied and untied, for both losses. */
 import { expect, test } from "vitest";
 import type { LoraConfig } from "../../../core/contracts/lora.ts";
-import type { Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
+import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
 import { ADAPTER_FILE, readAdapter } from "../../../gpu-workers/engines/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../../gpu-workers/engines/checkpoint/config.ts";
 import { readSafetensors } from "../../../gpu-workers/engines/checkpoint/safetensors.ts";
@@ -10,7 +10,7 @@ import { readCheckpoint, writeModel } from "../../../gpu-workers/engines/checkpo
 import { compiledEngine } from "../../../gpu-workers/engines/compiled/engine.ts";
 import { openBackend } from "../../../gpu-workers/engines/eager/backend.ts";
 import { openEagerTrainer } from "../../../gpu-workers/engines/eager/trainer.ts";
-import { LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
 const TEMPERATURE = 0.9;
@@ -43,19 +43,28 @@ async function takeGradient(trainer: Trainer): Promise<Float32Array> {
 }
 
 const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
+const WIDE: ModelConfig = { ...UNTIED, width: 4, headWidth: 2, ffnWidth: 4, vocabulary: 300_000 };
 const SOME: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 
-test.each<[string, ModelConfig, LoraConfig | null, Loss, number]>([
-  ["tied, clipped", TINY, null, CLIPPED, 1],
-  ["untied, clipped", UNTIED, null, CLIPPED, 1],
-  ["tied, linear", TINY, null, { kind: "linear" }, 1],
-  ["tied, clipped, two lanes", TINY, null, CLIPPED, 2],
-  ["an adapter on every layer, clipped", TINY, LORA, CLIPPED, 1],
-  ["an adapter on some layers, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, 2],
-])("compiled gradients equal eager ones and central differences: %s", async (_name, config, lora, loss, threads) => {
+test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]>([
+  ["tied, clipped", TINY, null, CLIPPED, {}],
+  ["untied, clipped", UNTIED, null, CLIPPED, {}],
+  ["tied, linear", TINY, null, { kind: "linear" }, {}],
+  ["tied, clipped, two lanes", TINY, null, CLIPPED, { threads: 2 }],
+  ["tied, clipped, layer by layer", TINY, null, CLIPPED, LAYERED],
+  [
+    "untied, with biases, linear, layer by layer, two lanes",
+    BIASED,
+    null,
+    { kind: "linear" },
+    { ...LAYERED, threads: 2 },
+  ],
+  ["an adapter on every layer, clipped", TINY, LORA, CLIPPED, {}],
+  ["an adapter on some layers, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, { threads: 2 }],
+])("compiled gradients equal eager ones and central differences: %s", async (_name, config, lora, loss, options) => {
   await openBackend("cpu");
   const files = lora ? tinyAdapter(config, lora, 3) : tinyCheckpoint(config, 3);
-  const compiled = await gradientOf(await compiledEngine.openTrainer(files, { ...OPTIONS, threads }), loss);
+  const compiled = await gradientOf(await compiledEngine.openTrainer(files, { ...OPTIONS, ...options }), loss);
   const eager = await gradientOf(openEagerTrainer(files, OPTIONS, "cpu"), loss);
   const { layout, weights } = readAdapter(files, config) ?? readCheckpoint(files);
   const trained = lora ? ADAPTER_FILE : MODEL_FILE;
@@ -94,36 +103,40 @@ test.each([
   });
 });
 
-test("a vocabulary so large that the head goes over rows in parts changes an adapter's gradient by rounding only", async () => {
-  // 64 MiB hold 55 rows of it: a micro-batch of 4 x 29 predictions takes three parts, one sequence alone takes one.
-  const config = { ...UNTIED, width: 4, headWidth: 2, ffnWidth: 4, vocabulary: 300_000 };
-  const files = tinyAdapter(config, LORA, 2);
-  const long = Array.from({ length: 4 }, (_, i) => ({
-    tokens: Array.from({ length: 30 }, (_x, t) => (7919 * (t + 30 * i)) % config.vocabulary),
-    weights_T: Float32Array.from({ length: 30 }, (_x, t) => (t % 3) - 0.5),
-  }));
-  const at = async (microBatchTokens: number) => {
-    const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, microBatchTokens });
-    const { logProbs } = await trainer.forwardBackward(long, { kind: "linear" }, 1);
-    const gradient = await takeGradient(trainer);
-    expect(
-      await trainer.logProbs(
-        long.map(({ tokens }) => tokens),
-        1,
-      ),
-    ).toEqual(logProbs);
-    await trainer.close();
-    return { logProbs, gradient };
-  };
-  const [together, apart] = [await at(4096), await at(16)];
-  together.logProbs.forEach((row, i) => {
-    row.forEach((value, t) => {
-      expect(apart.logProbs[i]?.[t]).toBeCloseTo(value, 4);
+test.each([
+  ["an adapter's", tinyAdapter(WIDE, LORA, 2), 4096],
+  ["all weights'", tinyCheckpoint(WIDE, 2), LAYERED.microBatchTokens ?? 0],
+])(
+  "a vocabulary so large that the head goes over rows in parts changes %s gradient by rounding only",
+  async (_name, files, microBatchTokens) => {
+    // 64 MiB hold 55 rows of it: a micro-batch of 4 x 29 predictions takes three parts, one sequence alone takes one.
+    const long = Array.from({ length: 4 }, (_, i) => ({
+      tokens: Array.from({ length: 30 }, (_x, t) => (7919 * (t + 30 * i)) % WIDE.vocabulary),
+      weights_T: Float32Array.from({ length: 30 }, (_x, t) => (t % 3) - 0.5),
+    }));
+    const at = async (batches: readonly (typeof long)[]) => {
+      const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, microBatchTokens });
+      const logProbs: Float32Array[] = [];
+      for (const batch of batches) {
+        const pass = await trainer.forwardBackward(batch, { kind: "linear" }, 1);
+        const tokens = batch.map((sequence) => sequence.tokens);
+        expect(await trainer.logProbs(tokens, 1)).toEqual(pass.logProbs);
+        logProbs.push(...pass.logProbs);
+      }
+      const gradient = await takeGradient(trainer);
+      await trainer.close();
+      return { logProbs, gradient };
+    };
+    const [together, apart] = [await at([long]), await at(long.map((sequence) => [sequence]))];
+    together.logProbs.forEach((row, i) => {
+      row.forEach((value, t) => {
+        expect(apart.logProbs[i]?.[t]).toBeCloseTo(value, 4);
+      });
     });
-  });
-  const size = Math.max(...together.gradient.map(Math.abs));
-  expect(size).toBeGreaterThan(0.01);
-  together.gradient.forEach((value, i) => {
-    expect(Math.abs(value - (apart.gradient[i] ?? 0))).toBeLessThan(1e-4 * size);
-  });
-});
+    const largest = (values: Float32Array) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const size = largest(together.gradient);
+    expect(size).toBeGreaterThan(0.01);
+    const difference = together.gradient.map((value, i) => value - (apart.gradient[i] ?? 0));
+    expect(largest(difference)).toBeLessThan(1e-4 * size);
+  },
+);

@@ -3,16 +3,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { QWEN3_06B } from "../../../bench/lora/model.ts";
-import { checkModel } from "../../../cli/local/model-needs.ts";
+import { QWEN3_06B } from "../../../bench/qwen3/model.ts";
+import { checkModel, refuseUnfit } from "../../../cli/local/model-needs.ts";
+import { AgentConfig, RunConfig } from "../../../core/contracts/config.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
-import { planMemory, totalBytes } from "../../../gpu-workers/engines/compiled/memory.ts";
+import { computesWhole, planMemory, totalBytes } from "../../../gpu-workers/engines/compiled/memory.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const options: EngineOptions = { threads: 2, slots: 8, contextTokens: 512, microBatchTokens: 2048 };
+const stored = (bytesPerWeight: number) => ({ mapped: true, bytes: bytesPerWeight * 596_049_920 });
 const plan = (changed: Partial<EngineOptions> = {}, rank = 16) =>
-  planMemory(QWEN3_06B, { ...LORA, rank }, { ...options, ...changed }, true);
+  planMemory(QWEN3_06B, { ...LORA, rank }, { ...options, ...changed }, stored(4));
 
 test("keys and values take what the cache allocates", () => {
   const cache = new Cache(TINY, OPTIONS.slots, 100);
@@ -20,7 +22,7 @@ test("keys and values take what the cache allocates", () => {
   const arrays = Object.values(cache.first(OPTIONS.slots));
   const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
   // Width 128, and the 64 that it grew from.
-  expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, true).cache).toBe(bytes + bytes / 2);
+  expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);
 });
 
 test("each setting bounds its own part", () => {
@@ -28,15 +30,27 @@ test("each setting bounds its own part", () => {
   expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, activations: expect.any(Number) });
   expect(plan({ microBatchTokens: 1024 }).activations).toBeLessThan(before.activations * 0.8);
   expect(plan({ slots: 4 })).toEqual({ ...before, cache: before.cache / 2 });
-  expect(plan({}, 8)).toEqual({ ...before, adapter: before.adapter / 2, optimizer: before.optimizer / 2 });
+  const { adapter, optimizer, saving } = before;
+  expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
 });
 
-test("an adapter on a mapped base needs the base once; all weights need it six times over, and more", () => {
+test("an adapter on a mapped base needs it once, on halves less; all weights need it ten times over, and more", () => {
   const weights = 4 * 596_049_920;
+  const head = 4 * 151_936 * 1024;
   expect(plan().weights).toBe(weights);
   expect(totalBytes(plan())).toBeLessThan(3 * weights);
-  expect(planMemory(QWEN3_06B, { ...LORA, rank: 16 }, options, false).weights).toBe(2 * weights);
-  expect(totalBytes(planMemory(QWEN3_06B, null, options, true))).toBeGreaterThan(6 * weights);
+  const onHalves = (mapped: boolean) => planMemory(QWEN3_06B, LORA, options, { ...stored(2), mapped }).weights;
+  // While a matrix is read it is float32, in the sampler and in the trainer; the largest is the head.
+  expect(onHalves(true)).toBe(weights / 2 + 2 * head);
+  // Converted: the trainer's, a sampler's, and its successor's.
+  expect(onHalves(false)).toBe(3 * weights);
+  expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
+});
+
+test("all weights are trained in one graph only while its arrays are few; of a large model there is one layer's", () => {
+  expect(computesWhole(TINY, options)).toBe(true);
+  expect(computesWhole(QWEN3_06B, options)).toBe(false);
+  expect(planMemory(QWEN3_06B, null, options, stored(4)).activations).toBe(plan().activations);
 });
 
 test("doctor --model says what is needed part by part, and what to do when it does not fit", async () => {
@@ -52,6 +66,7 @@ test("doctor --model says what is needed part by part, and what to do when it do
       "optimizer",
       "activations",
       "cache",
+      "saving",
       "memory",
     ]);
     expect(parts.at(-1)).toMatchObject({
@@ -63,6 +78,13 @@ test("doctor --model says what is needed part by part, and what to do when it do
       state: "broken",
       advice: expect.stringMatching(/most of it is cache: a lower engine.slots/),
     });
+    const agent = AgentConfig.parse({ model: folder, delegates: [] });
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
+    const bases = new Map([["main", tinyCheckpoint()]]);
+    expect(() => refuseUnfit(config, bases, 1e9)).not.toThrow();
+    expect(() => refuseUnfit(config, bases, 1e8)).toThrow(
+      /^agents.main.model: this team needs about 0\.\d GB of memory and the machine has 0\.1 GB; most of it is the program of 'main'/,
+    );
     await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);
   } finally {
     rmSync(folder, { recursive: true, force: true });

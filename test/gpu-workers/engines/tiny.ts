@@ -31,6 +31,8 @@ export const TINY: ModelConfig = {
 };
 
 export const OPTIONS: EngineOptions = { threads: 1, slots: 4, contextTokens: 200, microBatchTokens: 128 };
+/** Arrays of micro-batches that may be so large are not kept: a model all of whose weights are trained is computed layer by layer. */
+export const LAYERED: Partial<EngineOptions> = { microBatchTokens: 1e8 };
 
 export function tinyCheckpoint(config: ModelConfig = TINY, seed = 1, positions = 512): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>();

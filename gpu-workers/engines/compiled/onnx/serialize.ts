@@ -40,8 +40,13 @@ export interface Graph {
   readonly constants: readonly Constant[];
 }
 
-/** A float32 tensor inside another file, which the runtime maps into memory. */
+/** What a weight may lie on disk as. */
+export type StoredType = "float32" | "float16" | "bfloat16";
+const STORED_TYPES: Record<StoredType, number> = { float32: 1, float16: 10, bfloat16: 16 };
+
+/** A tensor inside another file, which the runtime maps into memory. */
 export interface ExternalTensor {
+  readonly type: StoredType;
   readonly path: string;
   /** Bytes from the file's start. */
   readonly offset: number;
@@ -103,10 +108,10 @@ export function serializeOnnx(graph: Graph, external: ExternalTensors): Uint8Arr
     .finish();
 }
 
-function externalInitializer(name: string, { path, offset, bytes, dims }: ExternalTensor) {
+function externalInitializer(name: string, { type, path, offset, bytes, dims }: ExternalTensor) {
   const entries = { location: relative(EXTERNAL_FOLDER, path), offset, length: bytes };
   const externalData = Object.entries(entries).map(([key, value]) => ({ key, value: String(value) }));
-  return { name, dims, dataType: ELEMENT_TYPES.float32, dataLocation: EXTERNAL, externalData };
+  return { name, dims, dataType: STORED_TYPES[type], dataLocation: EXTERNAL, externalData };
 }
 
 function attribute(name: string, value: Attribute) {

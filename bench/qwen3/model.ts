@@ -5,6 +5,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
 import { parameterLayout } from "../../gpu-workers/engines/checkpoint/parameters.ts";
+import { toBfloat16, type WrittenType } from "../../gpu-workers/engines/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../gpu-workers/engines/checkpoint/tensors.ts";
 
 export const QWEN3_06B: ModelConfig = {
@@ -27,13 +28,20 @@ export const QWEN3_06B: ModelConfig = {
 const STD = 0.02;
 const PIECE = 1 << 20;
 const PREFIX_BYTES = 8;
+const BYTES: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
 
-/** Writes `config.json` and float32 `model.safetensors` into a folder; the weights stay there. */
-export function writeRandomModel(folder: string, config: ModelConfig, contextTokens: number): CheckpointFiles {
+/** Writes `config.json` and `model.safetensors` into a folder; the weights stay there. */
+export function writeRandomModel(
+  folder: string,
+  config: ModelConfig,
+  contextTokens: number,
+  dtype: WrittenType,
+): CheckpointFiles {
   const { parameters } = parameterLayout(config);
+  const size = BYTES[dtype];
   const entries = parameters.map(({ name, shape, offset, length }) => [
     name,
-    { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + length)] },
+    { dtype, shape, data_offsets: [size * offset, size * (offset + length)] },
   ]);
   const json = JSON.stringify(Object.fromEntries(entries));
   const header = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
@@ -57,7 +65,8 @@ export function writeRandomModel(folder: string, config: ModelConfig, contextTok
         const part = piece.subarray(0, Math.min(PIECE, length - at));
         if (shape.length === 1) part.fill(1);
         else for (let i = 0; i < part.length; i++) part[i] = reach * (uniform() - 0.5);
-        write(new Uint8Array(part.buffer, 0, part.byteLength));
+        const stored = dtype === "F32" ? part : toBfloat16(part);
+        write(new Uint8Array(stored.buffer, 0, stored.byteLength));
       }
     }
   } finally {

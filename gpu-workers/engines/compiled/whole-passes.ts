@@ -1,4 +1,7 @@
-/** @file Passes over a model all of whose weights are trained: one graph each, which writes the gradient of every parameter in place. */
+/**
+ * @file Passes over a small model all of whose weights are trained: one graph each, which keeps every layer's arrays and writes the
+ * gradient of every parameter in place.
+ */
 import type { EngineOptions } from "../../../core/ports.ts";
 import { EMBEDDING, headName, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
@@ -21,7 +24,7 @@ import {
 } from "./train-inputs.ts";
 import type { Passes } from "./trainer.ts";
 
-export function fullPasses({ config, layout, weights, gradient }: TrainedState, options: EngineOptions): Passes {
+export function wholePasses({ config, layout, weights, gradient }: TrainedState, options: EngineOptions): Passes {
   const shape = { config, lora: null };
   const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const parameters = trainedParameters(config);

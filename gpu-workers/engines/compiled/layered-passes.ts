@@ -1,15 +1,23 @@
 /**
- * @file Passes over a frozen model with an adapter on it. Only A and B get a gradient; of the model's own arrays there are, at any time,
- * what entered each layer, those of one layer, and the head's of a few rows.
+ * @file Passes over a frozen model with an adapter on it, or over a large model all of whose weights are trained. Of the model's own
+ * arrays there are, at any time, what entered each layer, those of one layer, and the head's of a few rows.
  */
-import type { LoraConfig } from "../../../core/contracts/lora.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
+import { EMBEDDING, FINAL_NORM, headName, type Parameter, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
 import type { TrainedState } from "../trained-state.ts";
 import { addTo, scatterAdd } from "./arrays.ts";
 import { type MicroBatch, paddedLength, plan } from "./batches.ts";
-import { LAST_GRADIENT, stateName, traceBackward, traceHead, traceHeadLoss, traceStates } from "./graphs/adapter.ts";
+import {
+  FIRST_GRADIENT,
+  LAST_GRADIENT,
+  stateName,
+  traceBackward,
+  traceHead,
+  traceHeadLoss,
+  traceStates,
+} from "./graphs/layered.ts";
 import { gradientName, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import type { PolicyShape } from "./policy-shape.ts";
@@ -32,21 +40,28 @@ export const headRows = (vocabulary: number, rows: number): number =>
 
 type Sequences = readonly (readonly number[])[];
 
-export function adapterPasses(
-  { config, layout, weights, gradient }: TrainedState,
-  lora: LoraConfig,
-  { external, feeds: base }: OpenWeights,
+/** `frozen`: the base under the adapter, if it is one that is trained. */
+export function layeredPasses(
+  { config, layout, lora, weights, gradient }: TrainedState,
+  frozen: Pick<OpenWeights, "external" | "feeds">,
   options: EngineOptions,
 ): Passes {
   const { width, layers, vocabulary } = config;
   const shape = { config, lora };
   const rotary = rotaryTable(config, paddedLength(options.contextTokens));
-  const weightFeeds = { ...base, ...parameterTensors(layout, weights) };
-  // What one micro-batch adds to the gradient, where the graph writes it.
+  const weightFeeds = { ...frozen.feeds, ...parameterTensors(layout, weights) };
+  // What a run of a graph adds to the gradient, where the graph writes it.
   const share = new Float32Array(layout.length);
   const shareOutputs = parameterTensors(layout, share, gradientName);
+  const [sums, terms] = [views(layout, gradient), views(layout, share)];
+  const sumOf = (name: string) => sums.get(name) ?? new Float32Array();
+  const ofHead = layout.parameters.filter(({ name }) => name === FINAL_NORM || name === headName(config));
+  const ofLayers = layout.parameters.filter(({ name }) => name.includes(".layers."));
+  const addShare = (parameters: readonly Parameter[]) => {
+    for (const { name } of parameters) addTo(sumOf(name), terms.get(name) ?? new Float32Array());
+  };
   const open = (graph: string, trace: (shape: PolicyShape) => TracedGraph) =>
-    sharedSession(graph, shape, options.threads, trace, external);
+    sharedSession(graph, shape, options.threads, trace, frozen.external);
   let states = new Float32Array();
 
   /** Room for what enters each layer and leaves the last one: [L + 1, rows, D], used anew by every micro-batch. */
@@ -65,11 +80,11 @@ export function adapterPasses(
     const { feeds: positions, sources } = forwardFeeds(micro, sequences, rotary);
     const rows = sources.length;
     const entering = stateTensors(rows);
-    const session = await open("adapter-states", traceStates);
+    const session = await open("layered-states", traceStates);
     const tokens = tensor(sources, [micro.members.length, micro.tokens]);
     await session.run(lengthsOf(micro), { ...weightFeeds, ...positions, tokens }, entering);
     const last = states.subarray(layers * rows * width, (layers + 1) * rows * width);
-    return { positions, entering, last };
+    return { positions, sources, entering, last };
   };
 
   const headFeeds = (last: Float32Array, { row, targets }: Predictions, temperature: number): Feeds => ({
@@ -82,7 +97,7 @@ export function adapterPasses(
 
   return {
     async logProbs(sequences, temperature) {
-      const session = await open("adapter-head", traceHead);
+      const session = await open("layered-head", traceHead);
       const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const micro of plan(sequences, vocabulary, options)) {
         const { last } = await forward(micro, sequences);
@@ -97,24 +112,28 @@ export function adapterPasses(
     async forwardBackward(batch, loss, temperature) {
       for (const sequence of batch) checkTraining(sequence, loss);
       const sequences = batch.map(({ tokens }) => tokens);
-      const head = await open("adapter-head-loss", traceHeadLoss);
-      const backward = await open("adapter-backward", traceBackward);
+      const head = await open("layered-head-loss", traceHeadLoss);
+      const backward = await open("layered-backward", traceBackward);
       const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const micro of plan(sequences, vocabulary, options)) {
-        const { positions, entering, last } = await forward(micro, sequences);
+        const { positions, sources, entering, last } = await forward(micro, sequences);
         const lastGradient = new Float32Array(last.length);
         for (const asked of chunksOf(predictions(micro, sequences, (m, t) => batch[m]?.weights_T[t] !== 0))) {
           const rows = { ...lossFeeds(asked, batch, loss.kind === "linear"), ...clipFeeds(loss) };
           const feeds = { ...headFeeds(last, asked, temperature), ...rows };
-          const outputs = await head.run({ rows: asked.row.length }, feeds);
-          scatterAdd(lastGradient, asked.row, outputs[LAST_GRADIENT] ?? new Float32Array(), width);
+          const outputs = await head.run({ rows: asked.row.length }, feeds, shareOutputs);
+          scatterAdd(lastGradient, asked.row, outputOf(outputs, LAST_GRADIENT), width);
+          addShare(ofHead);
+          if (!lora) scatterAdd(sumOf(headName(config)), asked.targets, outputOf(outputs, "targetRows"), width);
           collect(logProbs, asked, outputs["logProbs"]);
           total += outputs["loss"]?.[0] ?? 0;
         }
         const dLast = { [LAST_GRADIENT]: tensor(lastGradient, [last.length / width, width]) };
-        await backward.run(lengthsOf(micro), { ...weightFeeds, ...positions, ...entering, ...dLast }, shareOutputs);
-        addTo(gradient, share);
+        const feeds = { ...weightFeeds, ...positions, ...entering, ...dLast };
+        const outputs = await backward.run(lengthsOf(micro), feeds, shareOutputs);
+        addShare(ofLayers);
+        if (!lora) scatterAdd(sumOf(EMBEDDING), sources, outputOf(outputs, FIRST_GRADIENT), width);
       }
       return { loss: total, logProbs };
     },
@@ -122,6 +141,12 @@ export function adapterPasses(
 }
 
 const lengthsOf = ({ members, tokens }: MicroBatch) => trainLengths(members.length, tokens, 0);
+
+function outputOf(outputs: Record<string, Float32Array>, name: string): Float32Array {
+  const output = outputs[name];
+  if (!output) throw new Error(`a graph lacks its output ${name}`);
+  return output;
+}
 
 /** Rows of x [N, width], one after the other. */
 function rowsOf(x: Float32Array, rows: Int32Array, width: number): Float32Array {

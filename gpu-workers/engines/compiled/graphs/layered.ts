@@ -1,12 +1,13 @@
 /**
- * @file Graphs of the trainer of an adapter. They keep little: the forward pass hands out what enters each layer and nothing else, the
- * backward pass computes a layer anew before it takes its gradient, and the head sees as few rows at a time as its caller likes.
+ * @file Graphs of the trainer of an adapter, or of all weights of a large model. They keep little: the forward pass hands out what enters
+ * each layer and nothing else, the backward pass computes a layer anew before it takes its gradient, and the head sees as few rows at a
+ * time as its caller likes.
  *
- *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<A and B>
+ *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { adapterLayout } from "../../checkpoint/adapter.ts";
-import { EMBEDDING, FINAL_NORM, headName, type Parameter } from "../../checkpoint/parameters.ts";
+import { EMBEDDING, FINAL_NORM, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
 import { loss } from "../../model/losses.ts";
@@ -21,15 +22,16 @@ import { declareWeights } from "./weights.ts";
 
 /** Name of what enters a layer; of layer L: what leaves the last one. */
 export const stateName = (layer: number): string => `x:${layer}`;
-/** Name of the gradient of `x:L`. */
+/** Names of the gradients of `x:L` and, where all weights are trained, `x:0`. */
 export const LAST_GRADIENT = "d:x";
+export const FIRST_GRADIENT = "d:x:0";
 
 const TOKENS = ATTENTION_BLOCKS * symbolic.tokens;
 const ROWS = symbolic.batch * TOKENS;
 
 /** Inputs: tokens [B, T]; cos, sin, mask; weights. Outputs: x:0 ... x:L, each [B * T, D]. */
 export function traceStates(shape: PolicyShape): TracedGraph {
-  return traceGraph("adapter-states", (scope) => {
+  return traceGraph("layered-states", (scope) => {
     const { config } = shape;
     const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
     const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
@@ -46,49 +48,58 @@ export function traceStates(shape: PolicyShape): TracedGraph {
 
 /** Inputs: rows [R, D] of x:L; targets [R]; inverseTemperature; weights. Outputs: logProbs [R]. */
 export function traceHead(shape: PolicyShape): TracedGraph {
-  return traceGraph("adapter-head", (scope) => {
-    const { logProbs } = declareHead(shape, scope);
-    scope.output("logProbs", logProbs(declareStates(shape, scope)));
+  return traceGraph("layered-head", (scope) => {
+    const { weights, predict } = declareHead(shape, scope);
+    scope.output("logProbs", predict(declareStates(shape, scope), weights).logProbs);
   });
 }
 
-/** The same, and the rows of a loss. Outputs: loss, logProbs [R], d:x [R, D]. */
+/**
+ * The same, and the rows of a loss. Outputs: loss, logProbs [R], d:x [R, D]; where all weights are trained also targetRows [R, D], and
+ * `d:<parameter>` of the final norm and the head.
+ */
 export function traceHeadLoss(shape: PolicyShape): TracedGraph {
-  return traceGraph("adapter-head-loss", (scope) => {
-    const { logProbs } = declareHead(shape, scope);
+  return traceGraph("layered-head-loss", (scope) => {
+    const { weights, predict } = declareHead(shape, scope);
     const rows = declareLossRows(scope);
-    let kept: tf.Tensor1D | undefined;
-    const lossOf = (x: tf.Tensor) => {
-      kept = tf.keep(logProbs(x as tf.Tensor2D));
-      return loss(kept, rows);
+    const trained = shape.lora ? [] : Object.keys(weights);
+    let pass: ReturnType<typeof predict> | undefined;
+    const lossOf = (x: tf.Tensor, ...values: tf.Tensor[]) => {
+      pass = predict(x as tf.Tensor2D, { ...weights, ...named(trained, values) });
+      tf.keep(pass.logProbs);
+      return loss(pass.logProbs, rows);
     };
-    const { value, grad } = tf.valueAndGrad(lossOf)(declareStates(shape, scope));
-    if (!kept) throw new Error("the trace took no gradient of the head");
+    const given = [declareStates(shape, scope), ...trained.map((name) => weightOf(weights, name))];
+    const { value, grads } = tf.valueAndGrads((...values) => lossOf(...(values as [tf.Tensor])))(given);
+    if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
     scope.output("loss", value);
-    scope.output("logProbs", kept);
-    scope.output(LAST_GRADIENT, grad);
+    scope.output("logProbs", pass.logProbs);
+    if (!shape.lora) scope.output("targetRows", pass.targetRows);
+    grads.forEach((gradient, i) => {
+      scope.output(i === 0 ? LAST_GRADIENT : gradientName(trained[i - 1] ?? ""), gradient);
+    });
   });
 }
 
-/** Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: `d:<parameter>` for each A and B. */
+/**
+ * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: `d:<parameter>` of the layers, the adapter's or all; of
+ * all, d:x:0 too.
+ */
 export function traceBackward(shape: PolicyShape): TracedGraph {
-  return traceGraph("adapter-backward", (scope) => {
+  return traceGraph("layered-backward", (scope) => {
     const { config, lora } = shape;
-    if (!lora) throw new Error("a policy without an adapter has no adapter's gradient");
     const weights = declareWeights(layerParameters(shape, []), scope);
     const layers = declareDecoder(shape, scope);
     const states = Array.from({ length: config.layers }, (_, layer) =>
       scope.input<tf.Tensor2D>(stateName(layer), [ROWS, config.width]),
     );
-    const adapter = adapterLayout(config, lora).parameters;
+    const { parameters } = lora ? adapterLayout(config, lora) : parameterLayout(config);
     let dy = scope.input<tf.Tensor2D>(LAST_GRADIENT, [ROWS, config.width]);
     let before: readonly tf.Tensor[] = [];
     for (let layer = config.layers - 1; layer >= 0; layer--) {
-      const names = adapter.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
-      const output = (x: tf.Tensor, ...values: tf.Tensor[]) => {
-        const moved = Object.fromEntries(values.map((value, i) => [names[i] ?? "", value]));
-        return layers({ ...weights, ...moved })(layer, x as tf.Tensor2D);
-      };
+      const names = parameters.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
+      const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
+        layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
       // A layer is computed anew only when all gradients of the one above are there: one layer's arrays at a time.
       const x = after(states[layer] as tf.Tensor2D, before);
       const given = [x, ...names.map((name) => weightOf(weights, name))];
@@ -99,8 +110,12 @@ export function traceBackward(shape: PolicyShape): TracedGraph {
       dy = dx as tf.Tensor2D;
       before = [dx as tf.Tensor2D, ...gradients];
     }
+    if (!lora) scope.output(FIRST_GRADIENT, dy);
   });
 }
+
+const named = (names: readonly string[], values: readonly tf.Tensor[]): Weights =>
+  Object.fromEntries(values.map((value, i) => [names[i] ?? "", value]));
 
 /** Parameters of the layers, the adapter's among them, and some more. */
 function layerParameters(shape: PolicyShape, more: readonly string[]): Parameter[] {
@@ -126,9 +141,9 @@ function declareHead(shape: PolicyShape, scope: TraceScope) {
   const weights = declareWeights(used, scope);
   const targets = scope.input<tf.Tensor1D>("targets", [symbolic.rows], "int32");
   const inverseTemperature = scope.input<tf.Scalar>("inverseTemperature", []);
-  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
-  return {
-    logProbs: (x: tf.Tensor2D) =>
-      logProbsByParts(finalNorm(config, weights, x), head, targets, inverseTemperature).logProbs,
+  const predict = (x: tf.Tensor2D, given: Weights) => {
+    const head = weightOf(given, headName(config)) as tf.Tensor2D;
+    return logProbsByParts(finalNorm(config, given, x), head, targets, inverseTemperature);
   };
+  return { weights, predict };
 }

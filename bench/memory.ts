@@ -1,0 +1,72 @@
+/**
+ * @file engine.memory: how the memory that `mgrpo doctor --model` says a worker takes compares with what one takes. Each case, in a process
+ * of its own, samples, trains one step, saves it and opens the next version while the last is open: 4 of Qwen3-0.6B's 28 layers, a third
+ * of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { built } from "../core/built.ts";
+import { LoraConfig } from "../core/contracts/lora.ts";
+import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
+import type { WrittenType } from "../gpu-workers/engines/checkpoint/safetensors.ts";
+import { OPTIMIZER_FILE } from "../gpu-workers/engines/checkpoint/weights.ts";
+import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { planMemory, totalBytes } from "../gpu-workers/engines/compiled/memory.ts";
+import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
+import { OPTIONS, sample, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
+
+interface Case {
+  readonly trained: "adapter" | "all weights";
+  readonly dtype: WrittenType;
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  "lora-fp32": { trained: "adapter", dtype: "F32" },
+  "lora-bf16": { trained: "adapter", dtype: "BF16" },
+  "full-fp32": { trained: "all weights", dtype: "F32" },
+};
+const MODEL = { ...QWEN3_06B, layers: 4, vocabulary: 50_000 };
+const NEW_TOKENS = 4;
+const MEGABYTE = 1e6;
+
+const [, , only] = process.argv;
+if (only === undefined) {
+  const script = fileURLToPath(built("bench/memory"));
+  for (const name of Object.keys(CASES)) execFileSync(process.execPath, [script, name], { stdio: "inherit" });
+} else await measure(only);
+
+async function measure(name: string): Promise<void> {
+  const given = CASES[name];
+  if (!given) throw new RangeError(`no case '${name}': there are ${Object.keys(CASES).join(", ")}`);
+  const { trained, dtype } = given;
+  const lora = trained === "adapter" ? LoraConfig.parse({}) : null;
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-memory-"));
+  try {
+    const base = writeRandomModel(folder, MODEL, OPTIONS.contextTokens, dtype);
+    const files = lora ? withFreshAdapter(base, MODEL, lora) : base;
+    const memory = watchMemory();
+    const sampler = await compiledEngine.openSampler(files, OPTIONS);
+    const sampling = await sample(sampler, MODEL, NEW_TOKENS);
+    const trainer = await compiledEngine.openTrainer(files, OPTIONS);
+    const training = await trainStep(trainer, MODEL, OPTIONS.contextTokens);
+    const saved = [...(await trainer.save())].filter(([name]) => name !== OPTIMIZER_FILE);
+    const next = await compiledEngine.openSampler(new Map([...files, ...saved]), OPTIONS);
+    await sample(next, MODEL, NEW_TOKENS);
+    const peak = memory.stop();
+    const stored = { mapped: true, bytes: (dtype === "F32" ? 4 : 2) * parameterLayout(MODEL).length };
+    const plan = planMemory(MODEL, lora, OPTIONS, stored);
+    const megabytes = Object.fromEntries(
+      Object.entries(plan).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
+    );
+    const value = Math.round((100 * peak) / totalBytes(plan)) / 100;
+    const measured = { peakPss: Math.round(peak / MEGABYTE), predicted: Math.round(totalBytes(plan) / MEGABYTE) };
+    const seconds = { sampling: Math.round(sampling), training: Math.round(training) };
+    const told = { case: name, trained, dtype, megabytes: { ...measured, ...megabytes }, seconds };
+    console.log(JSON.stringify({ name: "engine.memory", value, unit: "measured / predicted", config: told }));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * @file What a worker does with a model, in one process: samples and trains. Memory is PSS: a page that is mapped twice counts once, and
+ * pages of a file that the system could drop count while they are here.
+ */
+import { readFileSync } from "node:fs";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import {
+  ADAPTER_CONFIG_FILE,
+  ADAPTER_FILE,
+  initializeAdapter,
+  writeAdapterConfig,
+} from "../../gpu-workers/engines/checkpoint/adapter.ts";
+import type { ModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
+import { writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
+
+export const OPTIONS: EngineOptions = { threads: 2, slots: 4, contextTokens: 512, microBatchTokens: 1024 };
+export const PROMPT = 64;
+export const SAMPLED = 4;
+export const TRAINED = 2;
+const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
+const LOOK_MILLISECONDS = 100;
+
+/** Seconds for so many new tokens of each sequence, prefill included. */
+export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
+  const start = performance.now();
+  await Promise.all(
+    Array.from({ length: SAMPLED }, (_, i) =>
+      sampler.sample({
+        sequence: String(i),
+        tokens: randomTokens(i, PROMPT, vocabulary),
+        maxTokens: newTokens,
+        stop: [],
+        sampling: { temperature: 1, topP: 1, topK: 0 },
+        stream: ["bench", i],
+      }),
+    ),
+  );
+  return (performance.now() - start) / 1000;
+}
+
+/** Seconds of forward, backward and update on sequences of so many tokens. */
+export async function trainStep(trainer: Trainer, { vocabulary }: ModelConfig, tokens: number): Promise<number> {
+  const batch = Array.from({ length: TRAINED }, (_, i) => ({
+    tokens: randomTokens(i, tokens, vocabulary),
+    weights_T: new Float32Array(tokens).fill(1 / (TRAINED * tokens)),
+    advantages_T: Float32Array.from({ length: tokens }, (_x, t) => (t % 2 ? 1 : -1)),
+    behaviourLogProbs_T: new Float32Array(tokens).fill(-Math.log(vocabulary)),
+  }));
+  const start = performance.now();
+  await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);
+  await trainer.optimizerStep(ADAM);
+  return (performance.now() - start) / 1000;
+}
+
+export function withFreshAdapter(base: CheckpointFiles, config: ModelConfig, lora: LoraConfig): CheckpointFiles {
+  const { layout, weights } = initializeAdapter(config, lora, ["bench"]);
+  return new Map([
+    ...base,
+    [ADAPTER_CONFIG_FILE, new TextEncoder().encode(writeAdapterConfig(lora, "models/random"))],
+    [ADAPTER_FILE, writeModel(layout, weights)],
+  ]);
+}
+
+function randomTokens(seed: number, count: number, vocabulary: number): number[] {
+  const { integer } = stream("bench", "tokens", seed);
+  return Array.from({ length: count }, () => integer(vocabulary));
+}
+
+/** Looks at this process's PSS every so often, while its engine's threads compute. `stop`: the most it saw, in bytes. */
+export function watchMemory(): { stop(): number } {
+  let peak = 0;
+  const look = () => {
+    const [, kilobytes = "0"] = /^Pss:\s+(\d+) kB/m.exec(readFileSync("/proc/self/smaps_rollup", "utf8")) ?? [];
+    peak = Math.max(peak, 1024 * Number(kilobytes));
+  };
+  const timer = setInterval(look, LOOK_MILLISECONDS);
+  return {
+    stop() {
+      clearInterval(timer);
+      look();
+      return peak;
+    },
+  };
+}
