@@ -1,5 +1,6 @@
 /** @file The tool `reason`: another model thinks about a problem. It knows nothing of the conversation but what it is told. */
 import * as z from "zod";
+import { neutralise } from "../../../../core/conversation/markers.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
 import type { Outside } from "../outside/outside.ts";
@@ -19,7 +20,7 @@ export function reasonTool(model: ToolModel, outside: Outside): Tool<{ problem: 
       if (refused) return refused;
       const messages = [
         { role: "system", content: INSTRUCTIONS },
-        { role: "user", content: problem },
+        { role: "user", content: neutralise(problem) },
       ] as const;
       return unlessAborted(askModel("reason", model, messages, outside, context), context.signal);
     },

@@ -23,7 +23,7 @@ const open = (mcp: Record<string, unknown>, more: Record<string, unknown> = {}, 
     environment: { TOKEN: SECRET, OTHER: "not for it" },
     store,
   });
-const stdio = { command: process.execPath, arguments: [script], environment: ["TOKEN"] };
+const stdio = { command: process.execPath, arguments: [script], environment: ["TOKEN"], without: ["forge"] };
 
 let tools: Awaited<ReturnType<typeof open>>;
 const call = (name: string, args: object = {}) => tools.tools.get(name)?.run(args as never, context);
@@ -76,6 +76,10 @@ test("filters; a server that cannot be started, a variable or a tool that is not
   await replayed.close();
   const unknown = open({ sums: { ...stdio, only: ["subtract"] } }, {}, store);
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, variable,");
+  // What a tool says of itself is the template's own text: as data it could not be read.
+  await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
+    /^tools.mcp.sums: its tool 'forge' describes itself with role markers .* leave it out with tools.mcp.sums.without/,
+  );
   await expect(open({ x: { command: "/no/such/program" } })).rejects.toThrow(
     /^MCP server 'x' .*listing its tools: ENOENT/,
   );
