@@ -1,5 +1,6 @@
 /** @file Independent runs of a suite: each with its own streams, run 0 as it is alone, scores and interval from all of them. */
 import { expect, test } from "vitest";
+import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -74,9 +75,15 @@ test("three runs: run 0 as if it were alone, the others their own, and the job s
 test("greedy runs would all be the same, so more than one is refused", () => {
   const suites = [{ name: "greedy", temperature: 0, runs: 3 }];
   expect(() => relayConfig({ evaluation: { suites } })).toThrow(/greedy runs would all be the same: set runs to 1/);
-  expect(relayConfig({ evaluation: { suites: [{ name: "greedy", temperature: 0 }] } }).evaluation.suites[0]?.runs).toBe(
-    1,
-  );
+});
+
+test("a benchmark's score is the mean of three runs unless a config says otherwise; held-out and greedy questions are asked once", () => {
+  const gaia = { name: "gaia", benchmark: "gaia", data: "gaia" } as const;
+  const suites = [gaia, { ...gaia, temperature: 0 }, { ...gaia, runs: 1 }, { name: "mine" }, { name: "more", runs: 4 }];
+  const config = relayConfig({ evaluation: { suites } });
+  expect(config.evaluation.suites.map(({ runs }) => runs)).toEqual([3, 1, 1, 1, 4]);
+  // As a worker reads it back.
+  expect(RunConfig.parse(config)).toEqual(config);
 });
 
 test("a halted run is evaluated no further: its evaluator ends, with the reason", async () => {
