@@ -1,6 +1,7 @@
 /** @file The agents that a process hosts: each with its policy, on an engine of this machine or behind an API, and its tools. */
 import type { AgentConfig } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import type { Allowance } from "../core/contracts/rollout.ts";
 import type { ConversationModel } from "../core/language-model.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
 import type { BusyMeter } from "./busy.ts";
@@ -14,6 +15,8 @@ export interface AgentParts {
   readonly run: Run;
   /** The recipe's. */
   readonly tools: ReadonlyMap<string, Tool>;
+  /** What a rollout may ask of them. */
+  readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */
   apiOf(agent: AgentConfig): ConversationModel;
@@ -34,7 +37,10 @@ export function openAgents(
   return new Map(
     hosted.map(([name, config]) => [
       name,
-      { name, config, policy: policyOf(name, config), tools: toolsOf(name, config, parts.tools) },
+      {
+        ...{ name, config, policy: policyOf(name, config), tools: toolsOf(name, config, parts.tools) },
+        ...(parts.allowance && { allowance: parts.allowance }),
+      },
     ]),
   );
 }

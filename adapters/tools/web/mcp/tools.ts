@@ -44,7 +44,7 @@ export async function mcpTools(
     description,
     parameters: checkedBy(schema, `${name}_${tool}`),
     async run(args, context) {
-      const refused = outside.take(context, usdPerCall);
+      const refused = context.purse.take(usdPerCall);
       if (refused) return refused;
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => call(tool, args);

@@ -16,7 +16,7 @@ export function reasonTool(model: ToolModel, outside: Outside): Tool<{ problem: 
       "Asks a stronger model to think about a problem. It sees only what the problem says: include all facts.",
     parameters: z.strictObject({ problem: z.string().regex(/\S/, "says nothing") }),
     async run({ problem }, context) {
-      const refused = outside.take(context, 0);
+      const refused = context.purse.take(0);
       if (refused) return refused;
       const messages = [
         { role: "system", content: INSTRUCTIONS },
