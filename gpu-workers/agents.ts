@@ -4,6 +4,7 @@ import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
 import type { ConversationModel } from "../core/language-model.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
+import { payAgent } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { endpointPolicy } from "./engines/endpoint/policy.ts";
@@ -32,7 +33,7 @@ export function openAgents(
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
   const policyOf = (name: string, config: AgentConfig): Policy =>
     isEndpointPolicy(config.policy)
-      ? endpointPolicy(config, parts.apiOf(config))
+      ? endpointPolicy(config, parts.apiOf(config), (usd) => payAgent(parts.run.store.table, parts.run.name, usd))
       : openPolicy(name, config, parts.engineOf(config.policy), checkpoints, meter);
   return new Map(
     hosted.map(([name, config]) => [
