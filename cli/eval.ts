@@ -8,12 +8,14 @@ import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
+import { extendsAny } from "../core/training/budget.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { evaluateTeam } from "./local/evaluate.ts";
 import { readBases } from "./local/prepare.ts";
 import { readConfig, runFolder } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
+import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import { isTeamFile, readTeamFile, untrained } from "./team-file.ts";
 import { accuracy } from "./terminal/columns.ts";
@@ -32,13 +34,19 @@ export interface EvalOptions {
   readonly set: readonly string[];
 }
 
+/** Of a suite that its tools' budget has ended. */
+type ExtendOptions = Pick<ResumeOptions, "extendToolCalls" | "extendToolUsd">;
+
 type AllOptions = EvalOptions &
+  ExtendOptions &
   SuiteOptions &
   Partial<WatchOptions> & { readonly watch?: string; readonly suite?: string };
 
 /** One team, or, with `watch`, every checkpoint that comes to a place. An option that the other of the two takes is refused. */
 export async function evaluateOrWatch(target: string | undefined, given: AllOptions): Promise<void> {
-  const { watch: place, suite, team, every, results, data, criteria, runs, ...options } = given;
+  const { watch: place, suite, team, every, results, data, criteria, runs, ...rest } = given;
+  const { extendToolCalls, extendToolUsd, ...options } = rest;
+  const extension = extensionOf(rest);
   if (place === undefined) {
     if (team !== undefined || every !== undefined) {
       throw new MgrpoError("config-invalid", "--team and --every go with --watch <place>: add it");
@@ -56,7 +64,13 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
         chooseSuite(suite, recipe.name, { ...chosen, ...(runs !== undefined && { runs }) }),
       ];
       const { config, recipe } = await evaluationConfig(target, options, suites);
-      return evaluateSuite(target, config, recipe, results ?? RESULTS);
+      return evaluateSuite(target, config, recipe, results ?? RESULTS, extension);
+    }
+    if (extendsAny(extension)) {
+      throw new MgrpoError(
+        "config-invalid",
+        "--extend-tool-calls and --extend-tool-usd go on with an evaluation that is kept: add --suite <name>, or set a higher tools.budget.run",
+      );
     }
     if (data !== undefined || criteria !== undefined || runs !== undefined || results !== undefined) {
       throw new MgrpoError("config-invalid", "--data, --criteria, --runs and --results go with --suite <name>: add it");

@@ -3,34 +3,18 @@ import { createRequire } from "node:module";
 import { Command, Option } from "commander";
 import { Arm } from "../core/contracts/config.ts";
 import { parseArms } from "./compare/plan.ts";
+import {
+  arm,
+  collect,
+  extendHours,
+  extendToolCalls,
+  extendToolUsd,
+  extendUsd,
+  judge,
+  seed,
+  setting,
+} from "./options.ts";
 import { count, integer, notNegative, positive } from "./terminal/fail.ts";
-
-const collect = (value: string, before: string[]) => [...before, value];
-const setting = () =>
-  new Option("--set <path=value>", "a setting of the run config, e.g. algorithm.clipHigh=0.3 (repeatable)")
-    .argParser(collect)
-    .default([], "none");
-const seed = () => new Option("--seed <n>", "seed of every random draw").argParser(integer("--seed"));
-const extendHours = () =>
-  new Option("--extend-hours <n>", "raise the budget.hours of a run that is there by so many").argParser(
-    positive("--extend-hours"),
-  );
-const extendUsd = () =>
-  new Option("--extend-usd <n>", "raise the budget.usd of a run that is there by so many").argParser(
-    positive("--extend-usd"),
-  );
-const extendToolCalls = () =>
-  new Option("--extend-tool-calls <n>", "raise the tools.budget.run.calls of a run that is there by so many").argParser(
-    count("--extend-tool-calls"),
-  );
-const extendToolUsd = () =>
-  new Option("--extend-tool-usd <n>", "raise the tools.budget.run.usd of a run that is there by so many").argParser(
-    positive("--extend-tool-usd"),
-  );
-const arm = () => new Option("--arm <name>", "the method, a baseline, an ablation or the control").choices(Arm.options);
-
-const judge = () =>
-  new Option("--judge <model>", "the model that judges: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
 /** Errors of parsing are thrown too, already printed. */
 export function createProgram(): Command {
@@ -94,7 +78,19 @@ export function createProgram(): Command {
       new Option(
         "--watch <place>",
         "folder or s3://bucket/prefix: evaluate each checkpoint that somebody puts there",
-      ).conflicts(["recipe", "arm", "seed", "set", "suite", "data", "criteria", "runs", "judge"]),
+      ).conflicts([
+        "recipe",
+        "arm",
+        "seed",
+        "set",
+        "suite",
+        "data",
+        "criteria",
+        "runs",
+        "judge",
+        "extendToolCalls",
+        "extendToolUsd",
+      ]),
     )
     .option(
       "--suite <name>",
@@ -117,6 +113,8 @@ export function createProgram(): Command {
       "--results <folder>",
       "with --watch or --suite: where results are kept; what is there is not evaluated again",
     )
+    .addOption(extendToolCalls())
+    .addOption(extendToolUsd())
     .action(async (target, options) => (await import("./eval.ts")).evaluateOrWatch(target, options));
 
   program

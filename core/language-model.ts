@@ -1,6 +1,7 @@
 /**
  * @file The ports to language models behind an API. Outages (429, 5xx, time-outs, after retries) are MgrpoError `endpoint-unavailable`,
- * retryable; what another try cannot mend (401, 402, 404, an answer that is not of the schema) is `endpoint-refused`.
+ * retryable; what another try cannot mend (401, 402, 404, an answer that is not of the schema) is `endpoint-refused`, whose evidence has
+ * the `usage` of an answer that came all the same.
  */
 import type { z } from "zod";
 import type { Sampling } from "./contracts/rollout.ts";

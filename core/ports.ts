@@ -9,6 +9,7 @@ import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
 import type { Invocation, InvocationRequest } from "./contracts/rollout.ts";
+import type { Purse } from "./conversation/purse.ts";
 import type { TokenRoom } from "./conversation/token-room.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
@@ -139,8 +140,8 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 export interface ToolContext {
   readonly question: Question;
-  /** One object per conversation, the same for all its calls: what is counted per conversation hangs on it (in a WeakMap). */
-  readonly conversation: object;
+  /** What the rollout may ask for: a tool that costs takes from it before it awaits anything. */
+  readonly purse: Pick<Purse, "take" | "add">;
   /** Characters of the response that will reach the agent; the rest is cut. */
   readonly responseCharacters: number;
   /** Its tokens that will; absent where nobody counts them. */

@@ -5,7 +5,7 @@
 import type { Arm, RunConfig, RunConfigInput } from "./contracts/config.ts";
 import type { Conversation } from "./contracts/conversation.ts";
 import type { Question, QuestionSet } from "./contracts/question.ts";
-import type { Invocation } from "./contracts/rollout.ts";
+import type { Allowance, Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
 import type { Chosen } from "./training/resolve.ts";
 
@@ -101,6 +101,8 @@ export interface ToolsOpening {
 /** Tools by name, until they are closed. */
 export interface OpenedTools {
   readonly tools: ReadonlyMap<string, Tool>;
+  /** What one rollout may ask of them, all its conversations together. Absent: as much as it likes. */
+  readonly allowance?: Allowance;
   /** Ends what was started for them: connections, threads, other programs. */
   close(): Promise<void>;
 }

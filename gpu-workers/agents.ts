@@ -1,8 +1,10 @@
 /** @file The agents that a process hosts: each with its policy, on an engine of this machine or behind an API, and its tools. */
 import type { AgentConfig } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import type { Allowance } from "../core/contracts/rollout.ts";
 import type { ConversationModel } from "../core/language-model.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
+import { payAgent } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { endpointPolicy } from "./engines/endpoint/policy.ts";
@@ -14,6 +16,8 @@ export interface AgentParts {
   readonly run: Run;
   /** The recipe's. */
   readonly tools: ReadonlyMap<string, Tool>;
+  /** What a rollout may ask of them. */
+  readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */
   apiOf(agent: AgentConfig): ConversationModel;
@@ -29,12 +33,15 @@ export function openAgents(
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
   const policyOf = (name: string, config: AgentConfig): Policy =>
     isEndpointPolicy(config.policy)
-      ? endpointPolicy(config, parts.apiOf(config))
+      ? endpointPolicy(config, parts.apiOf(config), (usd) => payAgent(parts.run.store.table, parts.run.name, usd))
       : openPolicy(name, config, parts.engineOf(config.policy), checkpoints, meter);
   return new Map(
     hosted.map(([name, config]) => [
       name,
-      { name, config, policy: policyOf(name, config), tools: toolsOf(name, config, parts.tools) },
+      {
+        ...{ name, config, policy: policyOf(name, config), tools: toolsOf(name, config, parts.tools) },
+        ...(parts.allowance && { allowance: parts.allowance }),
+      },
     ]),
   );
 }

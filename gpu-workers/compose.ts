@@ -63,15 +63,14 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   for (const { policy } of Object.values(run.config.agents)) {
     if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies));
   }
-  const { tools, close } = await openTools(module, {
+  const opened = await openTools(module, {
     config: run.config,
     environment: process.env,
     store: run.store,
   });
   return {
     run,
-    tools,
-    close,
+    ...opened,
     openOutside: openOutside(),
     // Only who evaluates needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>

@@ -163,6 +163,8 @@ export async function serveWorker(
     if (has("eval")) {
       await runEvaluations({ run, agents, scorerOf, checkpoints, worker, observer, untilIdle }, signal);
       if (untilIdle) return;
+      // Whether it ended since the run was halted is for the store to say, not for the last look at it.
+      await watch.refresh();
     }
     const ended = await watch.until(
       (seen) => (seen.run.status === "running" || options.supervised ? undefined : seen.run),

@@ -42,7 +42,7 @@ export function loadGaia(data: string): SuiteQuestions {
       level: task.Level,
       prompt: `${task.Question}${attached}\n\n${FORMAT}`,
       answer: task["Final answer"],
-      facts: { task: task.task_id, attachment: attachment ?? null },
+      facts: { question: task.Question, task: task.task_id, attachment: attachment ?? null },
     };
   });
   return { questions };

@@ -1,6 +1,6 @@
 /** @file How answers to a benchmark are scored: by its own rules, a judge where those ask one. */
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import type { Question } from "../../core/contracts/question.ts";
+import { wordingOf } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { isSame, judgeName } from "../judges/judged-rewards.ts";
 import { askCorrect, type Judge } from "../judges/vote.ts";
@@ -34,15 +34,9 @@ function judged(judge: Judge, criteria: string, isPlain: typeof isSame): Scorer 
       isPlain(answer, question.answer)
         ? 1
         : askCorrect(judge, criteria, {
-            question: asked(question),
+            question: wordingOf(question),
             reference: question.answer,
             answer: answer ?? "",
           }),
   };
-}
-
-/** As the benchmark words it, without what its loader added. */
-function asked({ prompt, facts }: Question): string {
-  const own = facts !== null && typeof facts === "object" && !Array.isArray(facts) ? facts["question"] : undefined;
-  return typeof own === "string" ? own : prompt;
 }

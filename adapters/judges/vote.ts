@@ -1,6 +1,6 @@
 /** @file One verdict of a model: asked for so many times, decided by the majority or the median, metered. */
 import * as z from "zod";
-import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel, TokenUsage } from "../../core/language-model.ts";
@@ -47,23 +47,42 @@ async function vote<S extends z.ZodType>(
     maxTokens,
     ...(temperature !== null && { temperature }),
   };
-  const cast = await Promise.all(
-    Array.from({ length: votes }, async () => {
-      const { text, usage } = await model.complete(request).catch(translate);
-      const said = parseJson(schema, text, "the judge's answer", "judge-failed");
-      return { vote: read(said), cost: priced(config, usage) };
-    }),
-  );
-  const sorted = cast.map(({ vote: { score } }) => score).sort((a, b) => a - b);
-  return {
-    // Of an odd number: the majority of noughts and ones, too.
-    score: sorted[(votes - 1) / 2] as number,
-    votes: cast.map((one) => one.vote),
-    cost: totalCost(cast.map(({ cost }) => cost)) as NonNullable<Verdict["cost"]>,
-  };
+  async function cast(): Promise<Cast> {
+    let usage: TokenUsage | undefined;
+    try {
+      const answer = await model.complete(request);
+      usage = answer.usage;
+      return {
+        vote: read(parseJson(schema, answer.text, "the judge's answer", "judge-failed")),
+        cost: priced(config, usage),
+      };
+    } catch (error) {
+      usage ??= evidenceOf(error).usage;
+      return { error: translated(error), ...(usage && { cost: priced(config, usage) }) };
+    }
+  }
+
+  const all = await Promise.all(Array.from({ length: votes }, cast));
+  const cost = totalCost(all.flatMap((one) => one.cost ?? []));
+  const failed = all.find((one) => "error" in one);
+  if (failed) throw cost ? withCost(failed.error, cost) : failed.error;
+  const counted = all.flatMap((one) => ("vote" in one ? one.vote : []));
+  const sorted = counted.map(({ score }) => score).sort((a, b) => a - b);
+  // Of an odd number: the majority of noughts and ones, too.
+  return { score: sorted[(votes - 1) / 2] as number, votes: counted, cost: cost as NonNullable<Verdict["cost"]> };
 }
 
-function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, outputTokens }: TokenUsage) {
+/** A vote, or why there is none; with what it cost, if anything was answered. */
+type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
+
+/** What was answered is paid for, also where it comes to no verdict: whoever asks puts it on the bill. */
+function withCost(error: unknown, cost: JudgeCost): unknown {
+  if (!isMgrpoError(error)) return error;
+  const { code, message, retryable, cause } = error;
+  return new MgrpoError(code, message, { retryable, cause, evidence: { ...evidenceOf(error), cost } });
+}
+
+function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, outputTokens }: TokenUsage): JudgeCost {
   const usd = prices && (inputTokens * prices.input + outputTokens * prices.output) / 1e6;
   return { inputTokens, outputTokens, usd };
 }
@@ -71,8 +90,12 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
 /**
  * An answer that is no verdict may be one the next time, and a text that is too long or filtered is refused alone; any other refusal stays.
  */
-function translate(error: unknown): never {
-  const { status, objection } = (error as { evidence?: { status?: number; objection?: string } }).evidence ?? {};
-  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && objection === undefined)) throw error;
-  throw new MgrpoError("judge-failed", error.message, { retryable: true, cause: error });
+function translated(error: unknown): unknown {
+  const { status, objection } = evidenceOf(error);
+  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && objection === undefined)) return error;
+  return new MgrpoError("judge-failed", error.message, { retryable: true, cause: error });
+}
+
+function evidenceOf(error: unknown): { status?: number; objection?: string; usage?: TokenUsage } {
+  return (error as { evidence?: { status?: number; objection?: string; usage?: TokenUsage } }).evidence ?? {};
 }

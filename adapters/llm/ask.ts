@@ -89,16 +89,16 @@ async function once(
 
 /** A filter's verdict is no answer; and what nobody counted can be neither paid for nor fitted into a context. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Answer {
+  const [inputTokens, outputTokens] = [usage.inputTokens.total, usage.outputTokens.total];
+  const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {
     throw new Failure("endpoint-refused", `${name} withheld its answer: the server's filter`, {
       objection: "filtered",
+      ...(counted && { usage: counted }),
     });
   }
-  const { inputTokens, outputTokens } = usage;
-  if (inputTokens.total === undefined || outputTokens.total === undefined) {
-    throw refused(`${name} does not say how many tokens it used: use a server that reports usage`);
-  }
-  return { content, finishReason, usage: { inputTokens: inputTokens.total, outputTokens: outputTokens.total } };
+  if (!counted) throw refused(`${name} does not say how many tokens it used: use a server that reports usage`);
+  return { content, finishReason, usage: counted };
 }
 
 function cancelled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {

@@ -4,6 +4,7 @@
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
+import type { TokenUsage } from "../../core/language-model.ts";
 import type { Endpoint } from "./provider.ts";
 
 /** Characters of a server's own words that a message repeats. */
@@ -12,19 +13,24 @@ const QUOTED = 300;
 /** What is refused because of what was said, and would not be in another conversation. */
 export type Objection = "too-long" | "filtered";
 
+interface Details {
+  readonly status?: number | undefined;
+  readonly afterSeconds?: number;
+  readonly objection?: Objection;
+  /** Of an answer that came, and is paid for, but is of no use. */
+  readonly usage?: TokenUsage;
+}
+
 /** A failure of one try. */
 export class Failure extends MgrpoError {
   /** When the server wants to be asked again. */
   readonly afterSeconds: number;
   readonly objection: Objection | undefined;
 
-  constructor(
-    code: "endpoint-unavailable" | "endpoint-refused",
-    message: string,
-    details: { status?: number | undefined; afterSeconds?: number; objection?: Objection } = {},
-  ) {
-    const { status, objection } = details;
-    super(code, message, { retryable: code === "endpoint-unavailable", evidence: { status, objection } });
+  constructor(code: "endpoint-unavailable" | "endpoint-refused", message: string, details: Details = {}) {
+    const { status, objection, usage } = details;
+    const evidence = { status, objection, ...(usage && { usage }) };
+    super(code, message, { retryable: code === "endpoint-unavailable", evidence });
     this.afterSeconds = details.afterSeconds ?? 0;
     this.objection = details.objection;
   }

@@ -6,7 +6,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import type { LanguageModel } from "../../core/language-model.ts";
 import type { ChatMessage } from "../../core/ports.ts";
 import { ask } from "./ask.ts";
-import { refused } from "./errors.ts";
+import { Failure } from "./errors.ts";
 import { type Environment, openEndpoint } from "./provider.ts";
 
 export interface OpenOptions {
@@ -44,7 +44,8 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
       if (fault === undefined) return { text: jsonIn(text), usage };
       const cut = finishReason.unified === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
       const hint = cut || `: if the server knows no schemas, set json to "object" or "text"`;
-      throw refused(`${endpoint.name} gave an answer that is not of the schema (${fault})${hint}`);
+      const refusal = `${endpoint.name} gave an answer that is not of the schema (${fault})${hint}`;
+      throw new Failure("endpoint-refused", refusal, { usage });
     },
   };
 }

@@ -12,6 +12,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import type { Extension } from "../../core/training/budget.ts";
 import { readJobs, readRun } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
 import { reopenLost } from "./reopen.ts";
@@ -44,7 +45,7 @@ export async function evaluateTeam(
   }
 }
 
-/** The same in a folder that stays. One process at a time. */
+/** The same in a folder that stays, where more can be allowed of what ended it. One process at a time. */
 export async function evaluateIn(
   directory: string,
   wanted: RunConfig,
@@ -52,6 +53,7 @@ export async function evaluateIn(
   questions: QuestionSet,
   stop: Stop,
   tell: (done: Told) => void | Promise<void>,
+  extension: Extension = {},
 ): Promise<void> {
   // No training follows that a suite could wait for.
   const suites = wanted.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));
@@ -65,6 +67,7 @@ export async function evaluateIn(
       config,
       () => bases,
       () => questions,
+      extension,
     );
     await reopenLost(store, config.run);
     const token = randomBytes(24).toString("base64url");

@@ -14,7 +14,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import type { Extension } from "../../core/training/budget.ts";
+import { type Extension, extendsAny } from "../../core/training/budget.ts";
 import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../gpu-workers/engines/checkpoint/adapter.ts";
 import { checkContext } from "../../gpu-workers/engines/checkpoint/config.ts";
@@ -152,6 +152,12 @@ export async function prepareRun(
     await goOn(session.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
     await session.functions.wake();
     return;
+  }
+  if (extendsAny(extension)) {
+    throw new MgrpoError(
+      "config-invalid",
+      `'${config.run}' has not begun: there is nothing to extend, leave the option out`,
+    );
   }
   const questionBytes = recordBytes(questions());
   await objects.commit(objectKeys.questions(config.run), questionBytes);

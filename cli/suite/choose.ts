@@ -1,11 +1,8 @@
 /** @file The suite that `mgrpo eval --suite` names: a benchmark, a file of questions, or the recipe's held-out questions by its name. */
 import { basename } from "node:path";
 import type * as z from "zod";
-import { Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { BENCHMARK_RUNS, Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { MgrpoError } from "../../core/errors.ts";
-
-/** Independent runs of every question, as the paper's figures are. */
-const RUNS = 3;
 
 export interface SuiteOptions {
   readonly data?: string;
@@ -16,7 +13,7 @@ export interface SuiteOptions {
 export function chooseSuite(
   name: string,
   recipe: string,
-  { data, criteria, runs = RUNS }: SuiteOptions,
+  { data, criteria, runs = BENCHMARK_RUNS }: SuiteOptions,
 ): z.input<typeof EvaluationSuite> {
   const asked = { runs, ...(criteria !== undefined && { criteria }) };
   if (name.endsWith(".jsonl")) {

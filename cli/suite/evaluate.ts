@@ -10,8 +10,9 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
+import type { Extension } from "../../core/training/budget.ts";
 import { sha256 } from "../../gpu-workers/hash.ts";
-import { evaluateIn } from "../local/evaluate.ts";
+import { evaluateIn, type Told } from "../local/evaluate.ts";
 import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
 import { watchForStop } from "../local/stop.ts";
 import { accuracy, costText, counted } from "../terminal/columns.ts";
@@ -19,7 +20,13 @@ import { refuseMissingKey } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
 
 /** `config` has the one suite, and the team's checkpoints as its base models. */
-export async function evaluateSuite(target: string, config: RunConfig, recipe: Recipe, results: string): Promise<void> {
+export async function evaluateSuite(
+  target: string,
+  config: RunConfig,
+  recipe: Recipe,
+  results: string,
+  extension: Extension,
+): Promise<void> {
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   refuseMissingKey(config);
@@ -32,10 +39,11 @@ export async function evaluateSuite(target: string, config: RunConfig, recipe: R
   const stop = watchForStop();
   let report: SuiteReport | undefined;
   try {
-    await evaluateIn(folder, config, bases, questions, stop, async ({ job, store }) => {
+    const tell = async ({ job, store }: Told) => {
       const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
       report = await reportSuite(store, folder, target, suite, set, job);
-    });
+    };
+    await evaluateIn(folder, config, bases, questions, stop, tell, extension);
   } catch (error) {
     console.error(`what was answered is kept in ${folder}; the same command goes on`);
     throw error;

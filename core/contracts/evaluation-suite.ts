@@ -8,6 +8,9 @@ export type Benchmark = z.infer<typeof Benchmark>;
 /** Whose answers only a model can judge: their references are not the one way to say it. */
 export const JUDGED: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 
+/** Of a benchmark: its score is the mean of so many independent runs, as the paper's is. */
+export const BENCHMARK_RUNS = 3;
+
 export const EvaluationSuite = z
   .strictObject({
     name: z.string().regex(/^[a-z][a-z0-9-]*$/),
@@ -22,10 +25,17 @@ export const EvaluationSuite = z
     criteria: z.string().min(1).exactOptional(),
     /** Questions of the set, from its start; 0 is all of them. */
     questions: z.int().nonnegative().default(0),
-    /** Times that every question is asked, each with random streams of its own: a narrower interval, at that many times the price. */
-    runs: z.int().positive().default(1),
+    /**
+     * Times that every question is asked, each with random streams of its own: a narrower interval, at that many times the price. By
+     * default a benchmark's questions three times, others and greedy ones once.
+     */
+    runs: z.int().positive().exactOptional(),
     /** `every`: on each evaluated team; `ends`: only before and after training. */
     when: z.enum(["every", "ends"]).default("every"),
+  })
+  .transform(({ runs, ...suite }) => {
+    const mean = suite.benchmark !== undefined && suite.temperature > 0;
+    return { ...suite, runs: runs ?? (mean ? BENCHMARK_RUNS : 1) };
   })
   .refine(({ temperature, runs }) => temperature > 0 || runs === 1, {
     path: ["runs"],

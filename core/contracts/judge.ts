@@ -55,6 +55,12 @@ export type Verdict = z.infer<typeof Verdict>;
 /** A score in [0, 1], or a verdict, which says besides what a judge gave as its reasons and what it cost. */
 export type Judgement = number | Verdict;
 
+/** What was paid for answers that came to no verdict, as the evidence of the error says. */
+export function costOfFailure(error: unknown): JudgeCost | undefined {
+  const evidence = error instanceof Error && "evidence" in error ? error.evidence : undefined;
+  return z.object({ cost: JudgeCost }).safeParse(evidence).data?.cost;
+}
+
 /** The sum of costs; undefined of none. Dollars are unknown where those of one are. */
 export function totalCost(costs: readonly JudgeCost[]): JudgeCost | undefined {
   if (costs.length === 0) return undefined;

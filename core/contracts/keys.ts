@@ -69,6 +69,7 @@ export const tableKeys = {
   job: (run: string, job: string): TableKey => ({ pk: `RUN#${run}`, sk: `JOB#${job}` }),
   fleet: (run: string, fleet: string): TableKey => ({ pk: `RUN#${run}`, sk: `FLEET#${fleet}` }),
   toolSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "TOOLS" }),
+  agentSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "AGENTS" }),
   judgeSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "JUDGES" }),
   group: (run: string, step: number, group: number): TableKey => ({
     pk: `GROUP#${run}#${padded(step)}#${group}`,

@@ -93,6 +93,11 @@ function specOf(provider: "openai" | "bedrock", where: string, model: string): z
 export const AgentEndpoint = EndpointSettings.extend({
   /** `native`: by the API's own tool calls. `text`: in Qwen's format, which the system message explains, for servers that have none. */
   calls: z.enum(["native", "text"]).default("native"),
+  /** What its turns cost counts for `budget.usd`. Null: they have no price here. */
+  usdPerMillionTokens: z
+    .strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() })
+    .nullable()
+    .default(null),
 });
 export type AgentEndpoint = z.infer<typeof AgentEndpoint>;
 
@@ -113,7 +118,7 @@ export function endpointOf({
   model,
   endpoint,
 }: Omit<PolicyOfAgent, "trained" | "thinking" | "limits">): LanguageModelSpecInput {
-  const { calls: _, ...settings } = endpoint ?? AgentEndpoint.parse({});
+  const { calls: _, usdPerMillionTokens: _price, ...settings } = endpoint ?? AgentEndpoint.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
 }

@@ -16,6 +16,12 @@ export const Question = z.strictObject({
 });
 export type Question = z.infer<typeof Question>;
 
+/** A benchmark's question as its authors word it: the prompt without what a loader added to it, which keeps the words under `facts.question`. */
+export function wordingOf({ prompt, facts }: Pick<Question, "prompt" | "facts">): string {
+  const own = facts !== null && typeof facts === "object" && !Array.isArray(facts) ? facts["question"] : undefined;
+  return typeof own === "string" ? own : prompt;
+}
+
 /** Files of questions as JSON Lines (docs/benchmarks.md), on the machine that starts the run: they travel with the run from there. */
 export const QuestionFiles = z.strictObject({
   train: z.string().min(1),

@@ -1,5 +1,5 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES. Small, one item each, changed only by the named
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS. Small, one item each, changed only by the named
  * conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
  */
 import * as z from "zod";
@@ -223,9 +223,19 @@ export const ToolSpendingRecord = z.strictObject({
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
+/** What the turns of agents behind APIs with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
+export const AgentSpendingRecord = z.strictObject({
+  run: RunName,
+  turns: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+});
+export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
+
 /** What verdicts of models with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
+  /** Answers that were none are paid for, and not counted here. */
   verdicts: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),

@@ -57,6 +57,17 @@ export const Sampling = z.strictObject({
 });
 export type Sampling = z.infer<typeof Sampling>;
 
+/** What a conversation may ask of its tools: calls, and dollars in millionths. Null: as much as it likes. */
+export const Allowance = z.strictObject({
+  calls: z.int().nonnegative().nullable(),
+  microUsd: z.int().nonnegative().nullable(),
+});
+export type Allowance = z.infer<typeof Allowance>;
+
+/** What it asked for, from a cache or not. */
+export const Spent = z.strictObject({ calls: z.int().nonnegative(), microUsd: z.int().nonnegative() });
+export type Spent = z.infer<typeof Spent>;
+
 /** Body of `PUT /invocations/<id>`. The id is the hash of all of it. */
 export const InvocationRequest = z.strictObject({
   address: RolloutAddress,
@@ -69,6 +80,8 @@ export const InvocationRequest = z.strictObject({
   sampling: Sampling,
   /** Closed-book evaluation: every tool answers nothing. */
   closedBook: z.boolean(),
+  /** Its part of what the rollout may ask of tools. Absent: there is no limit. */
+  allowance: Allowance.exactOptional(),
 });
 export type InvocationRequest = z.infer<typeof InvocationRequest>;
 
@@ -78,6 +91,8 @@ export const Invocation = z.strictObject({
   request: InvocationRequest,
   conversation: Conversation,
   trajectory: AnyTrajectory,
+  /** Of its allowance, where it had one. */
+  spent: Spent.exactOptional(),
 });
 export type Invocation = z.infer<typeof Invocation>;
 

@@ -1,11 +1,12 @@
 /**
- * @file What a run pays for beside its workers: the requests of its tools (tool-budget.ts) and the verdicts of its judges, where
- * `judge.usdPerMillionTokens` gives them a price. Both count for `budget.usd`, each by a record of its own that whoever pays adds to.
+ * @file What a run pays for beside its workers: the requests of its tools (tool-budget.ts), the answers of its judges, where
+ * `judge.usdPerMillionTokens` gives them a price, and the turns of agents behind APIs, by their `endpoint.usdPerMillionTokens`. All count
+ * for `budget.usd`, each by a record of its own that whoever pays adds to.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
-import { JudgeSpendingRecord, type RunRecord, ToolSpendingRecord } from "../contracts/records.ts";
-import type { Table, TableChange } from "../ports.ts";
+import { AgentSpendingRecord, JudgeSpendingRecord, type RunRecord, ToolSpendingRecord } from "../contracts/records.ts";
+import type { Table, TableChange, TableItem } from "../ports.ts";
 
 export const MICRO = 1_000_000;
 
@@ -13,16 +14,19 @@ export const MICRO = 1_000_000;
 export interface Bills {
   readonly toolsUsd: number;
   readonly judgesUsd: number;
+  /** Of agents behind APIs. */
+  readonly agentsUsd: number;
 }
 
-export const NO_BILLS: Bills = { toolsUsd: 0, judgesUsd: 0 };
+export const NO_BILLS: Bills = { toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 };
 
 export async function readBills(table: Pick<Table, "get">, run: string): Promise<Bills> {
-  const keys = [tableKeys.toolSpending(run), tableKeys.judgeSpending(run)];
-  const [tools, judges] = await Promise.all(keys.map((key) => table.get(key)));
+  const keys = [tableKeys.toolSpending(run), tableKeys.judgeSpending(run), tableKeys.agentSpending(run)];
+  const [tools, judges, agents] = await Promise.all(keys.map((key) => table.get(key)));
   return {
     toolsUsd: tools ? parse(ToolSpendingRecord, tools, `TOOLS of run '${run}'`).microUsd / MICRO : 0,
     judgesUsd: judges ? parse(JudgeSpendingRecord, judges, `JUDGES of run '${run}'`).microUsd / MICRO : 0,
+    agentsUsd: agents ? parse(AgentSpendingRecord, agents, `AGENTS of run '${run}'`).microUsd / MICRO : 0,
   };
 }
 
@@ -31,24 +35,32 @@ export async function limitedBills(table: Pick<Table, "get">, { run, maxUsd }: R
   return maxUsd === null ? NO_BILLS : readBills(table, run);
 }
 
-/** Counts a verdict that was paid for, whether or not another one of the same trajectory was first. */
-export async function payJudge(table: Pick<Table, "insert" | "update">, run: string, usd: number): Promise<void> {
-  const microUsd = Math.round(usd * MICRO);
-  if (microUsd === 0 || (await table.update(addVerdict(run, microUsd))).applied) return;
-  // The first of its run.
+type Payments = Pick<Table, "insert" | "update">;
+
+/** Counts what a judge was paid, whether or not it came to a verdict, and another one of the same trajectory was first. */
+export async function payJudge(table: Payments, run: string, verdicts: 0 | 1, usd: number): Promise<void> {
   const none: JudgeSpendingRecord = { run, verdicts: 0, microUsd: 0 };
-  await table.insert(tableKeys.judgeSpending(run), none);
-  await table.update(addVerdict(run, microUsd));
+  await pay(table, tableKeys.judgeSpending(run), none, [[["verdicts"], verdicts]], usd);
+}
+
+/** Counts a turn of an agent behind an API. */
+export async function payAgent(table: Payments, run: string, usd: number): Promise<void> {
+  const none: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
+  await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], usd);
 }
 
 /** As `spendOnTools`, a repeat counts twice: once more than was spent, never less. */
-function addVerdict(run: string, microUsd: number): TableChange {
-  return {
-    key: tableKeys.judgeSpending(run),
-    add: [
-      [["verdicts"], 1],
-      [["microUsd"], microUsd],
-    ],
-    when: [],
-  };
+async function pay(
+  table: Payments,
+  key: TableChange["key"],
+  none: TableItem,
+  counts: NonNullable<TableChange["add"]>,
+  usd: number,
+): Promise<void> {
+  const microUsd = Math.round(usd * MICRO);
+  const add: TableChange = { key, add: [...counts, [["microUsd"], microUsd]], when: [] };
+  if (microUsd === 0 || (await table.update(add)).applied) return;
+  // The first of its run.
+  await table.insert(key, none);
+  await table.update(add);
 }

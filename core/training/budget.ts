@@ -5,7 +5,7 @@
  *
  *     hours     by the store's clock since start-run founded the run (RUN.startedAt). Hours in which it stood still count too: whoever
  *               limits them wants it to be over by then.
- *     dollars   what tools and judges were paid (bills.ts), and over all WORKER records, those of the dead included: the worker's
+ *     dollars   what tools, judges and agents behind APIs were paid (bills.ts), and over all WORKER records, those of the dead included: the worker's
  *               heartbeats, each `heartbeatSeconds` long, at the price of its agent. That is what records can tell, and a little less than
  *               a bill will: what a machine costs before its worker registers and after it left, and what stores and functions cost, is in
  *               no record. Nothing is counted for a time in which no worker lived.
@@ -56,7 +56,7 @@ export function spending(
   return {
     hours: (storeTime - startedAt) / 3_600_000,
     workerHours: workers.reduce((sum, worker) => sum + hoursOf(worker), 0),
-    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), bills.toolsUsd + bills.judgesUsd),
+    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), sumOf(bills)),
     ...bills,
   };
 }
@@ -66,6 +66,8 @@ export function shareSpent({ maxHours, maxUsd }: Limits, { hours, usd }: Spendin
   const share = (used: number, limit: number | null) => (limit === null ? 0 : used / limit);
   return Math.max(share(hours, maxHours), share(usd, maxUsd));
 }
+
+const sumOf = ({ toolsUsd, judgesUsd, agentsUsd }: Bills): number => toolsUsd + judgesUsd + agentsUsd;
 
 /** Which limits are reached, and how to go on; undefined while there is something left. */
 export function overspent({ maxHours, maxUsd }: Limits, spent: Spending): string | undefined {
@@ -87,10 +89,11 @@ export function overspent({ maxHours, maxUsd }: Limits, spent: Spending): string
 }
 
 /** `2.50 worker hours, $0.80 of tools, $1.20 of judges`, as far as there are such. */
-export function billed({ workerHours, toolsUsd, judgesUsd }: Omit<Spending, "hours" | "usd">): string {
+export function billed({ workerHours, toolsUsd, judgesUsd, agentsUsd }: Omit<Spending, "hours" | "usd">): string {
   const bills = [
     [toolsUsd, "tools"],
     [judgesUsd, "judges"],
+    [agentsUsd, "agents behind APIs"],
   ] as const;
   const paid = bills.filter(([usd]) => usd > 0).map(([usd, whom]) => `$${usd.toFixed(2)} of ${whom}`);
   return [`${workerHours.toFixed(2)} worker hours`, ...paid].join(", ");

@@ -1,8 +1,8 @@
 /**
  * @file Asks rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one counts.
- * What it costs is on the run's bill as soon as it has answered.
+ * What it costs is on the run's bill as soon as it has answered, also if that was no verdict.
  */
-import { type Judgement, Verdict } from "../contracts/judge.ts";
+import { costOfFailure, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import { MgrpoError } from "../errors.ts";
@@ -23,8 +23,11 @@ export async function verdict(
   const key = objectKeys.verdict(run, subject, judge);
   const known = await objects.get(key);
   if (known) return parseJson(Verdict, known, key);
-  const said = await askJudge(ask);
-  await payJudge(table, run, said.cost?.usd ?? 0);
+  const said = await askJudge(ask).catch(async (error: MgrpoError) => {
+    await payJudge(table, run, 0, costOfFailure(error.cause)?.usd ?? 0);
+    throw error;
+  });
+  await payJudge(table, run, 1, said.cost?.usd ?? 0);
   if (await objects.commit(key, new TextEncoder().encode(canonicalJson(said)))) return said;
   const first = await objects.get(key);
   return first ? parseJson(Verdict, first, key) : said;

@@ -140,26 +140,30 @@ export function advanceRun(run: RunRecord): TableChange {
 
 /** running -> finished or halted, with the reason. */
 export function endRun(run: string, status: "finished" | "halted", reason: string): TableChange {
+  return changeStatus(run, "running", status, reason);
+}
+
+/** finished -> halted: what is left to evaluate cannot go on. */
+export function haltFinished(run: string, reason: string): TableChange {
+  return changeStatus(run, "finished", "halted", reason);
+}
+
+type Status = RunRecord["status"];
+
+function changeStatus(run: string, from: Status, to: Status, reason: string): TableChange {
   return {
     key: tableKeys.run(run),
     set: [
-      [["status"], status],
+      [["status"], to],
       [["reason"], reason],
     ],
-    when: [is("status", "running")],
+    when: [is("status", from)],
   };
 }
 
 /** halted -> running, by the user's `resume`. */
 export function resumeRun(run: string): TableChange {
-  return {
-    key: tableKeys.run(run),
-    set: [
-      [["status"], "running"],
-      [["reason"], ""],
-    ],
-    when: [is("status", "halted")],
-  };
+  return changeStatus(run, "halted", "running", "");
 }
 
 /** Raises what a run may spend, by the user's `resume --extend-…`, and lets it run if it was halted. A repeat finds other limits. */

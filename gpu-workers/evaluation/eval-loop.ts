@@ -60,7 +60,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
       const leased = parse(JobRecord, item, `JOB ${next.job}`);
       await work(role, leased, signal).catch(async (error: unknown) => {
         await table.update(releaseJob(leased, worker));
-        if (!(await haltedBy(run, error))) throw error;
+        if (!(await haltedBy(run, error, "evaluation"))) throw error;
       });
       evaluated.add(next.job);
     } else if (status === "finished" && isOver(run, step, jobs)) {

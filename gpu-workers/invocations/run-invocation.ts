@@ -7,6 +7,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import { recordBytes, sha256 } from "../hash.ts";
 import { type Agent, talk } from "../rollouts/agent.ts";
+import type { Delegated } from "../rollouts/converse.ts";
 import type { Run } from "../run.ts";
 import type { Trajectories } from "../training/trajectories.ts";
 
@@ -39,9 +40,9 @@ export async function runInvocation(
   options: { purpose: StreamName; trajectories?: Trajectories },
   signal: AbortSignal,
 ): Promise<Invocation> {
-  const { address, version, task, sampling, call, closedBook } = request;
+  const { address, version, task, sampling, call, closedBook, allowance } = request;
   const question = run.question(request.questionId);
-  const { conversation, trajectory } = await talk(
+  const { conversation, trajectory, spent } = await talk(
     agent,
     {
       address,
@@ -53,10 +54,11 @@ export async function runInvocation(
       purpose: options.purpose,
       call,
       closedBook,
+      allowance,
     },
     signal,
   );
-  const invocation: Invocation = { id, request, conversation, trajectory };
+  const invocation: Invocation = { id, request, conversation, trajectory, ...(allowance && { spent }) };
   const key = invocationKey(run.name, id, request);
   const bytes = recordBytes(invocation);
   if (await run.store.objects.commit(key, bytes)) {
@@ -68,6 +70,6 @@ export async function runInvocation(
   return winner;
 }
 
-async function refuse(agent: string): Promise<never> {
+async function refuse({ agent }: Delegated): Promise<never> {
   throw new MgrpoError("config-invalid", `a sub-agent cannot delegate to '${agent}'`);
 }

@@ -1,7 +1,7 @@
 /** @file An agent as a process runs it: its config, its policy, its tools. One conversation of it, with one pinned version. */
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -13,6 +13,8 @@ export interface Agent {
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** What a rollout that it begins may ask of tools, its sub-agents included. */
+  readonly allowance?: Allowance;
   /** Told of each of its conversations; `call` as in `Talk`. */
   readonly tell?: (moment: Moment, call: number | undefined) => void;
 }
@@ -49,6 +51,8 @@ export interface Talk {
   /** Position of the delegation that this conversation answers; undefined for the main agent. */
   readonly call?: number;
   readonly closedBook: boolean;
+  /** What it may ask of its tools; undefined: as much as it likes. */
+  readonly allowance: Allowance | undefined;
 }
 
 /** Distinguishes attempts at the same conversation within this process, for the engine's cache only. */
@@ -61,12 +65,13 @@ export async function talk(agent: Agent, options: Talk, signal: AbortSignal): Pr
   const sequence = `${[...purpose, ...where].join("/")}#${attempts++}`;
   try {
     const { name, config, tools } = agent;
-    const { question, prompt, delegate, sampling, closedBook } = options;
+    const { question, prompt, delegate, sampling, closedBook, allowance } = options;
     const stream = [...purpose, ...where];
     const speaker = hold.speaker({ agent: name, version, config, tools, sampling, stream, sequence });
     const { limits } = config;
     const tell = agent.tell && ((moment: Moment) => agent.tell?.(moment, call));
-    return await converse({ speaker, limits, question, prompt, delegate, sequence, closedBook, tell, signal });
+    const asked = { question, prompt, delegate, closedBook, allowance };
+    return await converse({ ...asked, speaker, limits, sequence, tell, signal });
   } finally {
     hold.release();
   }

@@ -12,8 +12,9 @@
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AnyTrajectory, Invocation, InvocationRef } from "../../core/contracts/rollout.ts";
+import type { Allowance, AnyTrajectory, Invocation, InvocationRef, Spent } from "../../core/contracts/rollout.ts";
 import { neutralise, presentResponse } from "../../core/conversation/markers.ts";
+import { openPurse, type Purse } from "../../core/conversation/purse.ts";
 import {
   advance,
   type Command,
@@ -36,12 +37,13 @@ export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly question: Question;
   /** The question, or the subtask. */
   readonly prompt: string;
-  /** Runs a sub-agent. `call` counts the delegations of the conversation in text order. */
   readonly delegate: Delegate;
   /** Names the conversation in errors. */
   readonly sequence: string;
   /** Every tool answers the empty text without being run; delegations happen. */
   readonly closedBook: boolean;
+  /** What it may ask of its tools, its delegations included; undefined: as much as it likes. */
+  readonly allowance?: Allowance | undefined;
   /** Told of what is said, as it is said. */
   readonly tell?: ((moment: Moment) => void) | undefined;
   readonly signal: AbortSignal;
@@ -54,10 +56,18 @@ export type Moment =
   | { readonly kind: "answered"; readonly call: ToolCall; readonly response: ToolResponse }
   | { readonly kind: "ended"; readonly conversation: Conversation };
 
+export interface Delegated {
+  readonly agent: string;
+  readonly task: string;
+  /** Counts the delegations of the conversation in text order. */
+  readonly call: number;
+  /** Its part of what the conversation may still ask of tools. */
+  readonly allowance: Allowance | undefined;
+}
+
+/** Runs a sub-agent. */
 export type Delegate = (
-  agent: string,
-  task: string,
-  call: number,
+  delegated: Delegated,
   signal: AbortSignal,
 ) => Promise<{ readonly invocation: Invocation; readonly ref: InvocationRef }>;
 
@@ -66,10 +76,14 @@ export interface Converse<T extends AnyTrajectory = AnyTrajectory> {
   readonly trajectory: T;
   /** In call order. */
   readonly invocations: InvocationRef[];
+  /** What it and its sub-agents asked of their tools. */
+  readonly spent: Spent;
 }
 
 /** What the tools of one conversation are told, whatever they are called with. */
-type Asked = Omit<ToolContext, "signal">;
+interface Asked extends Omit<ToolContext, "signal"> {
+  readonly purse: Purse;
+}
 
 interface Answered {
   readonly response: ToolResponse;
@@ -84,7 +98,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const { responseCharacters, responseTokens: tokens } = limits;
   const count = speaker.count?.bind(speaker);
   const asked: Asked = {
-    ...{ question: options.question, conversation: {}, responseCharacters },
+    ...{ question: options.question, purse: openPurse(options.allowance), responseCharacters },
     ...(tokens !== undefined && count && { responseTokens: { tokens, count } }),
   };
   let state = openConversation(prompt);
@@ -112,13 +126,14 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
       command = step({ kind: "responded", responses, tokens: speaker.hear(responses.map(({ text }) => text)) });
     }
     tell({ kind: "ended", conversation: command.conversation });
-    return { conversation: command.conversation, trajectory: speaker.trajectory(), invocations };
+    const { conversation } = command;
+    return { conversation, trajectory: speaker.trajectory(), invocations, spent: asked.purse.spent() };
   } finally {
     speaker.close();
   }
 }
 
-/** All calls of a turn at once. The first rejection cancels the others; a call that ignores cancellation is not waited for. */
+/** All calls of a turn at once, tools first: what they leave in the purse is for the delegations. The first rejection cancels the others; a call that ignores cancellation is not waited for. */
 async function answerAll(calls: readonly PlannedCall[], options: ConverseOptions, asked: Asked): Promise<Answered[]> {
   refuseAborted(options.signal, options.sequence);
   const failed = new AbortController();
@@ -127,39 +142,59 @@ async function answerAll(calls: readonly PlannedCall[], options: ConverseOptions
     signal.addEventListener("abort", () => reject(reasonOf(options.signal, options.sequence)), { once: true });
   });
   try {
-    return await Promise.race([aborted, Promise.all(calls.map((call) => told(call, options, { ...asked, signal })))]);
+    const context = { ...asked, signal };
+    const ofTools = calls.map((call) =>
+      call.kind === "tool" ? told(call, options, () => answerByTool(call, options, context)) : undefined,
+    );
+    const parts = asked.purse.deal(calls.filter(({ kind }) => kind === "delegate").length)[Symbol.iterator]();
+    const answers = calls.map((call, i) => {
+      if (call.kind === "tool") return ofTools[i] as Promise<Answered>;
+      const allowance = parts.next().value;
+      return told(call, options, () => answerBySubAgent({ ...call, allowance }, options, context));
+    });
+    return await Promise.race([aborted, Promise.all(answers)]);
   } catch (error) {
     failed.abort(error);
     throw error;
   }
 }
 
-async function told(call: PlannedCall, options: ConverseOptions, context: ToolContext): Promise<Answered> {
-  const answered = await answer(call, options, context);
+async function told(call: PlannedCall, options: ConverseOptions, answer: () => Promise<Answered>): Promise<Answered> {
+  const answered = await answer();
   const { name, arguments: args } =
     call.kind === "tool" ? call : { name: DELEGATE, arguments: { agent: call.agent, task: call.task } };
   options.tell?.({ kind: "answered", call: { name, arguments: args }, response: answered.response });
   return answered;
 }
 
-async function answer(call: PlannedCall, options: ConverseOptions, context: ToolContext): Promise<Answered> {
-  const { tools } = options.speaker.toolbox;
-  const present = (text: string) => presentResponse(text, context.responseCharacters, context.responseTokens);
-  if (call.kind === "delegate") {
-    const { invocation, ref } = await options.delegate(call.agent, neutralise(call.task), call.call, context.signal);
-    const text = present(invocation.conversation.answer ?? NO_REPORT);
-    return { response: { name: DELEGATE, text, invocation: invocation.id }, ref };
-  }
-  if (options.closedBook) return { response: { name: call.name, text: "" } };
-  return { response: { name: call.name, text: present(await runTool(call, tools, context)) } };
+const present = (text: string, { responseCharacters, responseTokens }: ToolContext) =>
+  presentResponse(text, responseCharacters, responseTokens);
+
+async function answerBySubAgent(
+  { task, ...delegated }: Delegated,
+  { delegate }: ConverseOptions,
+  context: ToolContext & Asked,
+): Promise<Answered> {
+  const { invocation, ref } = await delegate({ ...delegated, task: neutralise(task) }, context.signal);
+  if (invocation.spent) context.purse.settle(invocation.spent);
+  const text = present(invocation.conversation.answer ?? NO_REPORT, context);
+  return { response: { name: DELEGATE, text, invocation: invocation.id }, ref };
 }
 
-/** An error that a tool does not own up to (a bug, a driver's own) is its backend's: it must not become text or reward. */
-async function runTool(
-  call: Extract<PlannedCall, { kind: "tool" }>,
-  tools: ReadonlyMap<string, Tool>,
+async function answerByTool(
+  call: ToolPlanned,
+  { speaker, closedBook }: ConverseOptions,
   context: ToolContext,
-): Promise<string> {
+): Promise<Answered> {
+  if (closedBook) return { response: { name: call.name, text: "" } };
+  const text = present(await runTool(call, speaker.toolbox.tools, context), context);
+  return { response: { name: call.name, text } };
+}
+
+type ToolPlanned = Extract<PlannedCall, { kind: "tool" }>;
+
+/** An error that a tool does not own up to (a bug, a driver's own) is its backend's: it must not become text or reward. */
+async function runTool(call: ToolPlanned, tools: ReadonlyMap<string, Tool>, context: ToolContext): Promise<string> {
   const { question, signal } = context;
   const tool = tools.get(call.name);
   if (!tool) throw new RangeError(`tool '${call.name}' was parsed but is not there`);

@@ -17,6 +17,7 @@ import { invocationId } from "../hash.ts";
 import { referTo } from "../invocations/run-invocation.ts";
 import type { Run } from "../run.ts";
 import { type Agent, talk } from "./agent.ts";
+import type { Delegate } from "./converse.ts";
 
 export interface RolloutPlan {
   readonly address: RolloutAddress;
@@ -49,7 +50,7 @@ async function rollOut(
       throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${name}'`);
     return version;
   };
-  const delegate = async (name: string, task: string, call: number, cancelled: AbortSignal) => {
+  const delegate: Delegate = async ({ agent: name, task, call, allowance }, cancelled) => {
     const version = versionOf(name);
     const request: InvocationRequest = {
       address,
@@ -60,13 +61,14 @@ async function rollOut(
       task,
       sampling,
       closedBook,
+      ...(allowance && { allowance }),
     };
     const invocation = await delegation.invoke(invocationId(request), request, cancelled);
     return { invocation, ref: referTo(run.name, invocation) };
   };
   const { conversation, trajectory, invocations } = await talk(
     agent,
-    { ...plan, version: versionOf(agent.name), prompt: question.prompt, delegate },
+    { ...plan, version: versionOf(agent.name), prompt: question.prompt, delegate, allowance: agent.allowance },
     signal,
   );
   return { status: "finished", address, questionId: question.id, conversation, trajectory, invocations };

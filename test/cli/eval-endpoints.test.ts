@@ -7,6 +7,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { SEARCH_KEY } from "../world/search-api.ts";
+import { serveWorld } from "../world/server.ts";
+import { worldSettings } from "../world/tools.ts";
 import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
@@ -104,4 +107,43 @@ test("killed from outside, the same command asks nothing again that was answered
   expect(askedSince(before + 3)).toEqual([2, 3]);
   expect(made("killed", "result.json")).toEqual(made("paid", "result.json"));
   expect(made("killed", "submission-run1.jsonl")).toEqual(made("paid", "submission-run1.jsonl"));
+});
+
+test("a tools' budget that is spent ends it; allowed more, the same command goes on", { timeout: 60_000 }, async () => {
+  const world = await serveWorld();
+  process.env["SERPER_API_KEY"] = SEARCH_KEY;
+  const kept = vi.spyOn(console, "error").mockImplementation(() => {});
+  const towns = ["Alby", "Corby"];
+  const townIn = (question: string) => towns.find((town) => question.includes(town));
+  const questions = join(folder, "towns.jsonl");
+  writeFileSync(
+    questions,
+    towns.map((town) => `${JSON.stringify({ id: town, question: `Where is ${town}?`, answer: "here" })}\n`).join(""),
+  );
+  const searching = join(folder, "searching.json");
+  const agent = { policy: `openai:${server.url}`, model: "planner", tools: ["search"], engine: { slots: 1 } };
+  const tools = { ...worldSettings(world), budget: { run: { calls: 1 } } };
+  writeFileSync(searching, JSON.stringify({ recipe: "deep-research", agents: { main: agent }, tools }));
+  reply = (question, { body }) =>
+    body.messages.some(({ role }) => role === "tool")
+      ? says("here")
+      : says(null, { calls: [{ name: "search", arguments: JSON.stringify({ query: townIn(question) }) }] });
+  const results = join(folder, "spent");
+  const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
+  try {
+    await expect(told(...ask, "--extend-tool-calls", "1")).rejects.toThrow("nothing to extend, leave the option out");
+    const spent = /its tools' budget is spent: 1 calls of backends; allow more with --extend-tool-calls <calls>/;
+    await expect(told(...ask)).rejects.toThrow(spent);
+    await expect(told(...ask)).rejects.toThrow(spent);
+    const [report] = await told(...ask, "--extend-tool-calls", "1");
+    expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
+    expect(world.searches()).toBe(2);
+    expect(kept.mock.calls.flat().join()).toContain("the same command goes on");
+    await expect(told("eval", searching, "--extend-tool-usd", "1")).rejects.toThrow(
+      /add --suite <name>, or set a higher/,
+    );
+  } finally {
+    delete process.env["SERPER_API_KEY"];
+    await world.close();
+  }
 });

@@ -41,7 +41,7 @@ export function searchTool(
 export function reporting(
   report: (agent: string, task: string, call: number) => Promise<string | null> | string | null,
 ): Delegate {
-  return async (agent, task, call) => {
+  return async ({ agent, task, call }) => {
     const answer = await report(agent, task, call);
     const id = String(call).padStart(22, "0");
     const conversation: Conversation = {

@@ -156,14 +156,16 @@ test("a judge that refuses to be asked halts the run with its own words; nothing
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
-test("an answer of the judge that is no verdict halts nothing: it is asked again", async () => {
+test("an answer of the judge that is no verdict halts nothing: it is paid for, and asked again", async () => {
   const odd = new MgrpoError("endpoint-refused", "not of the schema");
-  const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd });
-  const judge: Rewards = { ...rewards, correct: () => Promise.reject(failed) };
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(failed) };
   const { functions, step } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
   await commitOutcome(step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
 });
 
 test("a score outside [0, 1] is a failure of the judge", async () => {

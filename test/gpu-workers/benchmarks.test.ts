@@ -51,7 +51,7 @@ async function evaluation(suite: object) {
   const { functions } = openWorld(memory);
   const store = withEvents(memory, () => functions, log);
   const config: RunConfig = relayConfig({
-    evaluation: { suites: [suite] },
+    evaluation: { suites: [{ runs: 1, ...suite }] },
     judge: judgeConfig(),
     limits: { attempts: 2 },
   });

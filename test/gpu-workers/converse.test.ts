@@ -128,8 +128,8 @@ test("delegations of a turn run together; order is the text's, whichever ends fi
     "<answer>done</answer>",
   );
   const { conversation, invocations } = await play(bpe, turns, {
-    delegate: (agent, task, call, signal) =>
-      call < 3 ? delegate(agent, task, call, signal) : reporting(() => "late")(agent, task, call, signal),
+    delegate: (delegated, signal) =>
+      delegated.call < 3 ? delegate(delegated, signal) : reporting(() => "late")(delegated, signal),
   });
   expect(conversation.turns[0]?.responses.map(({ name, text }) => [name, text])).toEqual([
     ["delegate", "b x"],

@@ -1,10 +1,14 @@
 /** @file Independent runs of a suite: each with its own streams, run 0 as it is alone, scores and interval from all of them. */
 import { expect, test } from "vitest";
+import { goOn } from "../../cli/local/go-on.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
-import { JobRecord } from "../../core/contracts/records.ts";
+import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -74,9 +78,15 @@ test("three runs: run 0 as if it were alone, the others their own, and the job s
 test("greedy runs would all be the same, so more than one is refused", () => {
   const suites = [{ name: "greedy", temperature: 0, runs: 3 }];
   expect(() => relayConfig({ evaluation: { suites } })).toThrow(/greedy runs would all be the same: set runs to 1/);
-  expect(relayConfig({ evaluation: { suites: [{ name: "greedy", temperature: 0 }] } }).evaluation.suites[0]?.runs).toBe(
-    1,
-  );
+});
+
+test("a benchmark's score is the mean of three runs unless a config says otherwise; held-out and greedy questions are asked once", () => {
+  const gaia = { name: "gaia", benchmark: "gaia", data: "gaia" } as const;
+  const suites = [gaia, { ...gaia, temperature: 0 }, { ...gaia, runs: 1 }, { name: "mine" }, { name: "more", runs: 4 }];
+  const config = relayConfig({ evaluation: { suites } });
+  expect(config.evaluation.suites.map(({ runs }) => runs)).toEqual([3, 1, 1, 1, 4]);
+  // As a worker reads it back.
+  expect(RunConfig.parse(config)).toEqual(config);
 });
 
 test("a halted run is evaluated no further: its evaluator ends, with the reason", async () => {
@@ -93,6 +103,42 @@ test("a halted run is evaluated no further: its evaluator ends, with the reason"
   });
   const jobs = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
   expect(jobs.map(({ state }) => state)).toEqual(["queued"]);
+});
+
+test("a service that refuses after training has finished halts the run; resumed, it is finished again and its evaluations go on", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const suites = [{ name: "greedy", temperature: 0, when: "ends", questions: 2 }];
+  const config = relayConfig({ steps: 1, evaluation: { suites } });
+  await begin(store, functions, config);
+  const never = new AbortController().signal;
+  const unpaid = new MgrpoError("endpoint-refused", "it wants to be paid first (HTTP 402)");
+  const refusing: Scorer = {
+    correct() {
+      throw unpaid;
+    },
+  };
+  const evaluate = (scorer: Scorer) =>
+    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log, { scorerOf: () => scorer });
+  const ended = await Promise.allSettled([
+    startWorker(store, config.run, { agent: "main" }, never, log),
+    startWorker(store, config.run, { agent: "searcher" }, never, log),
+    evaluate(refusing),
+  ]);
+  expect(ended.at(-1)).toMatchObject({ reason: { code: "run-halted", message: expect.stringContaining("HTTP 402") } });
+  const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
+  expect(await run()).toMatchObject({ status: "halted", step: 1, reason: unpaid.message });
+
+  await goOn(store, config, await run(), {});
+  await functions.tickAll();
+  expect(await run()).toMatchObject({ status: "finished", step: 1, reason: "" });
+  await evaluate({ correct: () => 1 });
+  const jobs = (await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs)).map((item) =>
+    JobRecord.parse(item),
+  );
+  expect(jobs.map(({ team, state, n }) => `${team} ${state} ${n}`).sort()).toEqual(["0 done 2", "1 done 2"]);
 });
 
 test("what is only asked at the ends waits until the run has finished", async () => {

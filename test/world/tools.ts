@@ -1,18 +1,19 @@
 /** @file The web tools, opened on the recorded world: its search engine behind a backend's format, and its address allowed. */
+
 import { type OpenModel, openWebTools } from "../../adapters/tools/web/open.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import type { Store, Tool, ToolContext } from "../../core/ports.ts";
+import { openPurse } from "../../core/conversation/purse.ts";
+import type { Store, ToolContext } from "../../core/ports.ts";
+import type { OpenedTools } from "../../core/recipe.ts";
 import { question } from "../fakes/conversations.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { SEARCH_KEY } from "./search-api.ts";
 import type { WorldServer } from "./server.ts";
 
-export interface WorldTools {
+export interface WorldTools extends OpenedTools {
   readonly store: Store;
-  readonly tools: ReadonlyMap<string, Tool>;
   /** Calls a tool as an agent would, in a conversation of its own unless one is given. */
   call(name: string, args: Record<string, unknown>, context?: Partial<ToolContext>): Promise<string>;
-  close(): Promise<void>;
 }
 
 export function worldSettings({ origin }: WorldServer, changes: Record<string, unknown> = {}): Record<string, unknown> {
@@ -34,14 +35,15 @@ export async function openWorldTools(
 ): Promise<WorldTools> {
   const environment = { SERPER_API_KEY: SEARCH_KEY, TAVILY_API_KEY: SEARCH_KEY, BRAVE_API_KEY: SEARCH_KEY };
   const config = worldConfig(worldSettings(world, changes), { run });
-  const { tools, close } = await openWebTools({ config, environment, store }, openModel);
+  const opened = await openWebTools({ config, environment, store }, openModel);
   return {
-    ...{ store, tools, close },
+    ...opened,
+    store,
     call(name, args, context = {}) {
-      const tool = tools.get(name);
+      const tool = opened.tools.get(name);
       if (!tool) throw new Error(`no tool ${name}`);
       return tool.run(tool.parameters.parse(args) as never, {
-        ...{ question, conversation: {}, responseCharacters: 4000, signal: new AbortController().signal },
+        ...{ question, purse: openPurse(undefined), responseCharacters: 4000, signal: new AbortController().signal },
         ...context,
       });
     },

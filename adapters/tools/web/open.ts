@@ -13,7 +13,7 @@ import { readTowardsGoal } from "./models/extract.ts";
 import type { ToolModel } from "./models/model.ts";
 import { reasonTool } from "./models/reason.ts";
 import { openBackends } from "./outside/backend.ts";
-import { conversationBudget, openRunBudget, type RunBudget } from "./outside/budget.ts";
+import { allowanceOf, openRunBudget, type RunBudget } from "./outside/budget.ts";
 import { type Cache, openCache } from "./outside/cache.ts";
 import { openFolderObjects } from "./outside/folder-objects.ts";
 import { openOutside } from "./outside/outside.ts";
@@ -50,7 +50,6 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const guard = leakageGuard(settings.blocked);
   const outside = openOutside({
     cache: cacheOf(settings, opening),
-    conversations: conversationBudget(settings.budget.conversation),
     run: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNCOUNTED,
     backends,
     guard,
@@ -97,7 +96,8 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
     const tools = new Map(offered.map((tool) => [tool.name, tool]));
     if (tools.size < offered.length)
       throw new MgrpoError("config-invalid", "tools.mcp: two tools have the same name: rename a server");
-    return { tools, close };
+    const allowance = allowanceOf(settings.budget.rollout);
+    return { tools, close, ...(allowance && { allowance }) };
   } catch (error) {
     await close();
     throw error;

@@ -135,8 +135,8 @@ export const WebSettings = z.strictObject({
     .prefault({}),
   budget: z
     .strictObject({
-      /** Of each conversation, cached answers included: the agent is told when it is spent. */
-      conversation: Limit.prefault({}),
+      /** Of each rollout, all its conversations together, cached answers included: the agent is told when it is spent. */
+      rollout: Limit.prefault({}),
       /** Of all that was really asked of backends: the run is halted. */
       run: Limit.prefault({}),
     })

@@ -5,10 +5,21 @@ import type { ConversationModel } from "../../../core/language-model.ts";
 import type { Policy } from "../../policy.ts";
 import { endpointSpeaker } from "./speaker.ts";
 
-export function endpointPolicy({ engine, endpoint }: AgentConfig, model: ConversationModel): Policy {
+/** @param pay told of what each turn cost, in dollars, where turns have a price. */
+export function endpointPolicy(
+  { engine, endpoint }: AgentConfig,
+  model: ConversationModel,
+  pay: (usd: number) => Promise<void>,
+): Policy {
   const queue = pLimit(engine.slots);
+  const price = endpoint?.usdPerMillionTokens;
   const queued: ConversationModel = {
-    speak: (request, signal) => queue(() => model.speak(request, signal)),
+    speak: (request, signal) =>
+      queue(async () => {
+        const turn = await model.speak(request, signal);
+        if (price) await pay((turn.usage.inputTokens * price.input + turn.usage.outputTokens * price.output) / 1e6);
+        return turn;
+      }),
   };
   const calls = endpoint?.calls ?? "native";
   return {

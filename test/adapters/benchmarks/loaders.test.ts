@@ -7,7 +7,8 @@ import { loadGaia } from "../../../adapters/benchmarks/gaia.ts";
 import { loadJsonl } from "../../../adapters/benchmarks/jsonl.ts";
 import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
-import { SuiteQuestions } from "../../../core/contracts/question.ts";
+import { leakageGuard } from "../../../adapters/tools/web/visit/leakage.ts";
+import { SuiteQuestions, wordingOf } from "../../../core/contracts/question.ts";
 import { seal, unseal } from "../../../core/contracts/sealed.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
 
@@ -52,6 +53,21 @@ test("GAIA: levels, references and attachments; the folder or its file", () => {
     facts: { task: "00000000-0000-4000-8000-000000000002", attachment },
   });
   expect(questions[0]?.facts).toMatchObject({ attachment: null });
+});
+
+test("what a loader adds to a prompt is none of the question's words, by which the leakage guard finds it on a page", () => {
+  const asked = "Which of the three lists of made-up towns names the one that was founded last of all?";
+  const task = { task_id: "1", Question: asked, Level: 1, "Final answer": "7", file_name: "" };
+  const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
+  const walk = { question: asked, answer: "7", root_url: "https://towns.example/", info };
+  const sets = [loadGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
+  for (const [question] of sets.map(({ questions }) => questions)) {
+    if (!question) throw new Error("no question");
+    expect(wordingOf(question)).toBe(asked);
+    expect(question.prompt).not.toBe(asked);
+    expect(leakageGuard([]).holds(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
+  }
+  expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
 
 test("xbench: what is loaded is sealed, and its canary opens it", () => {

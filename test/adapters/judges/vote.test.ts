@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import { judgedRewards, judgeName } from "../../../adapters/judges/judged-rewards.ts";
 import { askCorrect, askQuality } from "../../../adapters/judges/vote.ts";
-import { JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
+import { costOfFailure, JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
 import { MgrpoError } from "../../../core/errors.ts";
+import type { LanguageModel } from "../../../core/language-model.ts";
 import { judgeConfig, scriptedJudge } from "../../fakes/scripted-judge.ts";
 
 const material = { question: "?", reference: "a", answer: "b" };
@@ -62,6 +63,27 @@ test("an answer that is no verdict may be one the next time; what the server ref
     code: "judge-failed",
     message: expect.stringContaining("score"),
   });
+});
+
+test("what was answered is paid for, also where it comes to no verdict", async () => {
+  const config = judgeConfig({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
+  const once = (100 * 2 + 10 * 8) / 1e6;
+  const refusing = (evidence: object) =>
+    scriptedJudge((_sent, call) => {
+      if (call === 1) throw new MgrpoError("endpoint-refused", "no", { evidence });
+      return { reason: "", score: 1 };
+    });
+  const costOf = (model: LanguageModel) => askQuality({ model, config }, "", material).catch(costOfFailure);
+  // Two good votes, and one that was no verdict, of which the server says what it used.
+  expect(await costOf(refusing({ usage: { inputTokens: 100, outputTokens: 10 } }))).toMatchObject({
+    ...{ inputTokens: 300, outputTokens: 30 },
+    usd: expect.closeTo(3 * once, 12),
+  });
+  // Three whose text is not of the schema; two, and one that was refused unread.
+  expect(await costOf(scriptedJudge(() => ({ reason: "", score: 7 })))).toMatchObject({ inputTokens: 300 });
+  expect(await costOf(refusing({ status: 402 }))).toMatchObject({ inputTokens: 200 });
+  const unpaid = askQuality({ model: refusing({ status: 402 }), config }, "", material);
+  await expect(unpaid).rejects.toMatchObject({ code: "endpoint-refused", retryable: false, evidence: { status: 402 } });
 });
 
 test("settings that cannot work are refused", () => {

@@ -13,7 +13,7 @@ const tokens = fc.integer({ min: 2, max: 12 });
 test("parts are the whole text, each fits, and none could take the next one's first piece", () => {
   fc.assert(
     fc.property(text, tokens, (whole, limit) => {
-      const parts = partsWithin(whole, { tokens: limit, count });
+      const parts = [...partsWithin(whole, { tokens: limit, count })];
       expect(parts.join("")).toBe(whole);
       for (const part of parts) {
         expect(count(part)).toBeLessThanOrEqual(limit);
@@ -34,8 +34,30 @@ test("a prefix fits, and one character more would not", () => {
   );
 });
 
+test.each([
+  ["short lines", "aa bb cc dd\n".repeat(40_000)],
+  ["one line of words", "aa bb ".repeat(80_000)],
+  ["one word", "abc".repeat(160_000)],
+])("of a page of half a million characters no more is counted than could fit: %s", (_, whole) => {
+  let counted = 0;
+  const room = {
+    tokens: 100,
+    count(piece: string) {
+      counted += piece.length;
+      return count(piece);
+    },
+  };
+  for (const part of partsWithin(whole, room)) {
+    expect(count(part)).toBeGreaterThan(90);
+    break;
+  }
+  expect(prefixWithin(whole, room).length).toBeGreaterThan(90);
+  // Each probe is of at most eight characters per token, and there are two searches by halves.
+  expect(counted).toBeLessThan(2 * 11 * 8 * 100);
+});
+
 test("lines are kept together, then words, then characters", () => {
-  const parts = (whole: string, limit: number) => partsWithin(whole, { tokens: limit, count });
+  const parts = (whole: string, limit: number) => [...partsWithin(whole, { tokens: limit, count })];
   // aa bb\n is 4 tokens, and so is cc dd\n.
   expect(parts("aa bb\ncc dd\n", 8)).toEqual(["aa bb\ncc dd\n"]);
   expect(parts("aa bb\ncc dd\n", 7)).toEqual(["aa bb\n", "cc dd\n"]);

@@ -35,14 +35,14 @@ test("spent: the store's hours since the start, and the heartbeats of the living
   expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
 });
 
-test("tools and judges are paid out of the same purse, and the halt says what for", () => {
-  // Main 2 h at $4 are $8; with $0.50 of tools and $1.50 of judges it is $10.
-  const bills = { toolsUsd: 0.5, judgesUsd: 1.5 };
+test("tools, judges and agents behind APIs are paid out of the same purse, and the halt says what for", () => {
+  // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
+  const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];
   expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
-  expect(haltOverspent(config, runOf(), workers, { ...bills, judgesUsd: 1.49 }, 2 * HOUR)).toEqual([]);
+  expect(haltOverspent(config, runOf(), workers, { ...bills, agentsUsd: 0.29 }, 2 * HOUR)).toEqual([]);
   const why =
-    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.50 of judges; allow more with --extend-usd <dollars>";
+    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --extend-usd <dollars>";
   expect(haltOverspent(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
     { kind: "change", change: endRun("test", "halted", `its budget is spent: ${why}`) },
   ]);

@@ -1,8 +1,11 @@
 /** @file An agent behind an API in the conversations of all others, and in a run that trains the others. */
 import { describe, expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
-import type { AgentConfig } from "../../../core/contracts/config.ts";
+import { AgentConfig } from "../../../core/contracts/config.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
 import { endpointOf } from "../../../core/contracts/language-model.ts";
+import type { ConversationModel } from "../../../core/language-model.ts";
+import { payAgent, readBills } from "../../../core/training/bills.ts";
 import { endpointPolicy } from "../../../gpu-workers/engines/endpoint/policy.ts";
 import { endpointSpeaker } from "../../../gpu-workers/engines/endpoint/speaker.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
@@ -158,22 +161,31 @@ test("an outage is infrastructure, and never a turn", async () => {
   await expect(playAs(speaker)).rejects.toMatchObject({ code: "endpoint-unavailable", retryable: true });
 });
 
-test("no more requests are under way than the engine has slots", async () => {
+test("no more requests are under way than the engine has slots, and each turn is put on the bill", async () => {
   let now = 0;
   let most = 0;
   server = await serveOpenAi(() => says("unused"));
-  const config = { engine: { slots: 2 } } as AgentConfig;
-  const policy = endpointPolicy(config, {
+  const config = AgentConfig.parse({
+    model: "m",
+    engine: { slots: 2 },
+    endpoint: { usdPerMillionTokens: { input: 1, output: 3 } },
+  });
+  const model: ConversationModel = {
     async speak() {
       most = Math.max(most, ++now);
       await new Promise((resolve) => setTimeout(resolve, 1));
       now -= 1;
-      return { thinking: "", text: "Paris", calls: [], stop: "stop", usage: { inputTokens: 1, outputTokens: 1 } };
+      return { thinking: "", text: "Paris", calls: [], stop: "stop", usage: { inputTokens: 1000, outputTokens: 100 } };
     },
-  });
+  };
+  const { table } = memoryStore();
+  const policy = endpointPolicy(config, model, (usd) => payAgent(table, "r", usd));
   const { speaker } = await policy.acquire(0);
   await Promise.all(Array.from({ length: 6 }, () => playAs(speaker)));
   expect(most).toBe(2);
+  // 6 * (1000 * 1 + 100 * 3) millionths.
+  expect(await readBills(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0.0078 });
+  expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ turns: 6 });
 });
 
 test("a run trains the main agent with a frozen searcher behind an API", async () => {

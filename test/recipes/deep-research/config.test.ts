@@ -1,4 +1,5 @@
 /** @file The recipe's advice: the paper's figures, what an LLM gets, what questions and judges of one's own change, and what is refused. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { readBases } from "../../../cli/local/prepare.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
+import { openPurse } from "../../../core/conversation/purse.ts";
 import { resolveConfig } from "../../../core/training/resolve.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
@@ -162,7 +164,12 @@ describe("tools", () => {
   test("are the atlas's until a search engine is named; anybody's question is about the real world", async () => {
     const { tools } = await openWith([]);
     const [question] = questionsOf(recipe, resolved([`questions.train=${FIXTURE}`])).train;
-    const context = { question, conversation: {}, responseCharacters: 800, signal: new AbortController().signal };
+    const context = {
+      question,
+      purse: openPurse(undefined),
+      responseCharacters: 800,
+      signal: new AbortController().signal,
+    };
     expect(await tools.get("visit")?.run({ title: "Peru" } as never, context as never)).toContain("Lima");
   });
 

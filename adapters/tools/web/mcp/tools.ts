@@ -4,6 +4,8 @@
  */
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import * as z from "zod";
+import { wordingOf } from "../../../../core/contracts/question.ts";
+import { neutralise } from "../../../../core/conversation/markers.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
@@ -29,6 +31,7 @@ export async function mcpTools(
     throw new MgrpoError("config-invalid", `tools.mcp.${name}: the server has no tool '${unknown[0]}' (it has ${has})`);
   }
   const offered = all.filter((tool) => (only?.includes(tool.name) ?? true) && !without.includes(tool.name));
+  for (const tool of offered) refuseMarkers(name, tool);
   const bucket = outside.bucket(settings.requestsPerSecond);
 
   async function call(tool: string, args: Record<string, unknown>): Promise<string> {
@@ -41,7 +44,7 @@ export async function mcpTools(
     description,
     parameters: checkedBy(schema, `${name}_${tool}`),
     async run(args, context) {
-      const refused = outside.take(context, usdPerCall);
+      const refused = context.purse.take(usdPerCall);
       if (refused) return refused;
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => call(tool, args);
@@ -49,11 +52,21 @@ export async function mcpTools(
         ? outside.answer(request, z.string(), usdPerCall, ask)
         : outside.askUncached(usdPerCall, ask);
       const text = await unlessAborted(answer, context.signal);
-      if (!outside.guard.holds(text, context.question.prompt)) return text;
+      if (!outside.guard.holds(text, wordingOf(context.question))) return text;
       await outside.countBlocked(1);
       return "its answer cannot be shown";
     },
   }));
+}
+
+/** What a tool says of itself goes into the chat template as it stands, so there a role marker would be a real one. */
+function refuseMarkers(server: string, tool: McpTool): void {
+  const text = JSON.stringify(tool);
+  if (neutralise(text) === text) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `tools.mcp.${server}: its tool '${neutralise(tool.name)}' describes itself with role markers or tags of the protocol, which would speak in others' names: leave it out with tools.mcp.${server}.without`,
+  );
 }
 
 /** A Zod type that checks by a JSON Schema and is described by it, unchanged. */

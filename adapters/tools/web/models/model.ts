@@ -48,6 +48,6 @@ export async function askModel(
     return { text, ...usage };
   };
   const answer = await outside.answer(request, Answer, 0, complete, costOf);
-  outside.add(context, costOf(answer));
+  context.purse.add(costOf(answer));
   return answer.text.trim();
 }

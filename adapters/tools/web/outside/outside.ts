@@ -1,22 +1,20 @@
 /**
  * @file What all tools that ask somebody outside have in common, in the order in which a call passes it:
  *
- *     conversation's budget ──spent──> text          (take: before anything is awaited, so in the order of the text)
+ *     rollout's purse ──spent──> text                (context.purse: before anything is awaited, so in the order of the text)
  *     cache ──there──> the answer
  *     run's budget ──spent──> the run is halted      (answer)
  *     rate of the backend, retries                   (backends)
  */
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
-import type { ToolContext } from "../../../../core/ports.ts";
 import type { LeakageGuard } from "../visit/leakage.ts";
 import { type Backends, openBucket } from "./backend.ts";
-import type { ConversationBudget, RunBudget } from "./budget.ts";
+import type { RunBudget } from "./budget.ts";
 import type { Cache, Request } from "./cache.ts";
 
 export interface OutsideParts {
   readonly cache: Cache;
-  readonly conversations: ConversationBudget;
   readonly run: RunBudget;
   readonly backends: Backends;
   readonly guard: LeakageGuard;
@@ -26,10 +24,6 @@ export interface Outside {
   readonly backends: Backends;
   readonly guard: LeakageGuard;
   bucket(requestsPerSecond: number): TokenBucket;
-  /** Counts a call for its conversation; what to tell the agent when there is nothing left for it. */
-  take(context: ToolContext, usd: number): string | undefined;
-  /** Counts what a call turned out to cost its conversation beside its price, from the cache or not. */
-  add(context: ToolContext, usd: number): void;
   /** From the cache, or asked and paid for. `costOf`: what the answer turned out to cost beside the price. */
   answer<T>(
     request: Request,
@@ -43,11 +37,9 @@ export interface Outside {
   countBlocked(count: number): Promise<void>;
 }
 
-export function openOutside({ cache, conversations, run, backends, guard }: OutsideParts): Outside {
+export function openOutside({ cache, run, backends, guard }: OutsideParts): Outside {
   return {
     ...{ backends, guard, bucket: openBucket },
-    take: ({ conversation }, usd) => conversations.take(conversation, usd),
-    add: ({ conversation }, usd) => conversations.add(conversation, usd),
     answer: (request, schema, usd, ask, costOf) =>
       cache.answer(request, schema, async () => {
         await run.charge(usd);

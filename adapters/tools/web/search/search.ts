@@ -1,5 +1,6 @@
 /** @file The tool `search`: titles, addresses and snippets of the best results, without those that the leakage guard keeps back. */
 import * as z from "zod";
+import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
 import type { Outside } from "../outside/outside.ts";
@@ -19,7 +20,7 @@ export function searchTool(
     description: `Searches the web; returns the ${results} best results, each with its address.`,
     parameters: z.strictObject({ query: z.string().regex(/\S/, "says nothing") }),
     async run({ query }, context) {
-      const refused = outside.take(context, usdPerCall);
+      const refused = context.purse.take(usdPerCall);
       if (refused) return refused;
       const wanted = { query: query.trim(), results };
       const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: wanted };
@@ -31,7 +32,7 @@ export function searchTool(
       );
       const shown = found.filter(({ url, title, snippet }) => {
         const isBlocked = URL.canParse(url) && outside.guard.blocks(new URL(url));
-        return !isBlocked && !outside.guard.holds(`${title} ${snippet}`, context.question.prompt);
+        return !isBlocked && !outside.guard.holds(`${title} ${snippet}`, wordingOf(context.question));
       });
       await outside.countBlocked(found.length - shown.length);
       return shown.length === 0 ? "nothing found" : shown.map(written).join("\n\n");

@@ -2,8 +2,9 @@
  * @file The tool `visit`: the text of a page or PDF, as much of it as the agent will see, and what is left of it under `part`; or, with a
  * model to read for the agent, what the page says towards a goal.
  */
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
+import { wordingOf } from "../../../../core/contracts/question.ts";
 import { partsWithin } from "../../../../core/conversation/token-room.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
 import type { ReadTowards } from "../models/extract.ts";
@@ -20,7 +21,7 @@ const TRIES = 3;
 const PAUSE_MILLISECONDS = 1000;
 /** Room for the lines above a part, beside title and address. */
 const HEADING = 40;
-const HEADING_NOTE = "part 999 of 999";
+const HEADING_NOTE = "part 999, goes on in part 1000";
 const LONGEST_TITLE = 120;
 const LONGEST_URL = 300;
 const SHORTEST_PART = 100;
@@ -70,7 +71,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
   async function visited({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
     if (!address) return `${clip(url, LONGEST_TITLE)} is no address of a page: it must start with https:// or http://`;
-    const refused = outside.take(context, usdPerCall);
+    const refused = context.purse.take(usdPerCall);
     if (refused) return refused;
     const blocked = async () => {
       await outside.countBlocked(1);
@@ -81,13 +82,13 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     const page = await outside.answer(request, Page, usdPerCall, () => open(address));
     if (page.kind === "blocked" || (page.kind === "page" && outside.guard.blocks(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (outside.guard.holds(page.text, context.question.prompt)) return blocked();
+    if (outside.guard.holds(page.text, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards) return headed(page, "", await readTowards(page, goal, context));
-    const parts = partsFor(page, context);
-    const shown = parts[part - 1];
-    if (shown === undefined) return `${address.href} has ${parts.length} parts, there is no part ${part}`;
-    return headed(page, parts.length > 1 ? `part ${part} of ${parts.length}` : "", shown);
+    const { shown, isLast, parts } = await look(partsFor(page, context), part);
+    if (shown === undefined) return `${address.href} has no part ${part}: its last one is part ${parts}`;
+    const note = isLast ? `part ${part}, the last one` : `part ${part}, goes on in part ${part + 1}`;
+    return headed(page, isLast && part === 1 ? "" : note, shown);
   }
 
   return {
@@ -109,16 +110,32 @@ function addressOf(url: string): URL | undefined {
 }
 
 /** Parts that reach the agent whole under their heading, by characters and by its tokens. */
-function partsFor(
+function* partsFor(
   page: Extract<Page, { kind: "page" }>,
   { responseCharacters, responseTokens }: ToolContext,
-): string[] {
+): Iterable<string> {
   const heading = Math.min(page.url.length, LONGEST_URL) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
   const characters = Math.max(responseCharacters - heading, SHORTEST_PART);
-  if (!responseTokens) return partsOf(page.text, characters);
+  if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
   const room = { tokens: Math.max(tokens - count(headed(page, HEADING_NOTE, "")), 1), count };
-  return partsWithin(page.text, room).flatMap((part) => partsOf(part, characters));
+  for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
+}
+
+/** One part, and whether it is the last. Parts are made one by one: this process has other things to do than to read a whole page at once. */
+async function look(
+  parts: Iterable<string>,
+  wanted: number,
+): Promise<{ shown: string | undefined; isLast: boolean; parts: number }> {
+  let shown: string | undefined;
+  let seen = 0;
+  for (const part of parts) {
+    if (shown !== undefined) return { shown, isLast: false, parts: seen };
+    seen += 1;
+    if (seen === wanted) shown = part;
+    await nextTurn();
+  }
+  return { shown, isLast: true, parts: seen };
 }
 
 function headed({ title, url }: Extract<Page, { kind: "page" }>, note: string, text: string): string {

@@ -1,5 +1,5 @@
 /**
- * @file What was answered once is answered so again: shared, recorded, replayed without a network; budgets of conversations and of runs.
+ * @file What was answered once is answered so again: shared, recorded, replayed without a network; budgets of rollouts and of runs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openFolderObjects } from "../../../../adapters/tools/web/outside/folder-objects.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
+import { openPurse } from "../../../../core/conversation/purse.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
 import { extendToolBudget } from "../../../../core/training/tool-budget.ts";
 import { objectStoreContract } from "../../../contracts/object-store.ts";
@@ -94,19 +95,26 @@ describe("budgets", () => {
       return answers.map((text) => (/^no |^1\. /.exec(text) ? text.split("\n", 1)[0] : text));
     });
 
-  test("a conversation's: counted in the order of the text, from the cache or not, and told to its agent alone", async () => {
-    const budget = { conversation: { calls: 2 } };
-    const context = { conversation: {} };
+  test("a rollout's: counted in the order of the text, from the cache or not, and told to its agent alone", async () => {
+    const ofCalls = { purse: openPurse({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: 2 were allowed";
-    expect(await told({ budget }, ["Alby", "Alby", "Alby"], context)).toEqual(["1. Alby", "1. Alby", spent]);
-    const dollars = { budget: { conversation: { usd: 0.0025 } } };
-    expect(await told(dollars, ["Alby", "Corby", "Dalby"], { conversation: {} })).toEqual([
+    expect(await told({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
+    const ofDollars = { purse: openPurse({ calls: null, microUsd: 2500 }) };
+    expect(await told({}, ["Alby", "Corby", "Dalby"], ofDollars)).toEqual([
       "1. Alby",
       "1. Corby",
       "no budget is left for this call: $0.0025 were allowed",
     ]);
-    const { call, close } = await openWorldTools(world, { budget });
-    for (let i = 0; i < 4; i++) expect(await call("search", { query: "Alby" })).toMatch(/^1\. Alby/);
+    expect(ofDollars.purse.spent()).toEqual({ calls: 2, microUsd: 2000 });
+  });
+
+  test.each([
+    [{ calls: 2 }, { calls: 2, microUsd: null }],
+    [{ usd: 0.0025 }, { calls: null, microUsd: 2500 }],
+    [{}, undefined],
+  ])("tools say what a rollout may ask of them: %j", async (rollout, allowance) => {
+    const { allowance: said, close } = await openWorldTools(world, { budget: { rollout } });
+    expect(said).toEqual(allowance);
     await close();
   });
 
@@ -125,8 +133,13 @@ describe("budgets", () => {
     });
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });
+    // What is asked after training belongs to an evaluation that is left.
+    const again = await store.table.update({ key: run, set: [[["status"], "finished"]], when: [] });
+    expect(again.applied).toBe(true);
+    await expect(ask(1, "Dalby")).rejects.toMatchObject({ code: "run-halted" });
+    expect(await store.table.get(run)).toMatchObject({ status: "halted" });
     const spent = ToolSpendingRecord.parse(await store.table.get({ pk: "RUN#web", sk: "TOOLS" }));
-    expect(spent).toMatchObject({ calls: 3, microUsd: 3000 });
+    expect(spent).toMatchObject({ calls: 4, microUsd: 4000 });
     const more = extendToolBudget(spent, { toolCalls: 1 });
     expect([(await store.table.update(more)).applied, (await store.table.update(more)).applied]).toEqual([true, false]);
     expect(await ask(0, "Dalby")).toMatch(/^1\. Dalby/);

@@ -1,4 +1,5 @@
 /** @file MCP servers as tools: their schemas word for word, their words as text, their death as an outage that the next call mends. */
+
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
+import { openPurse } from "../../../../core/conversation/purse.ts";
 import { openToolbox } from "../../../../core/conversation/toolbox.ts";
 import { parseTurn } from "../../../../core/conversation/turn.ts";
 import { callText, question } from "../../../fakes/conversations.ts";
@@ -15,7 +17,12 @@ import { worldConfig } from "../../../world/tools.ts";
 
 const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const SECRET = "a value for the server alone";
-const context = { question, conversation: {}, responseCharacters: 4000, signal: new AbortController().signal };
+const context = {
+  question,
+  purse: openPurse(undefined),
+  responseCharacters: 4000,
+  signal: new AbortController().signal,
+};
 
 const open = (mcp: Record<string, unknown>, more: Record<string, unknown> = {}, store = memoryStore()) =>
   openWebTools({
@@ -23,7 +30,7 @@ const open = (mcp: Record<string, unknown>, more: Record<string, unknown> = {}, 
     environment: { TOKEN: SECRET, OTHER: "not for it" },
     store,
   });
-const stdio = { command: process.execPath, arguments: [script], environment: ["TOKEN"] };
+const stdio = { command: process.execPath, arguments: [script], environment: ["TOKEN"], without: ["forge"] };
 
 let tools: Awaited<ReturnType<typeof open>>;
 const call = (name: string, args: object = {}) => tools.tools.get(name)?.run(args as never, context);
@@ -76,6 +83,10 @@ test("filters; a server that cannot be started, a variable or a tool that is not
   await replayed.close();
   const unknown = open({ sums: { ...stdio, only: ["subtract"] } }, {}, store);
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, variable,");
+  // What a tool says of itself is the template's own text: as data it could not be read.
+  await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
+    /^tools.mcp.sums: its tool 'forge' describes itself with role markers .* leave it out with tools.mcp.sums.without/,
+  );
   await expect(open({ x: { command: "/no/such/program" } })).rejects.toThrow(
     /^MCP server 'x' .*listing its tools: ENOENT/,
   );

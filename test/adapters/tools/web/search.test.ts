@@ -1,8 +1,10 @@
 /** @file The tool search over four backends on a search engine of the tests; and what is an outage, what a mistake, and what is neither. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { openBackends, openBucket } from "../../../../adapters/tools/web/outside/backend.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
+import { openPurse } from "../../../../core/conversation/purse.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { SEARCH_KEY } from "../../../world/search-api.ts";
 import { serveWorld, type WorldServer } from "../../../world/server.ts";
@@ -80,7 +82,7 @@ test("a wrong key names its variable", async () => {
   const { tools, close } = await openWebTools({ config, environment: { SERPER_API_KEY: "x" }, store: memoryStore() });
   const context = {
     question: { prompt: "" },
-    conversation: {},
+    purse: openPurse(undefined),
     responseCharacters: 100,
     signal: new AbortController().signal,
   };

@@ -45,6 +45,10 @@ afterAll(async () => {
   await world.close();
 });
 
+/** As the tool itself says, asked for one that is not there. */
+const partsOfPage = async (shown: (part: number) => Promise<string>) =>
+  Number(/has no part 1000: its last one is part (\d+)$/.exec(await shown(1000))?.[1]);
+
 describe("reads", () => {
   test("the main content as Markdown, with absolute links and nothing that a reader would not see", async () => {
     const text = await visit("/wiki/Alby");
@@ -68,18 +72,18 @@ describe("reads", () => {
   test("a long page by parts, each as long as the agent will see", async () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
-    const first = await shown(1);
-    const count = Number(/part 1 of (\d+)/.exec(first)?.[1]);
+    expect(await shown(1)).toMatch(/\npart 1, goes on in part 2\n/);
+    const count = await partsOfPage(shown);
     const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
     expect(all.every((text) => text.length <= 400)).toBe(true);
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
-    expect(await shown(count + 1)).toContain(`has ${count} parts, there is no part ${count + 1}`);
+    expect(all.at(-1)).toContain(`\npart ${count}, the last one\n`);
   });
   test("by parts of so many of the agent's own tokens, heading and all", async () => {
     const responseTokens = { tokens: 60, count: (text: string) => text.match(/\w+|\W/g)?.length ?? 0 };
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseTokens });
-    const count = Number(/part 1 of (\d+)/.exec(await shown(1))?.[1]);
+    const count = await partsOfPage(shown);
     const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
     for (const text of all) expect(responseTokens.count(text)).toBeLessThanOrEqual(60);
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
@@ -217,6 +221,8 @@ test("the reader is told the goal and the page as data; each is paid for once, a
   expect(request?.messages[1]?.content).toMatch(
     /^Goal: towns\n\nThe page, as a JSON string:\n"Towns\\nhttp.*You are free now/,
   );
+  // The server's tokenizer may take markers within a message for real ones.
+  expect(request?.messages[1]?.content).not.toMatch(/<\||<\/?(tool_|answer)/);
   expect(request?.messages[0]?.content).toMatch(/not to be followed/);
   await talk("search", { query: "Alby" });
   const before = asked.length;
