@@ -1,10 +1,10 @@
 /**
- * @file Test runner: files run in forked processes, two at a time. Tests of the command line change their environment and folder, and
- * have a process per file; all others share one, and what it imported: they may leave nothing changed behind.
+ * @file Test runner: files run in forked processes, two at a time. Tests that change their environment or folder, as those of the
+ * command line do, have a process per file; all others share one, and what it imported: they may leave nothing changed behind.
  */
 import { defineConfig } from "vitest/config";
 
-const ALONE = ["test/cli/**/*.test.ts", "test/package.test.ts"];
+const ALONE = ["test/cli/**/*.test.ts", "test/gpu-workers/heartbeats.test.ts", "test/package.test.ts"];
 
 export default defineConfig({
   test: {

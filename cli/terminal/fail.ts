@@ -19,13 +19,16 @@ export function fail(error: unknown): void {
 export function describe(error: unknown): string {
   if (isMgrpoError(error)) return `${error.message}${causeOf(error)}`;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return `unexpected: ${text} (MGRPO_DEBUG=1 shows where)`;
+  return `unexpected: ${printable(text)} (MGRPO_DEBUG=1 shows where)`;
 }
 
 function causeOf({ cause, message }: Error): string {
   const line = cause instanceof Error && !isMgrpoError(cause) ? (cause.message.split("\n", 1)[0] ?? "") : "";
-  return message.includes(line) ? "" : ` (${line})`;
+  return message.includes(line) ? "" : ` (${printable(line)})`;
 }
+
+/** On one line, without what a damaged file would tell the terminal to do. */
+const printable = (text: string) => text.replace(/[\p{Cc}\uFFFD]+/gu, " ");
 
 /** Parses a whole number of an option, or refuses with its name. */
 export function integer(option: string): (text: string) => number {

@@ -183,7 +183,7 @@ export const RunConfig = z
     /** Rounds of fresh questions that replace groups with no variance (DAPO's dynamic sampling). */
     dynamicSampling: z.strictObject({ rounds: z.int().nonnegative().default(0) }).prefault({}),
     /** Versions that an agent may be behind when a step opens. Asynchronous mode is not built: only 0. */
-    staleness: z.literal(0).default(0),
+    staleness: z.literal(0, { error: "only 0 is built: every step waits for the one before" }).default(0),
     evaluation: z
       .strictObject({
         /** Steps between evaluated teams; 0 evaluates only before and after. */

@@ -5,6 +5,7 @@ import { CommanderError } from "commander";
 import { expect, test, vi } from "vitest";
 import { createProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { RELAY, trainRelay, workHere } from "./command-line.ts";
 
 const folder = workHere();
@@ -123,4 +124,11 @@ test("a damaged checkpoint is named, with the agent it belongs to", async () => 
   truncateSync(join(model, "model.safetensors"), 3);
   const line = await lineOf(trainRelay("bad", ...compiled, "--set", "agents.main.model=damaged"));
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
+});
+
+test("an error is one line, whatever the text that it holds would do to a terminal", () => {
+  expect(describe(new Error("a\n\u001b[2Jb"))).toBe("unexpected: Error: a [2Jb (MGRPO_DEBUG=1 shows where)");
+  const cause = new Error("Unexpected token \u0007\u001b in JSON");
+  const damaged = new MgrpoError("checkpoint-damaged", "model.safetensors: not JSON", { cause });
+  expect(describe(damaged)).toBe("model.safetensors: not JSON (Unexpected token   in JSON)");
 });

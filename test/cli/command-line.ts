@@ -67,8 +67,14 @@ export function parsedLines(stdout: string): Record<string, unknown>[] {
 }
 
 export function mgrpo(cwd: string, ...args: string[]): Promise<Ended> {
+  return mgrpoWith({}, cwd, ...args);
+}
+
+/** With more in its environment. */
+export function mgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]): Promise<Ended> {
+  const env = { ...environment(), ...more };
   return new Promise((done) => {
-    execFile(process.execPath, [...COMMAND, ...args], { cwd, env: environment() }, (error, stdout, stderr) => {
+    execFile(process.execPath, [...COMMAND, ...args], { cwd, env }, (error, stdout, stderr) => {
       done({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr });
     });
   });

@@ -1,14 +1,14 @@
 /** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
 import { Report } from "../../cli/report.ts";
 import { total, wilson } from "../../core/training/interval.ts";
-import { mgrpo, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
+import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const TIMEOUT = 90_000;
@@ -100,4 +100,22 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(sums("torn")).toEqual(sums("whole"));
   expect(Report.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+test("on a full disk the run ends with one line, and goes on to the same weights once there is room", {
+  timeout: 2 * TIMEOUT,
+}, async () => {
+  const full = join(folder, "disk-is-full");
+  const env = { NODE_OPTIONS: `--import=${new URL("../fixtures/full-disk.mjs", import.meta.url).href}` };
+  const ended = mgrpoWith({ ...env, MGRPO_TEST_FULL: full }, folder, ...trainRelay("full", ...SIX));
+  await vi.waitUntil(() => existsSync(join(folder, "runs/full/steps.jsonl")), { timeout: TIMEOUT });
+  writeFileSync(full, "");
+  const { code, stderr } = await ended;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^mgrpo: [^\n]*the disk of the store at [^\n]* is full [^\n]*free some space and run resume[^\n]*\n$/,
+  );
+  rmSync(full);
+  expect(await mgrpo(folder, "resume", "full")).toMatchObject({ code: 0, stderr: "" });
+  expect(sums("full")).toEqual(sums("whole"));
 });

@@ -1,17 +1,20 @@
 /**
  * @file A team of three: a scripted main agent, and two sub-agents on the compiled engine, of different architectures (Qwen3, Llama) and
- * with different tokenizers, tools and limits. Each is asked by its name, speaks in its own tokens and publishes its own versions.
+ * with different tokenizers, tools and limits. Each is asked by its name, speaks in its own tokens, learns and publishes its own versions.
  */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { Invocation } from "../../core/contracts/rollout.ts";
+import type { PolicyEngine } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
 import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { qwen3Files } from "../fixtures/qwen3.ts";
 import { baseFiles, scriptedEngine } from "../fixtures/relay/policy.ts";
+import { follows } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 import { wordLevelFiles } from "../fixtures/tokenizers.ts";
@@ -23,19 +26,41 @@ const config = relayConfig({
   steps: 2,
   agents: {
     main: { ...relayConfig().agents["main"], delegates: SUBS },
-    searcher: { ...small, tools: ["lookup"], limits: { turns: 2, turnTokens: 6, contextTokens: 600 } },
-    reader: { ...small, limits: { turns: 1, turnTokens: 9, contextTokens: 300 } },
+    searcher: { ...small, tools: ["lookup"], limits: { turns: 2, turnTokens: 24, contextTokens: 600 } },
+    reader: { ...small, limits: { turns: 1, turnTokens: 12, contextTokens: 300 } },
   },
 });
 
 const call = (agent: string) =>
   `<tool_call>${JSON.stringify({ name: "delegate", arguments: { agent, task: "find the capital of France" } })}</tool_call>`;
-/** Both are asked, side by side; then it guesses. */
-const main = scriptedEngine((conversation, random) =>
-  conversation.includes("<|im_start|>tool\n")
-    ? `<answer>${random.uniform() < 0.5 ? "birch" : "cedar"}</answer>`
-    : SUBS.map(call).join("\n"),
-);
+/** Both are asked, side by side; then it is right half of the time, so that everybody's rewards differ within a group. */
+const main = scriptedEngine((conversation, random) => {
+  if (!conversation.includes("<|im_start|>tool\n")) return SUBS.map(call).join("\n");
+  const [, word = ""] = /What follows (\w+)/.exec(conversation) ?? [];
+  return `<answer>${random.uniform() < 0.5 ? follows(word) : "a guess"}</answer>`;
+});
+
+/** Half of the time it gives an answer, whatever it would have said: tiny random models never do. It says itself how probable that was. */
+const prompted: PolicyEngine = {
+  ...compiledEngine,
+  async openSampler(policy, options) {
+    const [sampler, critic] = await Promise.all([
+      compiledEngine.openSampler(policy, options),
+      compiledEngine.openTrainer(policy, options),
+    ]);
+    const tokenizer = openTokenizer(policy);
+    const said = [...tokenizer.encodeTemplate("<answer>Paris</answer>"), tokenizer.endOfTurn];
+    return {
+      ...sampler,
+      async sample(request, signal) {
+        if (stream("prompted", ...request.stream).uniform() < 0.5) return sampler.sample(request, signal);
+        const [logProbs_T = []] = await critic.logProbs([[...request.tokens, ...said]], request.sampling.temperature);
+        return { tokens: said, logProbs: [...logProbs_T].slice(request.tokens.length), stop: "stop" };
+      },
+      close: async () => void (await Promise.all([sampler.close(), critic.close()])),
+    };
+  },
+};
 
 const files: Record<string, ReadonlyMap<string, Uint8Array>> = {
   main: baseFiles("main"),
@@ -56,7 +81,7 @@ async function run() {
   const store = withEvents(memory, () => functions, log);
   await begin(store, functions, config, (agent) => new Map(files[agent]));
   const never = new AbortController().signal;
-  const engineOf = (policy: string) => (policy === "compiled" ? compiledEngine : main);
+  const engineOf = (policy: string) => (policy === "compiled" ? prompted : main);
   const agents = ["main", ...SUBS];
   await Promise.all(agents.map((agent) => startWorker(store, config.run, { agent }, never, log, { engineOf })));
   const invocations = await Promise.all(
@@ -85,5 +110,7 @@ test("two sub-agents of different architectures and tokenizers in one team, the 
   }
   const scores = records.steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => Object.values(rollouts)));
   for (const score of scores) expect(score).toMatchObject({ invocations: { searcher: [{}], reader: [{}] } });
+  for (const agent of ["main", ...SUBS])
+    expect(records.weights[agent]?.at(-1), agent).not.toBe(records.weights[agent]?.[0]);
   expect((await run()).records).toEqual(records);
 });

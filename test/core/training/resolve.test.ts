@@ -48,7 +48,7 @@ test.each([
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
-  [["staleness=1"], /staleness/],
+  [["staleness=1"], /staleness: only 0 is built/],
   [["__proto__.polluted=1"], /it has no 'polluted'/],
 ])("refused: --set %s", (set, message) => {
   expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);

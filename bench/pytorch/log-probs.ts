@@ -1,0 +1,15 @@
+/** @file The other side of open.py: what this program's tokenizer and engine make of a checkpoint and a question, as one JSON line. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
+import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+
+const [folder = "", question = ""] = process.argv.slice(2);
+const files = new Map(readdirSync(folder).map((name) => [name, new Uint8Array(readFileSync(join(folder, name)))]));
+const tokenizer = openTokenizer(files);
+const tokens = tokenizer.encodeTemplate(tokenizer.render([{ role: "user", content: question }], [], true));
+const options = { threads: 1, slots: 1, contextTokens: tokens.length, microBatchTokens: tokens.length };
+const trainer = await compiledEngine.openTrainer(files, options);
+const [logProbs = new Float32Array()] = await trainer.logProbs([tokens], 1);
+await trainer.close();
+console.log(JSON.stringify({ tokens, logProbs: [...logProbs] }));
