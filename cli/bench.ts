@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { MgrpoError } from "../core/errors.ts";
 import { nodeArguments } from "./local/workers.ts";
 
-const BENCHES = ["engine", "rollouts", "store", "bundles", "run", "lora", "memory"];
+const BENCHES = ["engine", "rollouts", "store", "bundles", "run", "lora", "memory", "run-memory"];
 
 export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !BENCHES.includes(name));

@@ -19,7 +19,7 @@ beforeAll(async () => {
     "--set",
     `agents.${agent}.engine.slots=${SLOTS}`,
   ]);
-  const command = ["--import", "tsx", "bench/simulate/main.ts", ...load, ...small, "--json"];
+  const command = ["dist/bench/simulate/main.js", ...load, ...small, "--json"];
   const { stdout } = await run(process.execPath, command, { maxBuffer: 1e7 });
   figures = JSON.parse(stdout);
 }, 60_000);

@@ -8,20 +8,19 @@ import type { Built } from "./build.ts";
 import type { ParentOptions } from "./parent.ts";
 
 export interface Scenario extends Pick<ParentOptions, "clockSeconds" | "events"> {
-  readonly config: object;
   /** Worker -> the write that kills its first process, as `n:before` or `n:after`. */
   readonly crashes: Readonly<Record<string, string>>;
-  /** The write that kills the first parent. */
-  readonly parentCrash?: string;
+  /** The write that kills the first parent, the second ... */
+  readonly parentCrashes: readonly string[];
 }
 
-export const calm: Scenario = { config: {}, crashes: {}, clockSeconds: 0.5, events: "once" };
+export const calm: Scenario = { crashes: {}, parentCrashes: [], clockSeconds: 0.5, events: "once" };
 
 export interface Ended {
   readonly records: unknown;
   /** Processes that were started, by role. */
   readonly started: Readonly<Record<string, number>>;
-  /** Milliseconds that workers lived on after their parent was killed. */
+  /** The longest that workers lived on after their parent was killed, in milliseconds. */
   readonly orphanMilliseconds: number;
   readonly log: readonly string[];
 }
@@ -36,10 +35,10 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
 
   function parent(crash: string | undefined): Promise<NodeJS.Signals | null> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
-    const { config, crashes, clockSeconds, events } = scenario;
+    const { crashes, clockSeconds, events } = scenario;
     const options: ParentOptions = {
       ...{ directory, worker, crash: preloaded, clockSeconds, events },
-      config: { ...config, recipe },
+      config: { recipe },
       crashes: started["parent"] ? {} : crashes,
     };
     started["parent"] = (started["parent"] ?? 0) + 1;
@@ -58,13 +57,12 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
   }
 
   try {
-    let signal = await parent(scenario.parentCrash);
-    if (signal === "SIGKILL") {
+    for (const crash of [...scenario.parentCrashes, undefined]) {
+      if ((await parent(crash)) !== "SIGKILL") break;
       const since = performance.now();
       while (pids.some(isAlive)) await new Promise((resolve) => setTimeout(resolve, 20));
-      orphanMilliseconds = performance.now() - since;
+      orphanMilliseconds = Math.max(orphanMilliseconds, performance.now() - since);
       pids = [];
-      signal = await parent(undefined);
     }
     return { records, started, orphanMilliseconds, log };
   } finally {

@@ -1,0 +1,79 @@
+/**
+ * @file run.memory: the most that all processes of a short atlas run hold at once, in bytes, evaluations included. Measured as PSS,
+ * which counts a page that several processes share once in all. As often as they are looked at (`EVERY_MILLISECONDS`), on Linux.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { built } from "../core/built.ts";
+import { MgrpoError } from "../core/errors.ts";
+
+const STEPS = 4;
+const EVERY_MILLISECONDS = 250;
+
+if (!existsSync("/proc/self/smaps_rollup")) {
+  console.error(
+    "mgrpo: bench 'run-memory' reads /proc/<pid>/smaps_rollup, which this system lacks: run it on Linux 4.14 or newer",
+  );
+  process.exit(1);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
+try {
+  const peak = await peakOf(folder);
+  const config = { recipe: "atlas", steps: STEPS, processes: peak.processes };
+  console.log(JSON.stringify({ name: "run.memory", value: peak.bytes, unit: "bytes", config }));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+interface Held {
+  readonly bytes: number;
+  readonly processes: number;
+}
+
+async function peakOf(cwd: string): Promise<Held> {
+  const settings = ["--steps", String(STEPS), "--run", "memory"];
+  const child = spawn(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", ...settings], {
+    cwd,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  let peak: Held = { bytes: 0, processes: 0 };
+  const timer = setInterval(() => {
+    const now = child.pid === undefined ? peak : heldBy(child.pid);
+    if (now.bytes > peak.bytes) peak = now;
+  }, EVERY_MILLISECONDS);
+  const [code] = await once(child, "exit");
+  clearInterval(timer);
+  if (code !== 0) throw new MgrpoError("cancelled", `the run that was measured ended with exit code ${code}`);
+  return peak;
+}
+
+/** By a process and all that descend from it. */
+function heldBy(root: number): Held {
+  const children = new Map<number, number[]>();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    // `pid (name) state parent ...`, and a name may hold anything.
+    const parent = Number(/.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1]);
+    children.set(parent, [...(children.get(parent) ?? []), Number(pid)]);
+  }
+  const family = [root];
+  for (const pid of family) family.push(...(children.get(pid) ?? []));
+  const sizes = family.map(
+    (pid) => Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) * 1024,
+  );
+  return { bytes: sizes.reduce((total, size) => total + size, 0), processes: sizes.filter(Boolean).length };
+}
+
+/** Empty once the process is gone. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (/ENOENT|ESRCH/.test(String(error))) return "";
+    throw error;
+  }
+}
