@@ -4,7 +4,7 @@
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { Clock } from "./clock.ts";
-import { checkoutRelease } from "./release.ts";
+import { checkoutRelease } from "./archive.ts";
 import type { Storage } from "./storage.ts";
 import type { MadeFleet } from "./workers.ts";
 

@@ -8,8 +8,8 @@ import { parseDeployment } from "../../core/contracts/deployment.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { WorkerEnvironment } from "../../gpu-workers/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
+import { refuseOtherArchive } from "../../stacks/archive.ts";
 import { refuseUnusable } from "../../stacks/fleet.ts";
-import { refuseOtherArchive } from "../../stacks/release.ts";
 import { SECRETS } from "./evaluations.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 

@@ -179,8 +179,8 @@ export function toBfloat16(values: Float32Array): Uint16Array {
   const halves = new Uint16Array(bits.length);
   for (let i = 0; i < bits.length; i++) {
     const word = bits[i] as number;
-    const isNaN = (word & 0x7fffffff) > 0x7f800000;
-    halves[i] = isNaN ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    const noNumber = (word & 0x7fffffff) > 0x7f800000;
+    halves[i] = noNumber ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
   }
   return halves;
 }

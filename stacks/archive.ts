@@ -1,0 +1,32 @@
+/** @file Which release a checkout is and an archive of `npm pack` holds: the version, and the hash of what its workers run. Without SST. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** Where a package has the hash of what its workers run (build.mjs). */
+const HASH = "dist/release";
+
+/** `<version>+<hash>` of this checkout, as its workers say it. SST runs this in the root of the repository. */
+export function checkoutRelease(): string {
+  execFileSync(process.execPath, ["build.mjs"]);
+  return `${readPackage().version}+${readFileSync(HASH, "utf8")}`;
+}
+
+/** Throws unless the archive, a path, holds the program of release `wanted`. */
+export function refuseOtherArchive(archive: string, wanted: string): void {
+  const { version } = JSON.parse(packed(archive, "package.json")) as { version: string };
+  const release = `${version}+${packed(archive, HASH)}`;
+  if (release !== wanted)
+    throw new Error(`${archive} holds release ${release}, this checkout is ${wanted}: run npm pack again, then deploy`);
+}
+
+function packed(archive: string, file: string): string {
+  try {
+    return execFileSync("tar", ["-xzOf", archive, `package/${file}`], { encoding: "utf8", stdio: "pipe" });
+  } catch (cause) {
+    throw new Error(`${archive} is no archive of this package, it has no ${file}: run npm pack again`, { cause });
+  }
+}
+
+export function readPackage(): { readonly name: string; readonly version: string } {
+  return JSON.parse(readFileSync("package.json", "utf8"));
+}
