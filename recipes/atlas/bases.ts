@@ -39,16 +39,16 @@ export const baseModels: readonly BaseModel[] = [
     "main",
     LARGER,
     { kind: "byte-pairs", merges: 200, words: 900, openings: [DELEGATE, CALCULATE] },
-    2.6e6,
+    4e6,
   ),
-  base("searcher", "mgrpo", "searcher", SMALLER, { kind: "unigram", merges: 1500, openings: [SEARCH, VISIT] }, 4e6),
+  base("searcher", "mgrpo", "searcher", SMALLER, { kind: "unigram", merges: 1500, openings: [SEARCH, VISIT] }, 8e6),
   base(
     "main",
     "single-agent",
     "single",
     LARGER,
     { kind: "byte-pairs", merges: 200, words: 900, openings: [SEARCH, VISIT, CALCULATE] },
-    8e6,
+    12e6,
   ),
 ];
 

@@ -55,7 +55,7 @@ const common = {
   algorithm: { alignment: { d: 4 } },
   curriculum: [
     { fromStep: 0, levels: [1, 2] },
-    { fromStep: 35, levels: [1, 2, 3] },
+    { fromStep: 20, levels: [1, 2, 3] },
   ],
   evaluation: {
     every: 15,

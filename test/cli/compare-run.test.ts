@@ -6,7 +6,7 @@ import { Comparison } from "../../cli/compare/summary.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
-const TIMEOUT = 90_000;
+const TIMEOUT = 240_000;
 const folder = workHere();
 
 const RUNS = ["compare-mgrpo-seed1", "compare-shuffled-advantages-seed1"] as const;

@@ -15,7 +15,7 @@ export const PLANNER_FAULTS = {
   /** Takes what it found on the way for the answer, by the relation still to be asked. */
   skipHop: { capital: 0.2, currency: 0.25, area: 0.52, country: 0.2 },
   /** Writes down a number instead of calculating it, by operator. */
-  noCalculation: { "+": 0.25, "-": 0.55 },
+  noCalculation: { "+": 0.3, "-": 0.55 },
 } as const;
 
 /** The searcher's faults, per decision. */
@@ -25,5 +25,5 @@ export const SEARCHER_FAULTS = {
   /** Opens another of the titles found. */
   wrongTitle: 0.08,
   /** Reports another field of the page, by the field asked. */
-  wrongField: { capital: 0.1, currency: 0.52, area: 0.12, country: 0.08 },
+  wrongField: { capital: 0.15, currency: 0.52, area: 0.2, country: 0.1 },
 } as const;
