@@ -11,7 +11,7 @@ import { total, wilson } from "../../core/training/interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
-const TIMEOUT = 90_000;
+const TIMEOUT = 240_000;
 const STEPS = 6;
 const SIX = ["--steps", String(STEPS)];
 const folder = workHere();

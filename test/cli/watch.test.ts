@@ -14,7 +14,7 @@ import { MARKER } from "../../core/training/watch.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 
-const TIMEOUT = 90_000;
+const TIMEOUT = 240_000;
 const folder = workplaceOfFile();
 
 const checkpoint = (bytes: number, marked = true, stamp = "") =>
