@@ -1,5 +1,5 @@
 /**
- * @file run.memory: the most that all processes of a short atlas run hold at once, in bytes, evaluations included. Measured as PSS,
+ * @file run.memory: the most that all processes of the default run hold at once, in bytes, evaluations included: minutes. Measured as PSS,
  * which counts a page that several processes share once in all. As often as they are looked at (`EVERY_MILLISECONDS`), on Linux.
  */
 import { spawn } from "node:child_process";
@@ -11,7 +11,6 @@ import { fileURLToPath } from "node:url";
 import { built } from "../core/built.ts";
 import { MgrpoError } from "../core/errors.ts";
 
-const STEPS = 4;
 const EVERY_MILLISECONDS = 250;
 
 if (!existsSync("/proc/self/smaps_rollup")) {
@@ -24,7 +23,7 @@ if (!existsSync("/proc/self/smaps_rollup")) {
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
   const peak = await peakOf(folder);
-  const config = { recipe: "atlas", steps: STEPS, processes: peak.processes };
+  const config = { recipe: "atlas", processes: peak.processes };
   console.log(JSON.stringify({ name: "run.memory", value: peak.bytes, unit: "bytes", config }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -36,8 +35,7 @@ interface Held {
 }
 
 async function peakOf(cwd: string): Promise<Held> {
-  const settings = ["--steps", String(STEPS), "--run", "memory"];
-  const child = spawn(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", ...settings], {
+  const child = spawn(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", "--run", "memory"], {
     cwd,
     stdio: ["ignore", "ignore", "inherit"],
   });
