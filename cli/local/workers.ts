@@ -3,7 +3,7 @@
  * this process does (its standard input closes), is started again when it crashes, and logs to its own file.
  *
  *     started --exit--> waits 0.2 s .. 6.4 s --> started        a crash, or SIGKILL
- *        |   five exits in a row within 10 s of their start --> `failed` rejects: something is wrong for good
+ *        |   five exits in a row within 10 s of their start, or one for a full disk --> `failed` rejects: something is wrong for good
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,12 +13,14 @@ import { fileURLToPath } from "node:url";
 import { built } from "../../core/built.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { WorkerRole } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const QUICK_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
+/** Trying again frees no space. */
+const FULL: ErrorCode = "disk-full";
 
 export interface WorkerSpec {
   /** Names its log. */
@@ -98,14 +100,11 @@ export function startWorkers(
       children.delete(spec.name);
       if (stopping) return;
       const exits = performance.now() - started < QUICK_EXIT_MILLISECONDS ? quickExits + 1 : 1;
-      if (exits >= QUICK_EXITS) {
-        const reason = lastWords(log) ?? `exit ${signal ?? code}`;
-        fail(
-          new MgrpoError(
-            "worker-unavailable",
-            `worker '${spec.name}' ended ${exits} times in a row: ${reason} (log: ${log})`,
-          ),
-        );
+      const said = lastWords(log);
+      if (exits >= QUICK_EXITS || said.code === FULL) {
+        const often = exits === 1 ? "" : ` ${exits} times in a row`;
+        const reason = said.error ?? `exit ${signal ?? code}`;
+        fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' ended${often}: ${reason} (log: ${log})`));
         return;
       }
       const timer = setTimeout(
@@ -142,9 +141,10 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The error that a worker logged last; workers log one JSON object per line. */
-function lastWords(path: string): string | undefined {
+/** The error that a worker logged last, and its code; workers log one JSON object per line. */
+function lastWords(path: string): { readonly error?: string; readonly code?: unknown } {
   const line = readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "";
-  const logged = /^\{.*\}$/.test(line) ? (JSON.parse(line) as { error?: unknown }).error : undefined;
-  return String(logged ?? line).split("\n", 1)[0] || undefined;
+  const { error = line, code } = /^\{.*\}$/.test(line) ? (JSON.parse(line) as Record<string, unknown>) : {};
+  const [text = ""] = String(error).split("\n", 1);
+  return { ...(text === "" ? {} : { error: text }), code };
 }
