@@ -1,5 +1,5 @@
 /**
- * @file Test runner: files run in forked processes, two at a time. Tests that change their environment or folder, as those of the
+ * @file Test runner: files run in forked processes, three at a time: many wait for processes of their own. Tests that change their environment or folder, as those of the
  * command line do, have a process per file; all others share one, and what it imported: they may leave nothing changed behind.
  */
 import { defineConfig } from "vitest/config";
@@ -9,7 +9,7 @@ const ALONE = ["test/cli/**/*.test.ts", "test/gpu-workers/heartbeats.test.ts", "
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
     env: { NO_COLOR: "1" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
