@@ -3,8 +3,9 @@
  * is core/contracts/deployment.ts.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import type { Clock } from "./clock.ts";
+
 import { checkoutRelease } from "./archive.ts";
+import type { Clock } from "./clock.ts";
 import type { Storage } from "./storage.ts";
 import type { MadeFleet } from "./workers.ts";
 
