@@ -26,7 +26,7 @@ const DIST = join(ROOT, "dist");
 const SOURCES = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench", "stacks/sizes.ts"];
 const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
-const WORKERS = ["core", "adapters", "gpu-workers", "recipes"];
+const WORKED = /^(core|adapters|gpu-workers|recipes)\/.*\.(js|md)$/;
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
@@ -41,13 +41,13 @@ async function build(places) {
   if (modules.length > 0) await compile(modules);
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
-  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers()));
+  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources)));
 }
 
-/** First 12 hex digits of the SHA-256 of names and contents. */
-function hashOfWorkers() {
+/** First 12 hex digits of the SHA-256 of names and contents. By the sources' list: that of dist/ may miss what another build replaces. */
+function hashOfWorkers(sources) {
   const hash = createHash("sha256");
-  const files = WORKERS.flatMap((folder) => filesUnder(join(DIST, folder))).filter((path) => /\.(js|md)$/.test(path));
+  const files = sources.map(target).filter((path) => WORKED.test(relative(DIST, path)));
   for (const path of files.sort()) {
     const content = readFileSync(path);
     hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
@@ -102,7 +102,7 @@ const owner = (path) => path.replace(/\.d\.ts$/, ".js");
 /** When a file was written, in whole milliseconds; what is built carries its source's time: another one, also an earlier, is a change. */
 function timeOf(path) {
   const found = statSync(path, { throwIfNoEntry: false });
-  return found && Math.floor(found.mtimeMs);
+  return found && Math.round(found.mtimeMs);
 }
 
 await build([...SOURCES, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);
