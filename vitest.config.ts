@@ -1,6 +1,7 @@
 /**
- * @file Test runner: files run in forked processes, three at a time: many wait for processes of their own. Tests that change their environment or folder, as those of the
- * command line do, have a process per file; all others share one, and what it imported: they may leave nothing changed behind.
+ * @file Test runner: files run in forked processes, three at a time, since many wait for processes of their own. Tests that change their
+ * environment or folder, as those of the command line do, have a process per file; all others share one, and what it imported: they may
+ * leave nothing changed behind.
  */
 import { defineConfig } from "vitest/config";
 

@@ -7,7 +7,7 @@
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { built } from "../../core/built.ts";
@@ -87,6 +87,7 @@ export function startWorkers(
   function start(spec: WorkerSpec, quickExits: number) {
     const log = join(logs, `${spec.name}.log`);
     const file = openSync(log, "a");
+    const { size: begun } = fstatSync(file);
     const started = performance.now();
     const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...spec.arguments], {
       env: { ...process.env, ...environment, MGRPO_PARENT: "1", [RELEASE_VARIABLE]: release(process.env) },
@@ -100,7 +101,7 @@ export function startWorkers(
       children.delete(spec.name);
       if (stopping) return;
       const exits = performance.now() - started < QUICK_EXIT_MILLISECONDS ? quickExits + 1 : 1;
-      const said = lastWords(log);
+      const said = lastWords(log, begun);
       if (exits >= QUICK_EXITS || said.code === FULL) {
         const often = exits === 1 ? "" : ` ${exits} times in a row`;
         const reason = said.error ?? `exit ${signal ?? code}`;
@@ -141,9 +142,9 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The error that a worker logged last, and its code; workers log one JSON object per line. */
-function lastWords(path: string): { readonly error?: string; readonly code?: unknown } {
-  const line = readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "";
+/** The error that a worker logged last, and its code; workers log one JSON object per line. `begun`: bytes that others before it had logged. */
+function lastWords(path: string, begun: number): { readonly error?: string; readonly code?: unknown } {
+  const line = readFileSync(path).subarray(begun).toString("utf8").trimEnd().split("\n").at(-1) ?? "";
   const { error = line, code } = /^\{.*\}$/.test(line) ? (JSON.parse(line) as Record<string, unknown>) : {};
   const [text = ""] = String(error).split("\n", 1);
   return { ...(text === "" ? {} : { error: text }), code };
