@@ -1,6 +1,16 @@
 /** @file What makes a release another one: a byte of what workers run, and nothing else. */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -10,17 +20,18 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-release-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const write = (file: string, content: string) => {
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  writeFileSync(join(folder, file), content);
+};
+const built = () => {
+  execFileSync(process.execPath, ["build.mjs"], { cwd: folder, stdio: "inherit" });
+  return readFileSync(join(folder, "dist/release"), "utf8");
+};
+
 test("a changed byte of what workers run is another release, a file more or less too; a test, a function or a second build is not", () => {
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   cpSync(join(ROOT, "build.mjs"), join(folder, "build.mjs"));
-  const write = (file: string, content: string) => {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), content);
-  };
-  const built = () => {
-    execFileSync(process.execPath, ["build.mjs"], { cwd: folder, stdio: "inherit" });
-    return readFileSync(join(folder, "dist/release"), "utf8");
-  };
   write("core/a.ts", "export const a = 1;");
   write("recipes/b/c.md", "Compare.");
   const first = built();
@@ -34,6 +45,22 @@ test("a changed byte of what workers run is another release, a file more or less
   const reworded = built();
   rmSync(join(folder, "recipes/b"), { recursive: true });
   expect(new Set([first, changed, reworded, built()]).size).toBe(4);
+});
+
+test("a build leaves alone what is built, whatever the fraction of a source's time, and sees a source that became older", () => {
+  const names = Array.from({ length: 20 }, (_, i) => `m${i}`);
+  for (const [i, name] of names.entries()) {
+    write(`core/${name}.ts`, `export const x = ${i};`);
+    utimesSync(join(folder, `core/${name}.ts`), 1, 1_795_337_631 + i * 0.0137);
+  }
+  const inodes = () => names.map((name) => statSync(join(folder, `dist/core/${name}.js`)).ino);
+  built();
+  const before = inodes();
+  built();
+  expect(inodes()).toEqual(before);
+  utimesSync(join(folder, "core/m0.ts"), 1, 1);
+  built();
+  expect(inodes().map((inode, i) => inode === before[i])).toEqual(names.map((_, i) => i > 0));
 });
 
 test("a process is of the version and the files that it runs", () => {
