@@ -2,6 +2,7 @@
 import { createRequire } from "node:module";
 import { Command, Option } from "commander";
 import { Arm } from "../core/contracts/config.ts";
+import { addCloud } from "./cloud/commands.ts";
 import { parseArms } from "./compare/plan.ts";
 import {
   arm,
@@ -45,18 +46,12 @@ export function createProgram(): Command {
     .addOption(extendToolUsd())
     .action(async (run, options) => (await import("./resume.ts")).resume(run, options));
 
-  program
+  const runs = program
     .command("runs")
     .description("list the runs in this folder")
     .action(async () => (await import("./runs.ts")).listRuns());
 
-  program
-    .command("show")
-    .description("look into a run, a step, a group (one question) or a rollout")
-    .argument("<run>")
-    .argument("[address]", "step, step/group or step/group/rollout, from 0; or cases: before and after, side by side")
-    .option("--html [file]", "write a self-contained page instead")
-    .action(async (run, address, options) => (await import("./show.ts")).show(run, address, options));
+  for (const parent of [program, runs]) addShow(parent);
 
   program
     .command("export")
@@ -253,42 +248,15 @@ export function createProgram(): Command {
   return program;
 }
 
-/** The store itself. */
-function addCloud(program: Command): void {
-  const cloud = program
-    .command("cloud")
-    .description("the store of runs on several machines: serve, setup, check, destroy");
-
-  cloud
-    .command("serve")
-    .description("keep the embedded cloud alive for workers on other machines; prints the environment they need")
-    .option("--host <address>", "address to listen on, the one that the other machines reach", "127.0.0.1")
-    .addOption(
-      new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one")
-        .argParser(integer("--port"))
-        .default(7420),
-    )
-    .addOption(
-      new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
-    )
-    .option("--dir <folder>", "where it keeps everything, its keys included", "mgrpo-cloud")
-    .action(async (options) => (await import("./cloud/serve.ts")).serve(options));
-
-  cloud
-    .command("setup")
-    .description("make the table and the bucket that the environment names, at the endpoints that it names")
-    .action(async () => (await import("./cloud/setup.ts")).setup());
-
-  cloud
-    .command("check")
-    .description("try everything that a run relies on the store for; exit code 1 when something does not work")
-    .action(async () => (await import("./cloud/check.ts")).check());
-
-  cloud
-    .command("destroy")
-    .description("delete the table and the bucket, with every run in them")
-    .option("--yes <table>", "the table's name, repeated")
-    .action(async (options) => (await import("./cloud/destroy.ts")).destroy(options));
+/** `mgrpo show`, and `mgrpo runs show`, which is the same. */
+function addShow(parent: Command): void {
+  parent
+    .command("show")
+    .description("look into a run, a step, a group (one question) or a rollout")
+    .argument("<run>")
+    .argument("[address]", "step, step/group or step/group/rollout, from 0; or cases: before and after, side by side")
+    .option("--html [file]", "write a self-contained page instead")
+    .action(async (run, address, options) => (await import("./show.ts")).show(run, address, options));
 }
 
 /** The package finds itself by name, in a checkout and installed alike. */

@@ -110,6 +110,8 @@ function translate(doing: string, endpoint: string, cause: unknown): MgrpoError 
   }
   if (status === 403)
     return new MgrpoError("store-unreachable", `${store} forbids it, without a reason (${detail})`, { cause });
+  if (status >= 400 && status < 500 && status !== 429)
+    return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
     `${doing}: no answer from the store at ${endpoint} (${detail}); check that it runs and AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3`,

@@ -8,7 +8,7 @@ const UPLOADS = 4;
 /** One more than S3 deletes in one request, and then some. */
 const MANY = 1005;
 const LENGTHS = [0, 1, 70_000, 3_000_001];
-const AWKWARD = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&"y"', "a//b/", "..x", "\u{1f30d}"];
+const AWKWARD = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&"y"', "..x", "\u{1f30d}"];
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** Bytes without a pattern that a block boundary could hide. */

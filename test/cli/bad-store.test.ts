@@ -86,12 +86,14 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 400, xml("ExpiredToken"), EXPIRED, false],
   ["S3", 403, xml("RequestTimeTooSkewed"), /set this machine's clock/, false],
   ["S3", 503, xml("SlowDown"), OVER, true],
+  ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
   ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
   ["DYNAMODB", 400, json("UnrecognizedClientException"), /refused the credentials/, false],
   ["DYNAMODB", 400, json("InvalidSignatureException", "Signature expired: it is late"), /machine's clock/, false],
   ["DYNAMODB", 400, json("AccessDeniedException"), FORBIDDEN, false],
   ["DYNAMODB", 400, json("ThrottlingException"), OVER, true],
+  ["DYNAMODB", 400, json("LimitExceededException"), /refuses it \(400 LimitExceededException: no\)/, false],
   ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
 ];
 

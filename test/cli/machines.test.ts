@@ -145,7 +145,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   );
   // Seen from a folder that has no runs of its own.
   expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
-  const shown = (await told("show", "far")).map(({ kind }) => kind);
+  const shown = (await told("runs", "show", "far")).map(({ kind }) => kind);
   expect(shown.filter((kind) => kind === "step")).toHaveLength(2);
   expect(shown).toContain("evaluation");
   expect(await printed("show", "far", "1/0")).toContain("advantage");
