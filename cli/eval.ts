@@ -2,24 +2,27 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
+import * as z from "zod";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
+import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { extendsAny } from "../core/training/budget.ts";
-import { resolveConfig } from "../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
 import { evaluateTeam } from "./local/evaluate.ts";
 import { readBases } from "./local/prepare.ts";
 import { readConfig, runFolder } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
-import { isTeamFile, readTeamFile, untrained } from "./team-file.ts";
+import { advisedBy, isTeamFile, readTeamFile, untrained } from "./team-file.ts";
 import { accuracy } from "./terminal/columns.ts";
-import { refuseMissingKey } from "./train.ts";
+import { refuseMissingKey, refuseMissingTools } from "./train.ts";
 import type { WatchOptions } from "./watch.ts";
 
 /** Defaults of `--every` and `--results`. */
@@ -27,7 +30,7 @@ const EVERY_SECONDS = 10;
 const RESULTS = "evaluations";
 
 export interface EvalOptions {
-  readonly recipe: string;
+  readonly recipe?: string;
   readonly arm?: Arm;
   readonly seed?: number;
   readonly judge?: string;
@@ -54,16 +57,17 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
     if (target === undefined) {
       throw new MgrpoError(
         "config-invalid",
-        "name a run, a folder or a team's file to evaluate, or a place with --watch",
+        "name a run, a folder, a team's file or a model behind an API to evaluate, or a place with --watch",
       );
     }
     if (suite !== undefined) {
       const { evaluateSuite } = await import("./suite/evaluate.ts");
-      const chosen = { ...(data !== undefined && { data }), ...(criteria !== undefined && { criteria }) };
-      const suites = (recipe: Recipe) => [
-        chooseSuite(suite, recipe.name, { ...chosen, ...(runs !== undefined && { runs }) }),
-      ];
-      const { config, recipe } = await evaluationConfig(target, options, suites);
+      const chosen = {
+        ...(data !== undefined && { data }),
+        ...(criteria !== undefined && { criteria }),
+        ...(runs !== undefined && { runs }),
+      };
+      const { config, recipe } = await evaluationConfig(target, options, { name: suite, ...chosen });
       return evaluateSuite(target, config, recipe, results ?? RESULTS, extension);
     }
     if (extendsAny(extension)) {
@@ -87,41 +91,46 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
 async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const { config, recipe } = await evaluationConfig(target, options);
   refuseMissingKey(config);
+  await refuseMissingTools(config);
   const questions = questionsOf(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
   await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());
 }
 
-/** The config of the run, of the team's file or of the recipe, with the checkpoints in question as its base models. The budget was its training's. */
+/**
+ * The config of the run, of the team's file or of the recipe, with the checkpoints in question as its base models, or a model behind an
+ * API. The budget was its training's.
+ */
 async function evaluationConfig(
   target: string,
-  options: EvalOptions,
-  suites?: (recipe: Recipe) => readonly object[],
+  { recipe: wanted, arm, seed, judge, set }: EvalOptions,
+  suite?: SuiteOptions & { readonly name: string },
 ): Promise<{ config: RunConfig; recipe: Recipe }> {
-  const { stored, checkpoints } = findTeam(target);
-  const { recipe: name, arm, seed, judge, set } = { ...stored, ...options, ...(stored && { recipe: stored.recipe }) };
+  const { stored, checkpoints, endpoint } = findTeam(target);
+  if (stored && wanted !== undefined && wanted !== stored.recipe) {
+    throw new MgrpoError("config-invalid", `'${target}' is of recipe '${stored.recipe}': leave out --recipe ${wanted}`);
+  }
+  const name = stored?.recipe ?? wanted ?? (endpoint ? ENDPOINT_RECIPE : "atlas");
   const recipe = await openRecipe(name);
-  const advised: Pick<Recipe, "name" | "config"> = stored
-    ? {
-        ...recipe,
-        // What has no judge may be evaluated with one, by the recipe's criteria.
-        config(...choices) {
-          const { judge: advice } = recipe.config(...choices);
-          return { ...(advice && { judge: advice }), ...stored };
-        },
-      }
-    : recipe;
-  const choice = { run: "eval", recipe: name, arm: arm ?? "mgrpo", seed: seed ?? 1 };
-  const own = checkpoints === undefined ? untrained(stored) : [];
-  const { agents } = resolveConfig(advised, { ...choice, set: [...own, ...set, "steps=1"] });
+  const advised = stored ? advisedBy(recipe, stored) : recipe;
+  const choice = {
+    ...{ run: "eval", recipe: name, seed: seed ?? stored?.seed ?? 1 },
+    arm: arm ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo"),
+  };
+  const advice = recipe.config(choice.arm, chosenBy(set));
+  const ofEndpoint = endpoint ? asAgents(endpoint, Object.keys(advice.agents)) : [];
+  const own = [...(stored && checkpoints === undefined ? untrained(stored) : []), ...ofEndpoint, "budget={}"];
+  const judged = judge === undefined ? [] : [`judge.model=${judge}`];
+  const all = [...own, ...set, ...judged, "steps=1"];
+  const { agents, evaluation } = resolveConfig(advised, { ...choice, set: all });
+  const declared = [...evaluation.suites, ...z.array(EvaluationSuite).parse(advice.evaluation?.suites ?? [])];
+  const suites = suite && [chooseSuite(suite.name, recipe.name, declared, suite)];
   const ours = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
   const settings = [
-    ...["budget={}", ...own, ...set],
-    ...(typeof judge === "string" ? [`judge.model=${judge}`] : []),
-    ...(suites ? [`evaluation.suites=${JSON.stringify(suites(recipe))}`] : []),
+    ...all,
+    ...(suites ? [`evaluation.suites=${JSON.stringify(suites)}`] : []),
     ...(checkpoints === undefined ? [] : ours.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`)),
-    "steps=1",
   ];
   const config = resolveConfig(advised, { ...choice, set: settings });
   if (config.evaluation.suites.length > 0) return { config, recipe };
@@ -131,20 +140,25 @@ async function evaluationConfig(
   );
 }
 
-type FoundTeam =
-  | { readonly stored: RunConfig | undefined; readonly checkpoints: string }
-  /** Of a file, which names its models itself. */
-  | { readonly stored: RunConfigInput; readonly checkpoints: undefined };
+interface FoundTeam {
+  /** Of a run or of a file. */
+  readonly stored?: RunConfigInput;
+  /** A folder per agent; absent where models are named otherwise. */
+  readonly checkpoints?: string;
+  readonly endpoint?: EndpointTeam;
+}
 
 function findTeam(target: string): FoundTeam {
   const folder = runFolder(target);
   const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
-  if (!stored && isTeamFile(target)) return { stored: readTeamFile(target, ""), checkpoints: undefined };
+  if (!stored && isTeamFile(target)) return { stored: readTeamFile(target, "") };
+  const endpoint = stored ? undefined : readEndpoint(target);
+  if (endpoint) return { endpoint };
   const checkpoints = stored ? folder.checkpoints : resolve(target);
-  if (existsSync(checkpoints)) return { stored, checkpoints };
+  if (existsSync(checkpoints)) return { checkpoints, ...(stored && { stored }) };
   const hint = stored
     ? "the run has not finished"
-    : "give a run's name, a folder with one checkpoint per agent, or a team's file, <team>.json";
+    : "give a run's name, a folder with one checkpoint per agent, a team's file, <team>.json, or openai:<base url>#<model>";
   throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
 }
 

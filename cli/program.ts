@@ -4,17 +4,8 @@ import { Command, Option } from "commander";
 import { Arm } from "../core/contracts/config.ts";
 import { addCloud } from "./cloud/commands.ts";
 import { parseArms } from "./compare/plan.ts";
-import {
-  arm,
-  collect,
-  extendHours,
-  extendToolCalls,
-  extendToolUsd,
-  extendUsd,
-  judge,
-  seed,
-  setting,
-} from "./options.ts";
+import { addEvaluation } from "./evaluation-commands.ts";
+import { arm, collect, extendHours, extendToolCalls, extendToolUsd, extendUsd, seed, setting } from "./options.ts";
 import { count, integer, notNegative, positive } from "./terminal/fail.ts";
 
 /** Errors of parsing are thrown too, already printed. */
@@ -61,79 +52,17 @@ export function createProgram(): Command {
     .addOption(new Option("--dtype <name>", "numbers of the weights").choices(["fp32", "bf16"]))
     .action(async (run, options) => (await import("./export.ts")).exportRun(run, options));
 
-  program
-    .command("eval")
-    .description("evaluate a team, trained here or behind APIs, on its suites or on a benchmark")
-    .argument("[team]", "a run's name, a folder with one checkpoint per agent, or a JSON config with recipe and agents")
-    .option("--recipe <recipe>", "recipe of a folder that is no run's", "atlas")
-    .addOption(arm())
-    .addOption(seed())
-    .addOption(setting())
-    .addOption(
-      new Option(
-        "--watch <place>",
-        "folder or s3://bucket/prefix: evaluate each checkpoint that somebody puts there",
-      ).conflicts([
-        "recipe",
-        "arm",
-        "seed",
-        "set",
-        "suite",
-        "data",
-        "criteria",
-        "runs",
-        "judge",
-        "extendToolCalls",
-        "extendToolUsd",
-      ]),
-    )
-    .option(
-      "--suite <name>",
-      "gaia, xbench, webwalkerqa, <file>.jsonl, or the recipe's name for its held-out questions",
-    )
-    .option("--data <path>", "with --suite: the benchmark's data (docs/benchmarks.md)")
-    .option("--criteria <file>", "with --suite: what the judge goes by, such as the benchmark's official prompt")
-    .addOption(
-      new Option("--runs <n>", "with --suite: times that every question is asked, 3 by default").argParser(
-        count("--runs"),
-      ),
-    )
-    .addOption(judge())
-    .option(
-      "--team <file>",
-      "with --watch: JSON that says whose checkpoints they are, and names the other agents' models",
-    )
-    .addOption(new Option("--every <seconds>", "with --watch: time between two looks").argParser(positive("--every")))
-    .option(
-      "--results <folder>",
-      "with --watch or --suite: where results are kept; what is there is not evaluated again",
-    )
-    .addOption(extendToolCalls())
-    .addOption(extendToolUsd())
-    .action(async (target, options) => (await import("./eval.ts")).evaluateOrWatch(target, options));
-
-  program
-    .command("judge")
-    .description("the model that judges")
-    .command("check")
-    .description(
-      "hold a judge of answers against answers that people labelled: accuracy, Cohen's kappa, what it sees otherwise",
-    )
-    .argument(
-      "<labels.jsonl>",
-      "one object per line: question, reference, answer, correct (true or false), id if you like",
-    )
-    .option("--recipe <recipe>", "whose judge it is", "atlas")
-    .addOption(judge())
-    .option("--criteria <file>", "text that says what is right, instead of the recipe's")
-    .addOption(setting())
-    .action(async (file, options) => (await import("./judge-check.ts")).checkJudge(file, options));
+  addEvaluation(program);
 
   program
     .command("ask")
     .description("ask a team a question of your own, and see it work")
     .argument("<question>")
-    .option("--team <team>", "a run that finished here, a recipe, or a JSON config with its recipe and agents", "atlas")
+    .option(
+      "--team <team>",
+      "a run that finished here, a recipe, a JSON config with its recipe and agents, or openai:<base url>#<model>",
+      "atlas",
+    )
     .addOption(
       new Option("--temperature <n>", "of all sampling; 0 is greedy")
         .argParser(notNegative("--temperature"))

@@ -4,6 +4,8 @@ import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
+import type { Recipe } from "../core/recipe.ts";
+import { valueAt } from "../core/training/resolve.ts";
 
 /** What of it is needed before its settings are checked: enough to find the recipe. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
@@ -20,3 +22,15 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 /** Settings of a team of which nobody is to be trained, so that whoever can speak may be in it. */
 export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
+
+/** The config of a file or of a run as its recipe's advice: a judge goes by the recipe's criteria unless it brings its own. */
+export function advisedBy(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
+  return {
+    name: recipe.name,
+    config(arm, chosen) {
+      const { judge: advice } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
+      const judge = stored.judge ? { ...advice, ...stored.judge } : advice;
+      return { ...stored, ...(judge && { judge }) };
+    },
+  };
+}

@@ -68,12 +68,16 @@ export async function refuseMissingParts(config: RunConfig, workers: "here" | "e
     refuseMissingKey(config);
     await openRewards(config, process.env);
   }
+  for (const { policy } of Object.values(config.agents)) refuseMissingEngine(policy, module);
+  await refuseMissingTools(config, module);
+}
+
+/** A tool that is not there, or is without its key, is refused before anything starts that would call it from here. */
+export async function refuseMissingTools(config: RunConfig, opened?: ToolsModule): Promise<void> {
+  const module = opened ?? (await openToolsModule(config.recipe));
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    for (const [name, agent] of Object.entries(config.agents)) {
-      refuseMissingEngine(agent.policy, module);
-      toolsOf(name, agent, tools);
-    }
+    for (const [name, agent] of Object.entries(config.agents)) toolsOf(name, agent, tools);
   } finally {
     await close();
   }

@@ -1,6 +1,6 @@
 /**
- * @file The team that is asked: a run that finished here, with what it was trained to; a config of the user's own, in a file; or a
- * recipe's team as it is before training. Nobody is trained, so whoever can speak may be in it.
+ * @file The team that is asked: a run that finished here, with what it was trained to; a config of the user's own, in a file; a model
+ * behind an API; or a recipe's team as it is before training. Nobody is trained, so whoever can speak may be in it.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -10,8 +10,9 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
 import { openRecipe } from "../../recipes/registry.ts";
+import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
 import { readConfig, runFolder } from "../local/run-folder.ts";
-import { isTeamFile, readTeamFile, untrained } from "../team-file.ts";
+import { advisedBy, isTeamFile, readTeamFile, untrained } from "../team-file.ts";
 
 /** What `ask` itself decides: nothing is trained or paid by the hour, and the user alone says how long he waits. */
 const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400"];
@@ -34,7 +35,8 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
   const names = Object.keys(advice.agents);
-  const all = [...untrained(advice), ...ASKING, ...set];
+  const api = found.endpoint ? asAgents(found.endpoint, names) : [];
+  const all = [...untrained(advice), ...api, ...ASKING, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;
@@ -51,6 +53,8 @@ interface FoundTeam {
   readonly advised: Pick<Recipe, "name" | "config">;
   /** Of a run: a folder per agent. */
   readonly checkpoints?: string;
+  /** Who every agent is. */
+  readonly endpoint?: EndpointTeam;
 }
 
 async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTeam> {
@@ -71,11 +75,13 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
     const file = readTeamFile(team, "--team");
     return ofConfig(file.recipe, file, arm);
   }
-  const recipe = await openRecipe(team);
-  return { recipe, name: team, arm, advised: recipe };
+  const endpoint = readEndpoint(team);
+  const name = endpoint ? ENDPOINT_RECIPE : team;
+  const recipe = await openRecipe(name);
+  return { recipe, name, arm, advised: recipe, ...(endpoint && { endpoint, arm: wanted ?? ENDPOINT_ARM }) };
 }
 
 async function ofConfig(name: string, config: RunConfigInput, arm: Arm): Promise<FoundTeam> {
   const recipe = await openRecipe(name);
-  return { recipe, name, arm, advised: { name: recipe.name, config: () => config } };
+  return { recipe, name, arm, advised: advisedBy(recipe, config) };
 }

@@ -1,4 +1,7 @@
-/** @file The suite that `mgrpo eval --suite` names: a benchmark, a file of questions, or the recipe's held-out questions by its name. */
+/**
+ * @file The suite that `mgrpo eval --suite` names: one that the run or recipe declares, as it is declared there; a benchmark; a file of
+ * questions; or, by the recipe's name, its held-out questions.
+ */
 import { basename } from "node:path";
 import type * as z from "zod";
 import { BENCHMARK_RUNS, Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -13,9 +16,14 @@ export interface SuiteOptions {
 export function chooseSuite(
   name: string,
   recipe: string,
-  { data, criteria, runs = BENCHMARK_RUNS }: SuiteOptions,
+  declared: readonly EvaluationSuite[],
+  { data, criteria, runs }: SuiteOptions,
 ): z.input<typeof EvaluationSuite> {
-  const asked = { runs, ...(criteria !== undefined && { criteria }) };
+  const own = declared.find((suite) => suite.name === name);
+  const chosen = { ...(criteria !== undefined && { criteria }), ...(runs !== undefined && { runs }) };
+  if (own && data === undefined) return { ...own, ...chosen };
+  if (own?.benchmark !== undefined && data !== undefined) return { ...own, ...chosen, data };
+  const asked = { runs: BENCHMARK_RUNS, ...chosen };
   if (name.endsWith(".jsonl")) {
     if (data !== undefined)
       throw new MgrpoError("config-invalid", `--suite ${name} is the data itself: leave out --data`);
@@ -31,8 +39,9 @@ export function chooseSuite(
     }
     return { ...asked, name, benchmark: benchmark.data, data };
   }
-  if (name !== recipe) {
-    const known = [...Benchmark.options.filter((one) => one !== "jsonl"), recipe].join(", ");
+  if (name !== recipe && !own) {
+    const names = [...Benchmark.options.filter((one) => one !== "jsonl"), recipe, ...declared.map((one) => one.name)];
+    const known = [...new Set(names)].join(", ");
     throw new MgrpoError(
       "config-invalid",
       `--suite ${name}: give one of ${known}, or a file of questions, <file>.jsonl`,

@@ -12,12 +12,15 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
 import { sha256 } from "../../gpu-workers/hash.ts";
+import { readEndpoint } from "../endpoint-team.ts";
 import { evaluateIn, type Told } from "../local/evaluate.ts";
 import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
 import { watchForStop } from "../local/stop.ts";
 import { accuracy, costText, counted } from "../terminal/columns.ts";
-import { refuseMissingKey } from "../train.ts";
+import { refuseMissingKey, refuseMissingTools } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
+
+const LONGEST_NAME = 80;
 
 /** `config` has the one suite, and the team's checkpoints as its base models. */
 export async function evaluateSuite(
@@ -30,12 +33,10 @@ export async function evaluateSuite(
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   refuseMissingKey(config);
+  await refuseMissingTools(config);
   const questions = questionsOf(recipe, config);
   const bases = await readBases(config, "evaluate");
-  const folder = join(
-    results,
-    `${basename(target, ".json")}-${suite.name}-${await identity(config, bases, questions)}`,
-  );
+  const folder = join(results, `${nameOf(target)}-${suite.name}-${await identity(config, bases, questions)}`);
   const stop = watchForStop();
   let report: SuiteReport | undefined;
   try {
@@ -54,6 +55,12 @@ export async function evaluateSuite(
   console.error(`stopped; what was answered is kept in ${folder}: the same command goes on`);
   process.exitCode = 130;
 }
+
+/** What results are called after: the run, the file, the folder or the model. */
+const nameOf = (target: string): string => {
+  const endpoint = readEndpoint(target);
+  return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, LONGEST_NAME);
+};
 
 /** The same team, asked the same in the same way, is the same evaluation. Where its files lie does not matter, nor what a judge costs. */
 async function identity(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {

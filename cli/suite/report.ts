@@ -10,6 +10,7 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord } from "../../core/contracts/records.ts";
+import { openQuestions, withoutQuotes } from "../../core/contracts/sealed.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { accuracyInterval, total } from "../../core/training/interval.ts";
@@ -65,7 +66,12 @@ export async function reportSuite(
     groups: [...groups].map(([group, scores]) => ({ group, ...total(scores), interval: accuracyInterval(scores) })),
     ...{
       lost,
-      reasons: [...new Set([...failed, ...unjudged])],
+      reasons: [
+        ...new Set([
+          ...(set.canary === undefined ? failed : failed.map(withoutQuotes(openQuestions(set)))),
+          ...unjudged,
+        ]),
+      ],
       ...(judged && { judged }),
       submissions: [...files.keys()],
     },

@@ -13,6 +13,8 @@ export const Question = z.strictObject({
   answer: z.string(),
   /** Whatever else the recipe's rewards and tools need, small (facts on the question's chain, a world's number, …). */
   facts: z.json(),
+  /** Of a benchmark that is shipped sealed, once it is opened, so only in memory: what is written of the question is sealed with it (sealed.ts). */
+  canary: z.string().min(1).exactOptional(),
 });
 export type Question = z.infer<typeof Question>;
 

@@ -23,16 +23,59 @@ export function unseal(sealed: string, canary: string): string {
   }
 }
 
-/** Prompts and answers in plain text. The canary stays: what is said about them is sealed with it. */
+/** Prompts and answers in plain text. The canary stays, with each: what is said about them is sealed with it. */
 export function openQuestions(set: SuiteQuestions): SuiteQuestions {
   const { canary } = set;
   if (canary === undefined) return set;
   const questions = set.questions.map((question) => ({
-    ...question,
+    ...{ ...question, canary },
     prompt: unseal(question.prompt, canary),
     answer: unseal(question.answer, canary),
   }));
   return { ...set, questions };
+}
+
+/** Bytes that a message and a sealed text have in common by chance: three words of English, six characters of Chinese. */
+const COMMON = 18;
+
+/** Leaves out of messages what stands in the prompts or answers of an opened set too, as servers that repeat what they were sent make them. */
+export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
+  const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
+  return (message) => {
+    const plain = unescaped(message);
+    const quoted = new Set(piecesOf(plain).flatMap((piece, from) => (known.has(piece) ? from : [])));
+    return quoted.size === 0 ? message : cut(plain, quoted);
+  };
+}
+
+/** The piece of `COMMON` bytes from each byte on. */
+function piecesOf(text: string): string[] {
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
+  return Array.from({ length: Math.max(0, bytes.length - COMMON + 1) }, (_, from) => bytes.slice(from, from + COMMON));
+}
+
+/** `quoted`: the bytes from which on a piece is. */
+function cut(text: string, quoted: ReadonlySet<number>): string {
+  let kept = "";
+  let byte = 0;
+  let covered = 0;
+  for (const character of text) {
+    const next = byte + new TextEncoder().encode(character).length;
+    for (; byte < next; byte++) if (quoted.has(byte)) covered = byte + COMMON;
+    if (next > covered) kept += character;
+    else if (!kept.endsWith("…")) kept += "…";
+  }
+  return kept;
+}
+
+/** As JSON and URLs escape what is not ASCII. */
+function unescaped(text: string): string {
+  return text
+    .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+      const bytes = escapes.split("%").slice(1);
+      return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
+    });
 }
 
 function xor(bytes: Uint8Array, canary: string): Uint8Array {

@@ -37,10 +37,14 @@ export function resolveConfig(
 
 export function chosenBy(set: readonly string[]): Chosen {
   const chosen = withSettings({}, set);
-  return (path) =>
-    path
-      .split(".")
-      .reduce<unknown>((inner, key) => (isRecord(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), chosen);
+  return (path) => valueAt(chosen, path);
+}
+
+/** What stands at a path such as `agents.main.model`; undefined where nothing does. */
+export function valueAt(value: object, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>((inner, key) => (isRecord(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), value);
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -15,7 +15,6 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
-import { sealedObjects } from "../../core/training/sealed-objects.ts";
 import { verdict } from "../../core/training/verdict.ts";
 import { recordBytes, sha256 } from "../hash.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
@@ -23,6 +22,7 @@ import { inParallel } from "../parallel.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
 import type { Run } from "../run.ts";
+import { sealing } from "./sealed-run.ts";
 
 export interface Evaluation {
   readonly run: Run;
@@ -46,9 +46,16 @@ interface Asked {
 type Scored = Verdict | "lost" | "unscored";
 
 export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
-  const { agents, suite, team, job, scorer } = evaluation;
-  const { questions: all, canary } = evaluation.run.asked(suite);
-  const run = canary === undefined ? evaluation.run : sealing(evaluation.run, canary);
+  const set = evaluation.run.asked(evaluation.suite);
+  return sealing(evaluation.run, set, (run) => askAll({ ...evaluation, run }, set.questions, signal));
+}
+
+async function askAll(
+  evaluation: Evaluation,
+  all: readonly Question[],
+  signal: AbortSignal,
+): Promise<EvaluationResult> {
+  const { run, agents, suite, team, job, scorer } = evaluation;
   const main = agents.get(run.config.main);
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
   const started = run.store.clock.monotonic();
@@ -98,10 +105,6 @@ export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Pro
 }
 
 const isVerdict = (scored: Scored): scored is Verdict => typeof scored === "object";
-
-function sealing(run: Run, canary: string): Run {
-  return { ...run, store: { ...run.store, objects: sealedObjects(run.store.objects, canary) } };
-}
 
 async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);

@@ -97,18 +97,30 @@ test("two files with different questions of one id are refused", () => {
   );
 });
 
+const DECLARED = [
+  { name: "greedy", temperature: 0 },
+  { name: "mine", benchmark: "gaia", data: "d", questions: 7 },
+].map((suite) => EvaluationSuite.parse(suite));
+const [GREEDY, MINE] = DECLARED;
+
 test.each([
   [["gaia", {}], /--suite gaia needs --data <path>: docs\/benchmarks\.md/],
-  [["hle", {}], /--suite hle: give one of gaia, xbench, webwalkerqa, relay, or a file of questions/],
+  [["hle", {}], /--suite hle: give one of gaia, xbench, webwalkerqa, relay, greedy, mine, or a file of questions/],
+  [["greedy", { data: "d" }], /--suite greedy brings its questions: leave out --data/],
   [["relay", { data: "d" }], /--suite relay brings its questions: leave out --data/],
   [["q.jsonl", { data: "d" }], /--suite q\.jsonl is the data itself: leave out --data/],
 ] as const)("refused: %j", ([name, options], line) => {
-  expect(() => chooseSuite(name, "relay", options)).toThrow(line);
+  expect(() => chooseSuite(name, "relay", DECLARED, options)).toThrow(line);
+});
+
+test("a suite that the run or recipe declares is asked as it is declared; data, criteria and runs may be others", () => {
+  expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
+  expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
 });
 
 test("the recipe's name means its held-out questions, a file its own; three runs unless told", () => {
-  expect(chooseSuite("relay", "relay", {})).toEqual({ name: "held-out", runs: 3 });
-  expect(chooseSuite("./My Questions-2.jsonl", "relay", { runs: 1 })).toEqual({
+  expect(chooseSuite("relay", "relay", DECLARED, {})).toEqual({ name: "held-out", runs: 3 });
+  expect(chooseSuite("./My Questions-2.jsonl", "relay", DECLARED, { runs: 1 })).toEqual({
     ...{ name: "my-questions-2", benchmark: "jsonl", data: "./My Questions-2.jsonl", runs: 1 },
   });
 });

@@ -49,7 +49,7 @@ export async function mcpTools(
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => call(tool, args);
       const answer = cached
-        ? outside.answer(request, z.string(), usdPerCall, ask)
+        ? outside.answer(request, z.string(), usdPerCall, ask, { canary: context.question.canary })
         : outside.askUncached(usdPerCall, ask);
       const text = await unlessAborted(answer, context.signal);
       if (!outside.guard.holds(text, wordingOf(context.question))) return text;

@@ -47,7 +47,7 @@ export async function askModel(
     });
     return { text, ...usage };
   };
-  const answer = await outside.answer(request, Answer, 0, complete, costOf);
+  const answer = await outside.answer(request, Answer, 0, complete, { costOf, canary: context.question.canary });
   context.purse.add(costOf(answer));
   return answer.text.trim();
 }

@@ -6,6 +6,8 @@
  *     cached   looks, else asks and commits; who loses the race adopts what is there
  *     replay   looks; what is not there is an error that names the request
  *
+ * What is asked about a question of a sealed benchmark is kept sealed, pages and all: a request says what the question says.
+ *
  * Whatever becomes text in a conversation is kept, a page that could not be opened like one that could: otherwise no replay could
  * follow. An outage is never kept. Callers of one process that ask the same at the same time share one request; it goes on when one of
  * them gives up.
@@ -15,6 +17,7 @@ import * as z from "zod";
 import { canonicalJson, parseJson } from "../../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
+import { openedObjects, sealedObjects } from "../../../../core/training/sealed-objects.ts";
 
 export interface Request {
   readonly tool: string;
@@ -24,8 +27,8 @@ export interface Request {
 }
 
 export interface Cache {
-  /** The answer to a request. `ask` must not depend on any one caller. */
-  answer<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>): Promise<T>;
+  /** The answer to a request. `ask` must not depend on any one caller. With a `canary` it is sealed by it where it is kept. */
+  answer<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
 }
 
 export interface CacheOptions {
@@ -34,7 +37,8 @@ export interface CacheOptions {
   keyOf(sha256: string): string;
 }
 
-export function openCache({ mode, objects, keyOf }: CacheOptions): Cache {
+export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache {
+  const objects = openedObjects(plain);
   const open = new Map<string, Promise<unknown>>();
 
   async function kept<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
@@ -42,30 +46,37 @@ export function openCache({ mode, objects, keyOf }: CacheOptions): Cache {
     return bytes && parseJson(z.object({ answer: schema }), bytes, key).answer;
   }
 
-  async function find<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>, key: string): Promise<T> {
+  async function find<T>(
+    request: Request,
+    schema: z.ZodType<T>,
+    ask: () => Promise<T>,
+    key: string,
+    canary: string | undefined,
+  ): Promise<T> {
     const known = await kept(key, schema);
     if (known !== undefined) return known;
     if (mode === "replay") {
       throw new MgrpoError(
         "not-found",
-        `replay: ${key} is not there: '${request.tool}' was never asked ${shown(request.arguments)} of ${request.backend}; record it with tools.cache.mode=cached`,
-        { evidence: request },
+        `replay: ${key} is not there: '${request.tool}' was never asked ${canary === undefined ? shown(request.arguments) : "this"} of ${request.backend}; record it with tools.cache.mode=cached`,
+        { evidence: canary === undefined ? request : undefined },
       );
     }
     const answer = await ask();
     const body = new TextEncoder().encode(canonicalJson({ request, answer }));
-    if (await objects.commit(key, body)) return answer;
+    const committing = canary === undefined ? objects : sealedObjects(objects, canary);
+    if (await committing.commit(key, body)) return answer;
     const winner = await kept(key, schema);
     if (winner === undefined) throw new MgrpoError("record-damaged", `${key} was committed by another and is gone`);
     return winner;
   }
 
   return {
-    answer(request, schema, ask) {
+    answer(request, schema, ask, canary) {
       const sha256 = createHash("sha256").update(canonicalJson(request)).digest("hex");
       const running = open.get(sha256);
       if (running) return running as Promise<z.infer<typeof schema>>;
-      const answer = mode === "live" ? ask() : find(request, schema, ask, keyOf(sha256));
+      const answer = mode === "live" ? ask() : find(request, schema, ask, keyOf(sha256), canary);
       const forget = () => open.delete(sha256);
       open.set(sha256, answer);
       answer.then(forget, forget);

@@ -20,17 +20,24 @@ export interface OutsideParts {
   readonly guard: LeakageGuard;
 }
 
+export interface AnswerOptions<T> {
+  /** What the answer turned out to cost beside the price. */
+  readonly costOf?: (answer: T) => number;
+  /** Of the question that it is asked for. */
+  readonly canary?: string | undefined;
+}
+
 export interface Outside {
   readonly backends: Backends;
   readonly guard: LeakageGuard;
   bucket(requestsPerSecond: number): TokenBucket;
-  /** From the cache, or asked and paid for. `costOf`: what the answer turned out to cost beside the price. */
+  /** From the cache, or asked and paid for. */
   answer<T>(
     request: Request,
     schema: z.ZodType<T>,
     usd: number,
     ask: () => Promise<T>,
-    costOf?: (answer: T) => number,
+    options?: AnswerOptions<T>,
   ): Promise<T>;
   /** Asked and paid for, whatever was answered before. */
   askUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
@@ -40,14 +47,16 @@ export interface Outside {
 export function openOutside({ cache, run, backends, guard }: OutsideParts): Outside {
   return {
     ...{ backends, guard, bucket: openBucket },
-    answer: (request, schema, usd, ask, costOf) =>
-      cache.answer(request, schema, async () => {
+    answer(request, schema, usd, ask, { costOf, canary } = {}) {
+      const pay = async () => {
         await run.charge(usd);
         const answer = await ask();
         const more = costOf?.(answer) ?? 0;
         if (more > 0) await run.chargeMore(more);
         return answer;
-      }),
+      };
+      return cache.answer(request, schema, pay, canary);
+    },
     async askUncached(usd, ask) {
       await run.charge(usd);
       return ask();

@@ -24,12 +24,10 @@ export function searchTool(
       if (refused) return refused;
       const wanted = { query: query.trim(), results };
       const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: wanted };
-      const found = await unlessAborted(
-        outside.answer(request, Results, usdPerCall, async () =>
-          (await outside.backends.ask(backend.request(wanted.query, results), bucket)).slice(0, results),
-        ),
-        context.signal,
-      );
+      const ask = async () =>
+        (await outside.backends.ask(backend.request(wanted.query, results), bucket)).slice(0, results);
+      const { canary } = context.question;
+      const found = await unlessAborted(outside.answer(request, Results, usdPerCall, ask, { canary }), context.signal);
       const shown = found.filter(({ url, title, snippet }) => {
         const isBlocked = URL.canParse(url) && outside.guard.blocks(new URL(url));
         return !isBlocked && !outside.guard.holds(`${title} ${snippet}`, wordingOf(context.question));

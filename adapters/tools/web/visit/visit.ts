@@ -79,7 +79,8 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     };
     if (outside.guard.blocks(address)) return blocked();
     const request = { tool: "visit", backend: READING, arguments: { url: address.href } };
-    const page = await outside.answer(request, Page, usdPerCall, () => open(address));
+    const { canary } = context.question;
+    const page = await outside.answer(request, Page, usdPerCall, () => open(address), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && outside.guard.blocks(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (outside.guard.holds(page.text, wordingOf(context.question))) return blocked();
