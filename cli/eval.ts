@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import colors from "picocolors";
 import * as z from "zod";
-import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
@@ -18,6 +17,7 @@ import { evaluateTeam } from "./local/evaluate.ts";
 import { readBases } from "./local/prepare.ts";
 import { readConfig, runFolder } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
+import { readQuestions } from "./questions.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import { advisedBy, isTeamFile, readTeamFile, untrained } from "./team-file.ts";
@@ -47,7 +47,10 @@ type AllOptions = EvalOptions &
 
 /** One team, or, with `watch`, every checkpoint that comes to a place. An option that the other of the two takes is refused. */
 export async function evaluateOrWatch(target: string | undefined, given: AllOptions): Promise<void> {
-  const { watch: place, suite, team, every, results, data, criteria, runs, ...rest } = given;
+  const { watch: place, suite, team, every, results, data, criteria, runs, attachments, ...rest } = given;
+  const ofSuite = Object.fromEntries(
+    Object.entries({ data, criteria, runs, attachments }).filter(([, value]) => value !== undefined),
+  ) satisfies SuiteOptions;
   const { extendToolCalls, extendToolUsd, ...options } = rest;
   const extension = extensionOf(rest);
   if (place === undefined) {
@@ -62,12 +65,7 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
     }
     if (suite !== undefined) {
       const { evaluateSuite } = await import("./suite/evaluate.ts");
-      const chosen = {
-        ...(data !== undefined && { data }),
-        ...(criteria !== undefined && { criteria }),
-        ...(runs !== undefined && { runs }),
-      };
-      const { config, recipe } = await evaluationConfig(target, options, { name: suite, ...chosen });
+      const { config, recipe } = await evaluationConfig(target, options, { name: suite, ...ofSuite });
       return evaluateSuite(target, config, recipe, results ?? RESULTS, extension);
     }
     if (extendsAny(extension)) {
@@ -76,9 +74,8 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
         "--extend-tool-calls and --extend-tool-usd go on with an evaluation that is kept: add --suite <name>, or set a higher tools.budget.run",
       );
     }
-    if (data !== undefined || criteria !== undefined || runs !== undefined || results !== undefined) {
-      throw new MgrpoError("config-invalid", "--data, --criteria, --runs and --results go with --suite <name>: add it");
-    }
+    const alone = results === undefined ? Object.keys(ofSuite) : ["results"];
+    if (alone.length > 0) throw new MgrpoError("config-invalid", `--${alone[0]} goes with --suite <name>: add it`);
     return evaluate(target, options);
   }
   if (target !== undefined) throw new MgrpoError("config-invalid", `'${target}' and --watch: give one of the two`);
@@ -92,7 +89,7 @@ async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const { config, recipe } = await evaluationConfig(target, options);
   refuseMissingKey(config);
   await refuseMissingTools(config);
-  const questions = questionsOf(recipe, config);
+  const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
   await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());

@@ -1,5 +1,6 @@
 /** @file The commands that measure: `eval`, and `judge check`. */
 import { type Command, Option } from "commander";
+import { Attachments } from "../core/contracts/evaluation-suite.ts";
 import { arm, extendToolCalls, extendToolUsd, judge, seed, setting } from "./options.ts";
 import { count, positive } from "./terminal/fail.ts";
 
@@ -31,6 +32,7 @@ export function addEvaluation(program: Command): void {
         "data",
         "criteria",
         "runs",
+        "attachments",
         "judge",
         "extendToolCalls",
         "extendToolUsd",
@@ -45,6 +47,11 @@ export function addEvaluation(program: Command): void {
     .addOption(
       new Option("--runs <n>", "with --suite: times that every question is asked, 3 by default").argParser(
         count("--runs"),
+      ),
+    )
+    .addOption(
+      new Option("--attachments <which>", "with --suite gaia: which questions are asked (docs/benchmarks.md)").choices(
+        Attachments.options,
       ),
     )
     .addOption(judge())

@@ -4,7 +4,6 @@
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
-import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
@@ -19,6 +18,7 @@ import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from 
 import { prepareRun, readBases, refuseLocal } from "./local/prepare.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
+import { readQuestions } from "./questions.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -42,7 +42,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     await refuseMissingParts(config, "elsewhere");
     const bases = await readBases(config, "train");
     refuseLocal(bases);
-    const questions = questionsOf(recipe, config);
+    const questions = await readQuestions(recipe, config);
     await refuseOther(store, config, extension);
     const workers = workersOf(config);
     const deployment = await readDeployment(store.table);

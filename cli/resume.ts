@@ -1,7 +1,6 @@
 /** @file `mgrpo resume`: goes on with a run from its records, wherever it was stopped, killed or halted. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type Extension, extendsAny } from "../core/training/budget.ts";
@@ -9,6 +8,7 @@ import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
 import { existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import { readQuestions } from "./questions.ts";
 import { Report } from "./report.ts";
 import { printSummary } from "./terminal/summary.ts";
 import { refuseMissingParts } from "./train.ts";
@@ -45,7 +45,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
     config,
     folder,
     bases: () => readBases(config, "train"),
-    questions: () => questionsOf(recipe, config),
+    questions: () => readQuestions(recipe, config),
     caseStudies: recipe.caseStudies,
     extension,
   });

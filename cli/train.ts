@@ -1,6 +1,5 @@
 /** @file `mgrpo train`: resolves the config, stores it, trains on this machine, and sums up. */
 import { inspect } from "node:util";
-import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { openConversationModel } from "../adapters/llm/converse.ts";
 import { openLanguageModel } from "../adapters/llm/open.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
@@ -18,6 +17,7 @@ import { refuseUnfit } from "./local/model-needs.ts";
 import { type Bases, readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
 import { createRunFolder, freeRunName, type RunFolder } from "./local/run-folder.ts";
+import { readQuestions } from "./questions.ts";
 import { printSummary } from "./terminal/summary.ts";
 
 export interface TrainOptions {
@@ -38,7 +38,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const bases = await readBases(config, "train");
   refuseUnfit(config, bases);
   await checkEngines(config, bases);
-  const questions = questionsOf(recipe, config);
+  const questions = await readQuestions(recipe, config);
   const folder = createRunFolder(config);
   printConfig(config, folder);
   const report = await runLocally({

@@ -9,7 +9,6 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import colors from "picocolors";
-import { questionsOf } from "../adapters/benchmarks/load.ts";
 import { openFolderSource } from "../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../adapters/checkpoints/s3.ts";
 import type { CheckpointLook, CheckpointSource, FileLook } from "../core/checkpoint-source.ts";
@@ -25,6 +24,7 @@ import { evaluateTeam } from "./local/evaluate.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/prepare.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
+import { readQuestions } from "./questions.ts";
 import { accuracy } from "./terminal/columns.ts";
 
 export interface WatchOptions {
@@ -41,7 +41,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
   const team = parseJson(WatchedTeam, readFileSync(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
   const recipe = await openRecipe(team.recipe);
-  const questions = questionsOf(recipe, config);
+  const questions = await readQuestions(recipe, config);
   const source = place.startsWith("s3://") ? openS3Source(place) : openFolderSource(place);
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();

@@ -1,12 +1,18 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
- * attachments in the same folder. The test split has no answers, only `?`.
+ * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is not asked, rather
+ * than answered wrong.
  */
-import { existsSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import * as z from "zod";
-import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { jsonRows, parseRows, type Row, refuse, requireDistinct } from "./rows.ts";
+import type { Attachment } from "../../core/contracts/attachment.ts";
+import type { Attachments } from "../../core/contracts/evaluation-suite.ts";
+import type { Question, SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Reader } from "../tools/documents/reader.ts";
+import { pathOf, readAttachment } from "./attachments.ts";
+import { jsonRows, parseRows, type Row, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   task_id: z.string().min(1).max(60),
@@ -23,8 +29,12 @@ const FORMAT = [
   "Words: no articles and no abbreviations.",
 ].join(" ");
 
-/** `data`: the folder of a split, or its metadata.jsonl. */
-export function loadGaia(data: string): SuiteQuestions {
+/** `data`: the folder of a split, or its metadata.jsonl. Without a reader nobody in the team has the tool that shows a file. */
+export async function loadGaia(
+  data: string,
+  which: Attachments,
+  reader: Pick<Reader, "read"> | undefined,
+): Promise<SuiteQuestions> {
   const file = statSync(data, { throwIfNoEntry: false })?.isDirectory() ? join(data, "metadata.jsonl") : data;
   const rows = jsonRows(file);
   const tasks = parseRows(rows, Task, "GAIA 2023");
@@ -33,24 +43,39 @@ export function loadGaia(data: string): SuiteQuestions {
     rows,
     tasks.map(({ task_id }) => task_id),
   );
-  const questions = tasks.map((task, i) => {
-    const attachment = task.file_name ? attachmentOf(rows[i] as Row, task.file_name) : undefined;
-    const attached = attachment === undefined ? "" : `\n\nThe file that comes with it: ${attachment}`;
-    return {
-      id: `gaia:${task.task_id}`,
-      kind: `level ${task.Level}`,
-      level: task.Level,
-      prompt: `${task.Question}${attached}\n\n${FORMAT}`,
-      answer: task["Final answer"],
-      facts: { question: task.Question, task: task.task_id, attachment: attachment ?? null },
-    };
-  });
-  return { questions };
+  const questions: Question[] = [];
+  const unasked: Unasked[] = [];
+  for (const [i, task] of tasks.entries()) {
+    const { file_name: name } = task;
+    const id = `gaia:${task.task_id}`;
+    if (!name) {
+      questions.push(questionOf(task));
+    } else if (which === "none") {
+      unasked.push({ question: id, why: `${name}: attachments is none` });
+    } else {
+      const path = pathOf(rows[i] as Row, name);
+      const attachment = await readAttachment(path, reader);
+      const { unreadable } = attachment;
+      if (unreadable !== undefined && which !== "all") unasked.push({ question: id, why: `${name}: ${unreadable}` });
+      else questions.push(questionOf(task, attachment, unreadable === undefined ? name : path));
+    }
+  }
+  if (questions.length > 0) return { questions, ...(unasked.length > 0 && { unasked }) };
+  throw new MgrpoError(
+    "benchmark-damaged",
+    `${file}: this team can be asked none of its questions (${unasked[0]?.why}); docs/benchmarks.md says what attachments need`,
+  );
 }
 
-function attachmentOf(at: Row, name: string): string {
-  if (basename(name) !== name) return refuse(at, `file_name '${name}' is no plain file name`);
-  const path = resolve(dirname(at.file), name);
-  if (!existsSync(path)) return refuse(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
-  return path;
+/** `shown`: what the agent is told of the attachment. */
+function questionOf(task: z.infer<typeof Task>, attachment?: Attachment, shown?: string): Question {
+  const attached = shown === undefined ? "" : `\n\nThe file that comes with it: ${shown}`;
+  return {
+    id: `gaia:${task.task_id}`,
+    kind: `level ${task.Level}`,
+    level: task.Level,
+    prompt: `${task.Question}${attached}\n\n${FORMAT}`,
+    answer: task["Final answer"],
+    facts: { question: task.Question, task: task.task_id, attachment: attachment ?? null },
+  };
 }

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JUDGED } from "../../core/contracts/evaluation-suite.ts";
@@ -11,23 +12,33 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question, QuestionFiles, QuestionSet, SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
+import { openReader, type Reader } from "../tools/documents/reader.ts";
 import { loadGaia } from "./gaia.ts";
 import { loadJsonl } from "./jsonl.ts";
 import { loadWebWalkerQa } from "./webwalkerqa.ts";
 import { loadXbench } from "./xbench.ts";
 
-const LOADERS: Record<Benchmark, (data: string) => SuiteQuestions> = {
-  gaia: loadGaia,
-  xbench: loadXbench,
-  webwalkerqa: loadWebWalkerQa,
-  jsonl: loadJsonl,
+type Suite = EvaluationSuite & { readonly data: string };
+type Loader = (suite: Suite, reader: Reader | undefined) => SuiteQuestions | Promise<SuiteQuestions>;
+
+const LOADERS: Record<Benchmark, Loader> = {
+  gaia: ({ data, attachments = "readable" }, reader) => loadGaia(data, attachments, reader),
+  xbench: ({ data }) => loadXbench(data),
+  webwalkerqa: ({ data }) => loadWebWalkerQa(data),
+  jsonl: ({ data }) => loadJsonl(data),
 };
 
-type Asked = Pick<RunConfig, "seed" | "questions" | "evaluation">;
+type Asked = Pick<RunConfig, "seed" | "questions" | "evaluation" | "agents">;
 
-/** All that a run asks. Throws `benchmark-damaged`. */
-export function questionsOf(recipe: Pick<Recipe, "questions">, { seed, questions, evaluation }: Asked): QuestionSet {
-  return withBenchmarks(questions ? ownQuestions(questions) : recipe.questions(seed), evaluation.suites);
+/** All that a run asks. Rejects with `benchmark-damaged`. */
+export async function questionsOf(
+  recipe: Pick<Recipe, "questions">,
+  { seed, questions, evaluation, agents }: Asked,
+): Promise<QuestionSet> {
+  const own = questions ? ownQuestions(questions) : recipe.questions(seed);
+  const reads = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
+  const reader = reads ? openReader() : undefined;
+  return withBenchmarks(own, evaluation.suites, reader).finally(() => reader?.close());
 }
 
 function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): QuestionSet {
@@ -43,14 +54,20 @@ function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): Que
   );
 }
 
-/** The recipe's questions, and those of the benchmarks that its suites name. Throws `benchmark-damaged`. */
-export function withBenchmarks(own: QuestionSet, suites: readonly EvaluationSuite[]): QuestionSet {
-  const loaded = suites.flatMap((suite): [string, SuiteQuestions][] => {
+/** The recipe's questions, and those of the benchmarks that its suites name. Rejects with `benchmark-damaged`. */
+export async function withBenchmarks(
+  own: QuestionSet,
+  suites: readonly EvaluationSuite[],
+  reader?: Reader,
+): Promise<QuestionSet> {
+  const loaded: [string, SuiteQuestions][] = [];
+  for (const suite of suites) {
     const { name, benchmark, data } = suite;
-    if (benchmark === undefined || data === undefined) return [];
-    const set = LOADERS[benchmark](data);
-    return [[name, JUDGED.includes(benchmark) ? { ...set, criteria: criteriaOf(benchmark, suite.criteria) } : set]];
-  });
+    if (benchmark === undefined || data === undefined) continue;
+    const set = await LOADERS[benchmark]({ ...suite, data }, reader);
+    const criteria = JUDGED.includes(benchmark) && { criteria: criteriaOf(benchmark, suite.criteria) };
+    loaded.push([name, { ...set, ...criteria }]);
+  }
   if (loaded.length === 0) return own;
   requireOneMeaning([...own.train, ...own.heldOut, ...loaded.flatMap(([, { questions }]) => questions)]);
   return { ...own, suites: Object.fromEntries(loaded) };

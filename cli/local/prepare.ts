@@ -143,7 +143,7 @@ export async function prepareRun(
   session: Pick<Session, "store" | "functions">,
   config: RunConfig,
   bases: () => Bases | Promise<Bases>,
-  questions: () => QuestionSet,
+  questions: () => QuestionSet | Promise<QuestionSet>,
   extension: Extension = {},
 ): Promise<void> {
   const { objects, table } = session.store;
@@ -159,7 +159,7 @@ export async function prepareRun(
       `'${config.run}' has not begun: there is nothing to extend, leave the option out`,
     );
   }
-  const questionBytes = recordBytes(questions());
+  const questionBytes = recordBytes(await questions());
   await objects.commit(objectKeys.questions(config.run), questionBytes);
   const parts: StartRun["bases"] = {};
   for (const [agent, files] of await bases()) {

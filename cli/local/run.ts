@@ -36,7 +36,7 @@ export interface LocalRun {
   readonly config: RunConfig;
   readonly folder: RunFolder;
   readonly bases: () => Bases | Promise<Bases>;
-  readonly questions: () => QuestionSet;
+  readonly questions: () => QuestionSet | Promise<QuestionSet>;
   readonly caseStudies?: readonly CaseStudy[] | undefined;
   readonly display?: Display;
   /** Adds to the budget of a run that is there. */

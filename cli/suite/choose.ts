@@ -4,23 +4,28 @@
  */
 import { basename } from "node:path";
 import type * as z from "zod";
-import { BENCHMARK_RUNS, Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import {
+  type Attachments,
+  BENCHMARK_RUNS,
+  Benchmark,
+  type EvaluationSuite,
+} from "../../core/contracts/evaluation-suite.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 export interface SuiteOptions {
   readonly data?: string;
   readonly criteria?: string;
   readonly runs?: number;
+  readonly attachments?: Attachments;
 }
 
 export function chooseSuite(
   name: string,
   recipe: string,
   declared: readonly EvaluationSuite[],
-  { data, criteria, runs }: SuiteOptions,
+  { data, ...chosen }: SuiteOptions,
 ): z.input<typeof EvaluationSuite> {
   const own = declared.find((suite) => suite.name === name);
-  const chosen = { ...(criteria !== undefined && { criteria }), ...(runs !== undefined && { runs }) };
   if (own && data === undefined) return { ...own, ...chosen };
   if (own?.benchmark !== undefined && data !== undefined) return { ...own, ...chosen, data };
   const asked = { runs: BENCHMARK_RUNS, ...chosen };

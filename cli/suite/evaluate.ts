@@ -4,7 +4,6 @@
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
-import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
@@ -16,6 +15,7 @@ import { readEndpoint } from "../endpoint-team.ts";
 import { evaluateIn, type Told } from "../local/evaluate.ts";
 import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
 import { watchForStop } from "../local/stop.ts";
+import { readQuestions } from "../questions.ts";
 import { accuracy, costText, counted } from "../terminal/columns.ts";
 import { refuseMissingKey, refuseMissingTools } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
@@ -34,7 +34,7 @@ export async function evaluateSuite(
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   refuseMissingKey(config);
   await refuseMissingTools(config);
-  const questions = questionsOf(recipe, config);
+  const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
   const folder = join(results, `${nameOf(target)}-${suite.name}-${await identity(config, bases, questions)}`);
   const stop = watchForStop();
@@ -62,9 +62,12 @@ const nameOf = (target: string): string => {
   return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, LONGEST_NAME);
 };
 
-/** The same team, asked the same in the same way, is the same evaluation. Where its files lie does not matter, nor what a judge costs. */
+/** The same team, asked the same in the same way, is the same evaluation. Where its files lie does not matter, nor what its models cost. */
 async function identity(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
-  const agents = Object.entries(config.agents).map(([name, { model: _, ...agent }]) => [name, agent]);
+  const agents = Object.entries(config.agents).map(([name, { model: _, endpoint, ...agent }]) => [
+    name,
+    { ...agent, ...(endpoint && { endpoint: { ...endpoint, usdPerMillionTokens: null } }) },
+  ]);
   const suites = config.evaluation.suites.map(({ data: _, criteria: _criteria, ...suite }) => suite);
   const judge = config.judge && { ...config.judge, usdPerMillionTokens: null };
   const asked = { ...config, agents, judge, evaluation: suites };
@@ -72,7 +75,7 @@ async function identity(config: RunConfig, bases: Bases, questions: QuestionSet)
 }
 
 function print(report: SuiteReport, folder: string): void {
-  const { suite, n, correct, groups, lost, reasons, judged, submissions, runs } = report;
+  const { suite, n, correct, groups, lost, reasons, judged, spent, submissions, runs } = report;
   if (process.stdout.isTTY) {
     console.log(`\n  ${suite.padEnd(24)}${colors.green(accuracy(report))}  ${colors.dim(`${correct} of ${n}`)}`);
     for (const group of groups) {
@@ -81,6 +84,7 @@ function print(report: SuiteReport, folder: string): void {
     if (runs.length > 1)
       console.log(colors.dim(`    each run: ${runs.map((run) => `${run.correct} of ${run.n}`).join(", ")}`));
     if (judged) console.log(colors.dim(`    judge: ${costText(judged)}`));
+    if (spent.usd > 0 || spent.unpriced.length > 0) console.log(colors.dim(`    paid: ${spentText(spent)}`));
     console.log(`\n  ${join(folder, "result.json")}`);
     for (const file of submissions) console.log(`  ${join(folder, file)}`);
   } else {
@@ -94,4 +98,12 @@ function print(report: SuiteReport, folder: string): void {
     console.error(`${counted(lost.length, "answer")} lost, not counted (${why}); the same command asks again`);
     process.exitCode = 1;
   }
+}
+
+/** `$0.25 (agents $0.20, judge $0.05); without a price: tools.reason`. */
+function spentText({ usd, agentsUsd, judgesUsd, toolsUsd, unpriced }: SuiteReport["spent"]): string {
+  const shown = (dollars: number) => `$${dollars.toFixed(4)}`;
+  const parts = `agents ${shown(agentsUsd)}, judge ${shown(judgesUsd)}, tools ${shown(toolsUsd)}`;
+  const rest = unpriced.length > 0 ? [`no price: set ${unpriced.join(", ")}`] : [];
+  return [`${shown(usd)} (${parts})`, ...rest].join("; ");
 }

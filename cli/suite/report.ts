@@ -3,17 +3,22 @@ import { join } from "node:path";
 import * as z from "zod";
 import { groupsOf } from "../../adapters/benchmarks/groups.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
+import { unpriced } from "../../core/contracts/budget.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import { Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JudgeCost } from "../../core/contracts/judge.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
-import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { EvaluationScore, type JobRecord } from "../../core/contracts/records.ts";
+import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
+import { EvaluationScore, type JobRecord, ToolSpendingRecord } from "../../core/contracts/records.ts";
 import { openQuestions, withoutQuotes } from "../../core/contracts/sealed.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { readBills } from "../../core/training/bills.ts";
+import { sumOf } from "../../core/training/budget.ts";
 import { accuracyInterval, total } from "../../core/training/interval.ts";
+import { valueAt } from "../../core/training/resolve.ts";
 import { openedObjects } from "../../core/training/sealed-objects.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";
@@ -28,9 +33,24 @@ export const SuiteReport = EvaluationScore.extend({
   groups: z.array(EvaluationScore.omit({ runs: true }).extend({ group: z.string() })),
   /** Questions lost to infrastructure, once per run that lost them: not counted. */
   lost: z.array(z.string()),
+  /** Questions of the data that were not asked, since this team could not answer them: neither right nor wrong. */
+  unasked: z.array(Unasked),
   /** Why, without repetitions. */
   reasons: z.array(z.string()),
   judged: JudgeCost.exactOptional(),
+  /** What all of it was paid by the prices in its config, with answers that came to nothing, and what was asked again. */
+  spent: z.strictObject({
+    usd: z.number(),
+    agentsUsd: z.number(),
+    judgesUsd: z.number(),
+    toolsUsd: z.number(),
+    /** Requests that tools' backends really got. */
+    toolCalls: z.int(),
+    /** Settings that would price somebody who was asked, and are missing: he is in no sum. */
+    unpriced: z.array(z.string()),
+  }),
+  /** Pages and search results kept from the agents, since they would give a benchmark away. */
+  blocked: z.int(),
   /** Files for the leaderboard, in the same folder. */
   submissions: z.array(z.string()),
 });
@@ -61,24 +81,45 @@ export async function reportSuite(
   const unjudged = lost.length > failed.length ? ["the judge failed: the log of the evaluation says how"] : [];
   const files = submissionFiles(benchmark, asked, said);
   for (const [file, content] of files) writeAtomically(join(folder, file), content);
+  const { blocked, ...spent } = await readSpent(store, job.run, judged !== undefined);
+  const unquoted = set.canary === undefined ? failed : failed.map(withoutQuotes(openQuestions(set)));
   const report = {
     ...{ kind: "evaluation", team, suite: name, ...(benchmark && { benchmark }), n, correct, runs, interval },
     groups: [...groups].map(([group, scores]) => ({ group, ...total(scores), interval: accuracyInterval(scores) })),
-    ...{
-      lost,
-      reasons: [
-        ...new Set([
-          ...(set.canary === undefined ? failed : failed.map(withoutQuotes(openQuestions(set)))),
-          ...unjudged,
-        ]),
-      ],
-      ...(judged && { judged }),
-      submissions: [...files.keys()],
-    },
+    ...{ unasked: set.unasked ?? [], lost, reasons: [...new Set([...unquoted, ...unjudged])] },
+    ...{ ...(judged && { judged }), spent, blocked, submissions: [...files.keys()] },
   };
   const checked = parse(SuiteReport, report, `report of suite '${name}'`);
   writeAtomically(join(folder, "result.json"), `${JSON.stringify(checked, null, 2)}\n`);
   return checked;
+}
+
+/** By the records of what was paid, and the config that it was paid by. */
+async function readSpent(
+  { objects, table }: Store,
+  run: string,
+  isJudged: boolean,
+): Promise<SuiteReport["spent"] & { blocked: number }> {
+  const key = objectKeys.config(run);
+  const config = parseJson(RunConfig, (await objects.get(key)) ?? "", key);
+  const item = await table.get(tableKeys.toolSpending(run));
+  const tools = item && parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
+  const bills = await readBills(table, run);
+  const models = ["reason", "extract"].filter(
+    (name) => valueAt(config.tools, name) && !valueAt(config.tools, `${name}.usdPerMillionTokens`),
+  );
+  return {
+    usd: sumOf(bills),
+    ...bills,
+    toolCalls: tools?.calls ?? 0,
+    blocked: tools?.blocked ?? 0,
+    unpriced: [
+      ...unpriced({ agents: config.agents, ...(isJudged && config.judge && { judge: config.judge }) }).map((path) =>
+        path.join("."),
+      ),
+      ...models.map((name) => `tools.${name}.usdPerMillionTokens`),
+    ],
+  };
 }
 
 /** [run][question]. */

@@ -3,6 +3,7 @@
  * What a setting means for the algorithm is explained in core/mgrpo; equation numbers are those of arXiv 2511.13288.
  */
 import * as z from "zod";
+import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { AgentEndpoint, endpointFaults } from "./language-model.ts";
@@ -212,17 +213,7 @@ export const RunConfig = z
         lostFraction: z.number().min(0).max(1).default(0.01),
       })
       .prefault({}),
-    /** The hard stop: tick halts a run that has spent this. What counts, and what does not: core/training/budget.ts. */
-    budget: z
-      .strictObject({
-        /** Hours by the store's clock since the run began; those in which it stood still count too. Null: no limit. */
-        hours: z.number().positive().nullable().default(null),
-        /** Dollars: worker hours at their price, and what tools and judges were paid. Null: no limit. */
-        usd: z.number().positive().nullable().default(null),
-        /** Agent -> price of an hour of one of its workers; `*`: of any other worker, those that evaluate among them. */
-        usdPerWorkerHour: z.record(z.union([AgentName, z.literal("*")]), z.number().nonnegative()).default({}),
-      })
-      .prefault({}),
+    budget: BudgetConfig.prefault({}),
     liveness: z
       .strictObject({
         heartbeatSeconds: z.number().positive().default(1),
@@ -262,22 +253,7 @@ export const RunConfig = z
       }
     }
     for (const [path, message] of tinkerFaults(config)) say(path, message);
-    const { usd, usdPerWorkerHour: prices } = config.budget;
-    for (const name of Object.keys(prices)) {
-      if (name !== "*" && !names.includes(name)) say(["budget", "usdPerWorkerHour", name], "no such agent in agents");
-    }
-    const unpriced = [...names, ...(config.evaluation.suites.length > 0 ? ["*"] : [])].filter(
-      (name) => (prices[name] ?? prices["*"]) === undefined,
-    );
-    if (usd !== null && unpriced.length > 0) {
-      say(
-        ["budget", "usdPerWorkerHour"],
-        `budget.usd needs a price of every worker: add ${unpriced.join(", ")} ('*' is for all that have none)`,
-      );
-    }
-    if (usd === null && Object.keys(prices).length > 0) {
-      say(["budget", "usdPerWorkerHour"], "does nothing without budget.usd: set that too, or remove it");
-    }
+    for (const [path, message] of budgetFaults(config)) say([...path], message);
     const asksHeldOut = config.evaluation.suites.find(({ benchmark }) => benchmark === undefined);
     if (asksHeldOut && config.questions && config.questions.heldOut === undefined) {
       say(

@@ -11,6 +11,13 @@ export const JUDGED: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 /** Of a benchmark: its score is the mean of so many independent runs, as the paper's is. */
 export const BENCHMARK_RUNS = 3;
 
+/**
+ * Which questions of GAIA are asked: `readable`, those without a file and those whose file the team can read as text, by the tool
+ * `read_attachment`; `none`, those without a file; `all`, for teams with tools of their own, by paths on this machine.
+ */
+export const Attachments = z.enum(["readable", "none", "all"]);
+export type Attachments = z.infer<typeof Attachments>;
+
 export const EvaluationSuite = z
   .strictObject({
     name: z.string().regex(/^[a-z][a-z0-9-]*$/),
@@ -21,6 +28,8 @@ export const EvaluationSuite = z
     benchmark: Benchmark.exactOptional(),
     /** Where its data lies, on the machine that starts the run: they travel with the run from there. */
     data: z.string().min(1).exactOptional(),
+    /** By default `readable`. */
+    attachments: Attachments.exactOptional(),
     /** A file, there too, that says to the judge what is right, instead of our words: the benchmark's official prompt. */
     criteria: z.string().min(1).exactOptional(),
     /** Questions of the set, from its start; 0 is all of them. */
@@ -44,6 +53,10 @@ export const EvaluationSuite = z
   .refine(({ benchmark, data }) => (benchmark === undefined) === (data === undefined), {
     path: ["data"],
     error: "a benchmark and the path of its data go together: set both, or neither for the held-out questions",
+  })
+  .refine(({ benchmark, attachments }) => attachments === undefined || benchmark === "gaia", {
+    path: ["attachments"],
+    error: "does nothing but for gaia, whose questions come with files: remove it",
   })
   .refine(({ benchmark, criteria }) => criteria === undefined || (benchmark && JUDGED.includes(benchmark)), {
     path: ["criteria"],

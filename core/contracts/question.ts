@@ -11,7 +11,7 @@ export const Question = z.strictObject({
   prompt: z.string().min(1),
   /** The reference answer, as the recipe's `correct` compares it. */
   answer: z.string(),
-  /** Whatever else the recipe's rewards and tools need, small (facts on the question's chain, a world's number, …). */
+  /** Whatever else the recipe's rewards and tools need, small but for an attachment's text (facts on the question's chain, a world's number, …). */
   facts: z.json(),
   /** Of a benchmark that is shipped sealed, once it is opened, so only in memory: what is written of the question is sealed with it (sealed.ts). */
   canary: z.string().min(1).exactOptional(),
@@ -32,6 +32,9 @@ export const QuestionFiles = z.strictObject({
 });
 export type QuestionFiles = z.infer<typeof QuestionFiles>;
 
+export const Unasked = z.strictObject({ question: z.string(), why: z.string() });
+export type Unasked = z.infer<typeof Unasked>;
+
 /** The questions of a benchmark, as an evaluation suite asks them. */
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),
@@ -40,6 +43,8 @@ export const SuiteQuestions = z.strictObject({
    * them: in plain text they are only ever in memory. Absent: they are plain.
    */
   canary: z.string().min(1).exactOptional(),
+  /** Those of its data that are not asked, since this team could not answer them, and why. */
+  unasked: z.array(Unasked).exactOptional(),
   /** What a judge goes by, where answers are judged by a model. */
   criteria: z.string().min(1).exactOptional(),
 });

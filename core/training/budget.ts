@@ -67,7 +67,8 @@ export function shareSpent({ maxHours, maxUsd }: Limits, { hours, usd }: Spendin
   return Math.max(share(hours, maxHours), share(usd, maxUsd));
 }
 
-const sumOf = ({ toolsUsd, judgesUsd, agentsUsd }: Bills): number => toolsUsd + judgesUsd + agentsUsd;
+/** Dollars. */
+export const sumOf = ({ toolsUsd, judgesUsd, agentsUsd }: Bills): number => toolsUsd + judgesUsd + agentsUsd;
 
 /** Which limits are reached, and how to go on; undefined while there is something left. */
 export function overspent({ maxHours, maxUsd }: Limits, spent: Spending): string | undefined {

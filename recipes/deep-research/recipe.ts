@@ -3,6 +3,7 @@
  * atlas. Questions, tools and the judge are settings, and an agent that is given a model of its own is advised as an LLM. See README.md.
  */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
+import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { AgentConfig, Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { LORA_POLICIES } from "../../core/contracts/lora.ts";
@@ -29,7 +30,7 @@ function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
   const llms = Object.keys(shipped).filter((name) => isLlm(name, chosen));
   const agents = Object.entries(shipped).map(([name, agent]) => [
     name,
-    { ...(llms.includes(name) ? llm(name, agent, chosen) : agent), tools: toolsOf(agent, chosen) },
+    { ...(llms.includes(name) ? llm(name, agent, chosen) : agent), tools: toolsOf(name, agent, chosen) },
   ]);
   return {
     steps: 100,
@@ -87,10 +88,18 @@ function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
   };
 }
 
-/** `reason` where there is a model behind it: for whoever thinks, not for whoever searches. */
-function toolsOf({ tools = [] }: AgentInput, chosen: Chosen): readonly string[] {
-  return chosen("tools.reason") !== undefined && tools.includes("calculate") ? ["reason", ...tools] : tools;
+/** For whoever thinks, not for whoever searches: `reason` where there is a model behind it; the files of GAIA's questions, for an LLM. */
+function toolsOf(name: string, { tools = [] }: AgentInput, chosen: Chosen): readonly string[] {
+  if (!tools.includes("calculate")) return tools;
+  return [
+    ...(chosen("tools.reason") === undefined ? [] : ["reason"]),
+    ...(isLlm(name, chosen) && asksGaia(chosen("evaluation.suites")) ? [READ_ATTACHMENT] : []),
+    ...tools,
+  ];
 }
+
+const asksGaia = (suites: unknown): boolean =>
+  Array.isArray(suites) && suites.some((suite: { benchmark?: unknown }) => suite?.benchmark === "gaia");
 
 function suitesOf(chosen: Chosen): NonNullable<RunConfigInput["evaluation"]>["suites"] {
   if (chosen("questions") === undefined) return [{ name: "held-out", runs: 3, questions: HELD_OUT }];

@@ -2,6 +2,7 @@
  * @file The tools: those of the web as `tools` in the config says (docs/tools.md). Until a search engine is named, `search` and `visit` are
  * those of the atlas, so that the recipe needs neither keys nor a network.
  */
+import { attachment } from "../../adapters/tools/attachment.ts";
 import { openWebTools } from "../../adapters/tools/web/open.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
@@ -14,7 +15,8 @@ const OF_THE_WEB = ["visit", "extract", "blocked"];
 export const tools: OpenTools = async (opening) => {
   const { tools: settings } = opening.config;
   const ofAtlas = settings["search"] === undefined;
-  if (ofAtlas && Object.keys(settings).length === 0) return { tools: atlas, close: async () => {} };
+  const own: [string, Tool][] = [[attachment.name, attachment], ...(ofAtlas ? atlas : [])];
+  if (ofAtlas && Object.keys(settings).length === 0) return { tools: new Map(own), close: async () => {} };
   const unread = ofAtlas && OF_THE_WEB.find((name) => settings[name] !== undefined);
   if (unread) {
     throw new MgrpoError(
@@ -23,6 +25,5 @@ export const tools: OpenTools = async (opening) => {
     );
   }
   const web = await openWebTools(opening);
-  if (!ofAtlas) return web;
-  return { ...web, tools: new Map<string, Tool>([...web.tools, ...atlas]) };
+  return { ...web, tools: new Map([...web.tools, ...own]) };
 };

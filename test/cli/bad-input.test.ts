@@ -76,7 +76,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a comparison of an arm that is none", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],
-  ["nothing to evaluate", ["eval"], /name a run, a folder or a team's file to evaluate, or a place with --watch/],
+  [
+    "nothing to evaluate",
+    ["eval"],
+    /name a run, a folder, a team's file or a model behind an API to evaluate, or a place with --watch/,
+  ],
   ["a watch without a team", ["eval", "--watch", "inbox"], /--watch needs --team <file>/],
   ["a watch of a run", ["eval", "run", "--watch", "inbox", "--team", "t"], /'run' and --watch: give one of the two/],
   ["a setting that a watch would ignore", ["eval", "--watch", "inbox", "--seed", "2"], /--watch .*--seed/],

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <team.json> --suite`: a team behind APIs on a benchmark; its account empty, its process killed: the same command goes
- * on.
+ * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark; its account empty, its process killed: the
+ * same command goes on.
  */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "..
 import { SEARCH_KEY } from "../world/search-api.ts";
 import { serveWorld } from "../world/server.ts";
 import { worldSettings } from "../world/tools.ts";
-import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
+import { startMgrpo, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
 const folder = workplaceOfFile();
@@ -28,23 +28,20 @@ function answer(question: string): Reply {
   return says(ANSWERS[indexOf(question)] ?? "?");
 }
 
-const file = join(folder, "team.json");
-writeFileSync(
-  file,
-  JSON.stringify({
-    recipe: RELAY,
-    agents: { main: { policy: `openai:${server.url}`, model: "planner", engine: { slots: 1 } } },
-    liveness: { heartbeatSeconds: 0.2, leaseSeconds: 1.2, pollSeconds: 0.02 },
-  }),
-);
+const model = `openai:${server.url}#planner`;
 const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
-const command = (results: string) => {
-  return ["eval", file, "--suite", "gaia", "--data", data, "--runs", "1", "--results", join(folder, results)];
-};
+const settings = [
+  "agents.main.engine.slots=1",
+  'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}',
+];
+const command = (results: string) => [
+  ...["eval", model, "--suite", "gaia", "--data", data, "--runs", "1", "--results", join(folder, results)],
+  ...settings.flatMap((setting) => ["--set", setting]),
+];
 const made = (results: string, name: string) => {
   const [only, ...others] = readdirSync(join(folder, results));
   expect(others).toEqual([]);
-  expect(only).toMatch(/^team-gaia-[0-9a-f]{12}$/);
+  expect(only).toMatch(/^planner-gaia-[0-9a-f]{12}$/);
   return readFileSync(join(folder, results, only ?? "", name), "utf8");
 };
 /** Questions that were asked since so many requests, by their place. */
@@ -66,7 +63,7 @@ test("an empty account ends it at once in one line, with nothing scored; then th
   reply = answer;
   const [report] = await told(...command("paid"));
   expect(askedSince(3)).toEqual([2, 3]);
-  expect(report).toMatchObject({ suite: "gaia", n: 4, correct: 3, lost: [], team: file });
+  expect(report).toMatchObject({ suite: "gaia", n: 4, correct: 3, lost: [], team: model, unasked: [] });
   expect(report?.["groups"]).toMatchObject([
     { group: "level 1", n: 1, correct: 1 },
     { group: "level 2", n: 2, correct: 1 },
@@ -121,7 +118,9 @@ test("a tools' budget that is spent ends it; allowed more, the same command goes
     towns.map((town) => `${JSON.stringify({ id: town, question: `Where is ${town}?`, answer: "here" })}\n`).join(""),
   );
   const searching = join(folder, "searching.json");
-  const agent = { policy: `openai:${server.url}`, model: "planner", tools: ["search"], engine: { slots: 1 } };
+  const endpoint = { usdPerMillionTokens: { input: 1000, output: 10_000 } };
+  const agent = { policy: `openai:${server.url}`, model: "planner", tools: ["search"], engine: { slots: 1 }, endpoint };
+  const before = server.requests.length;
   const tools = { ...worldSettings(world), budget: { run: { calls: 1 } } };
   writeFileSync(searching, JSON.stringify({ recipe: "deep-research", agents: { main: agent }, tools }));
   reply = (question, { body }) =>
@@ -138,6 +137,11 @@ test("a tools' budget that is spent ends it; allowed more, the same command goes
     const [report] = await told(...ask, "--extend-tool-calls", "1");
     expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
     expect(world.searches()).toBe(2);
+    // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars; each search $0.001, and one was refused.
+    const turns = server.requests.length - before;
+    expect(report).toMatchObject({
+      spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },
+    });
     expect(kept.mock.calls.flat().join()).toContain("the same command goes on");
     await expect(told("eval", searching, "--extend-tool-usd", "1")).rejects.toThrow(
       /add --suite <name>, or set a higher/,

@@ -19,6 +19,8 @@ import { told } from "./printed.ts";
 const folder = workplaceOfFile();
 const fixture = (name: string) => resolve(import.meta.dirname, "../fixtures/benchmarks", name);
 
+const gaia = () => loadGaia(fixture("gaia"), "all", undefined);
+
 const said = (answer: string | null): Conversation => ({
   ...{ prompt: "?", stop: answer === null ? "malformed" : "answered", fault: null, answer },
   turns: [
@@ -32,8 +34,8 @@ const lines = (text: string | undefined) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line));
 
-test("GAIA's submission: a file per run; own failures are empty answers, what was lost is left out", () => {
-  const set = loadGaia(fixture("gaia"));
+test("GAIA's submission: a file per run; own failures are empty answers, what was lost is left out", async () => {
+  const set = await gaia();
   const files = submissionFiles("gaia", set, [[said("4"), said(null), undefined, said("1250")], [said("5")]]);
   expect([...files.keys()]).toEqual(["submission-run1.jsonl", "submission-run2.jsonl"]);
   expect(lines(files.get("submission-run1.jsonl"))).toEqual([
@@ -61,38 +63,38 @@ test("WebWalkerQA's submission names the question as the benchmark words it; xbe
   expect(table).not.toContain("乌有城");
 });
 
-test("groups are the parts that the authors report", () => {
+test("groups are the parts that the authors report", async () => {
   const groups = (benchmark: "gaia" | "webwalkerqa", set: { questions: Parameters<typeof groupsOf>[1][] }) =>
     set.questions.map((question) => groupsOf(benchmark, question));
-  expect(groups("gaia", loadGaia(fixture("gaia")))[3]).toEqual(["level 3"]);
+  expect(groups("gaia", await gaia())[3]).toEqual(["level 3"]);
   expect(groups("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")))[2]).toEqual([
     ...["hard", "zh", "single_source hard"],
   ]);
 });
 
-test("an official prompt is the judge's criteria; its places become names of fields", () => {
+test("an official prompt is the judge's criteria; its places become names of fields", async () => {
   const criteria = join(folder, "official.txt");
   writeFileSync(criteria, "Q: {question}\nA: {correct_answer}\nR:{response}\nSay CORRECT.");
   const suite = (changes: object) =>
     EvaluationSuite.parse({ name: "w", benchmark: "webwalkerqa", data: fixture("webwalkerqa.json"), ...changes });
   const own = { train: [], heldOut: [] };
-  const criteriaOf = (changes: object) => withBenchmarks(own, [suite(changes)]).suites?.["w"]?.criteria;
-  expect(criteriaOf({ criteria })).toBe(
+  const criteriaOf = async (changes: object) => (await withBenchmarks(own, [suite(changes)])).suites?.["w"]?.criteria;
+  expect(await criteriaOf({ criteria })).toBe(
     "Q: (the field `question`)\nA: (the field `reference`)\nR:(the field `answer`)\nSay CORRECT.",
   );
-  expect(criteriaOf({})).toContain("cot_qa");
-  expect(() => criteriaOf({ criteria: join(folder, "gone") })).toThrow(
+  expect(await criteriaOf({})).toContain("cot_qa");
+  await expect(criteriaOf({ criteria: join(folder, "gone") })).rejects.toThrow(
     /gone: the criteria of webwalkerqa cannot be read/,
   );
 });
 
-test("two files with different questions of one id are refused", () => {
+test("two files with different questions of one id are refused", async () => {
   const other = join(folder, "other.jsonl");
   writeFileSync(other, '{"id":"sum","question":"What is one plus one?","answer":"2"}');
   const suites = [fixture("questions.jsonl"), other].map((data, i) =>
     EvaluationSuite.parse({ name: `s${i}`, benchmark: "jsonl", data }),
   );
-  expect(() => withBenchmarks({ train: [], heldOut: [] }, suites)).toThrow(
+  await expect(withBenchmarks({ train: [], heldOut: [] }, suites)).rejects.toThrow(
     /different questions of the same id 'jsonl:sum'/,
   );
 });

@@ -2,12 +2,14 @@
  * @file Opens the web tools of a run as its settings say: `search` and `visit`, `reason` where there is a model for it, `calculate`, and
  * the tools of MCP servers. What is missing is said before anything runs.
  */
+import { PRICE } from "../../../core/contracts/budget.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import type { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 import { parse } from "../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { LanguageModel, Tool } from "../../../core/ports.ts";
 import type { OpenedTools, ToolsOpening } from "../../../core/recipe.ts";
+import { openReader } from "../documents/reader.ts";
 import type { McpServer } from "./mcp/server.ts";
 import { readTowardsGoal } from "./models/extract.ts";
 import type { ToolModel } from "./models/model.ts";
@@ -27,7 +29,6 @@ import { type ModelSettings, type SearchSettings, WebSettings } from "./settings
 import { addressCheck } from "./visit/addresses.ts";
 import { guardedAgent } from "./visit/guard.ts";
 import { leakageGuard } from "./visit/leakage.ts";
-import { openReader } from "./visit/reader.ts";
 import { visitTool } from "./visit/visit.ts";
 
 /** Opens a model that tools ask. Rejects with `config-invalid` when its key is missing. */
@@ -62,8 +63,10 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
 
   try {
     const { search, visit, reason, extract } = settings;
+    refuseUnpriced(settings, config);
     const modelOf = async ({ model: spec, ...rest }: ModelSettings): Promise<ToolModel> => ({
       ...rest,
+      usdPerMillionTokens: rest.usdPerMillionTokens ?? FREE,
       name: spec.provider === "openai" ? `${spec.baseUrl} ${spec.model}` : `${spec.provider} ${spec.model}`,
       model: isReplay ? NOBODY : await openModel(spec, environment),
     });
@@ -101,6 +104,25 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+const FREE = { input: 0, output: 0 };
+
+/** A limit in dollars that would not count what a model is paid. */
+function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { usd } }: ToolsOpening["config"]): void {
+  const limits = {
+    "budget.usd": usd,
+    "tools.budget.run.usd": budget.run.usd,
+    "tools.budget.rollout.usd": budget.rollout.usd,
+  };
+  const limit = Object.entries(limits).find(([, dollars]) => dollars !== null)?.[0];
+  for (const [name, model] of Object.entries({ reason, extract })) {
+    if (limit === undefined || !model || model.usdPerMillionTokens) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `tools.${name}.usdPerMillionTokens: ${limit} would not count it: set ${PRICE}`,
+    );
   }
 }
 

@@ -102,8 +102,8 @@ const Model = z.strictObject({
   model: LanguageModelSpec,
   /** Of one answer. */
   maxTokens: z.int().positive().default(2000),
-  /** Dollars per million tokens, for the budgets. */
-  usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).default({ input: 0, output: 0 }),
+  /** Dollars per million tokens, which budgets in dollars need. Null: it has no price here, and counts nothing. */
+  usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).nullable().default(null),
 });
 export type ModelSettings = z.infer<typeof Model>;
 

@@ -2,15 +2,20 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadGaia } from "../../../adapters/benchmarks/gaia.ts";
 import { loadJsonl } from "../../../adapters/benchmarks/jsonl.ts";
 import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
+import { attachment } from "../../../adapters/tools/attachment.ts";
+import { extract } from "../../../adapters/tools/documents/extract.ts";
 import { leakageGuard } from "../../../adapters/tools/web/visit/leakage.ts";
-import { SuiteQuestions, wordingOf } from "../../../core/contracts/question.ts";
+import type { Attachments } from "../../../core/contracts/evaluation-suite.ts";
+import { type Question, SuiteQuestions, wordingOf } from "../../../core/contracts/question.ts";
 import { seal, unseal } from "../../../core/contracts/sealed.ts";
+import { openPurse } from "../../../core/conversation/purse.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
+import { pdfOf } from "../../world/pdf.ts";
 
 const FIXTURES = resolve(import.meta.dirname, "../../fixtures/benchmarks");
 const fixture = (name: string) => join(FIXTURES, name);
@@ -25,10 +30,15 @@ function written(content: string | Uint8Array, name = "file"): string {
   return path;
 }
 
+type Load = (file: string) => SuiteQuestions | Promise<SuiteQuestions>;
+
+/** As for a team that has the tool `read_attachment`. */
+const ofGaia = (file: string, which: Attachments = "readable") => loadGaia(file, which, { read: extract });
+
 /** The line that a refused file is refused with. */
-function refusal(load: (file: string) => SuiteQuestions, file: string): string {
+async function refusal(load: Load, file: string): Promise<string> {
   try {
-    load(file);
+    await load(file);
   } catch (error) {
     expect(error).toMatchObject({ code: "benchmark-damaged", retryable: false });
     return (error as MgrpoError).message;
@@ -36,9 +46,9 @@ function refusal(load: (file: string) => SuiteQuestions, file: string): string {
   return expect.fail("it was not refused");
 }
 
-test("GAIA: levels, references and attachments; the folder or its file", () => {
-  const { questions, canary } = SuiteQuestions.parse(loadGaia(fixture("gaia")));
-  expect(loadGaia(fixture("gaia/metadata.jsonl"))).toEqual({ questions });
+test("GAIA: levels, references and attachments; the folder or its file", async () => {
+  const { questions, canary } = SuiteQuestions.parse(await ofGaia(fixture("gaia")));
+  expect(await ofGaia(fixture("gaia/metadata.jsonl"))).toEqual({ questions });
   expect(canary).toBeUndefined();
   expect(questions.map(({ level, kind, answer }) => [level, kind, answer])).toEqual([
     [1, "level 1", "4"],
@@ -46,21 +56,75 @@ test("GAIA: levels, references and attachments; the folder or its file", () => {
     [2, "level 2", "sea gull"],
     [3, "level 3", "1250"],
   ]);
-  const attachment = fixture("gaia/metals.csv");
+  const attachment = { name: "metals.csv", title: "", text: "symbol,metal\nAu,gold\nAg,silver" };
   expect(questions[1]).toMatchObject({
     id: "gaia:00000000-0000-4000-8000-000000000002",
-    prompt: expect.stringContaining(`The file that comes with it: ${attachment}`),
+    prompt: expect.stringContaining("The file that comes with it: metals.csv\n"),
     facts: { task: "00000000-0000-4000-8000-000000000002", attachment },
   });
   expect(questions[0]?.facts).toMatchObject({ attachment: null });
 });
 
-test("what a loader adds to a prompt is none of the question's words, by which the leakage guard finds it on a page", () => {
+describe("GAIA's attachments", () => {
+  const place = join(folder, "attached");
+  const files = ["", "towns.xlsx", "towns.pdf", "photo.png", "locked.xlsx"];
+  beforeAll(() => {
+    mkdirSync(place);
+    copyFileSync(fixture("towns.xlsx"), join(place, "towns.xlsx"));
+    writeFileSync(join(place, "towns.pdf"), pdfOf(["Alby lies on the Ale"]));
+    writeFileSync(join(place, "photo.png"), Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"));
+    writeFileSync(join(place, "locked.xlsx"), "no workbook");
+    const rows = files.map((file_name, i) => ({
+      ...{ task_id: `t${i}`, Question: "What is in it?", Level: 1, "Final answer": "x", file_name },
+    }));
+    writeFileSync(join(place, "metadata.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  });
+  const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
+
+  test("are read where the run is started; what cannot be read is not asked, and says why", async () => {
+    const set = await ofGaia(place);
+    expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
+    expect(set.unasked).toEqual([
+      { question: "gaia:t3", why: "photo.png: it is binary data" },
+      { question: "gaia:t4", why: "locked.xlsx: it is a damaged spreadsheet" },
+    ]);
+    const shown = set.questions.map((question) => shownOf(question, {}));
+    expect(await Promise.all(shown)).toEqual([
+      "no file comes with this question",
+      expect.stringMatching(/^towns\.xlsx\n\n\[sheet 1 of 2: Towns\]\ntown\tfounded.*\nAlby\t2000-01-01\t42\ttrue\n/),
+      expect.stringContaining("Alby lies on the Ale"),
+    ]);
+    const [, sheet] = set.questions;
+    expect(sheet && (await shownOf(sheet, { part: 2 }, 100))).toMatch(/^towns\.xlsx\npart 2, the last one\n\n/);
+  });
+
+  test("`none` asks what needs no file, `all` everything, with the path of what it cannot show", async () => {
+    expect(idsOf(await ofGaia(place, "none"))).toEqual(["gaia:t0"]);
+    const { questions, unasked } = await ofGaia(place, "all");
+    expect([questions.length, unasked]).toEqual([5, undefined]);
+    expect(questions[1]?.prompt).toContain("comes with it: towns.xlsx\n");
+    expect(questions[3]?.prompt).toContain(`comes with it: ${join(place, "photo.png")}\n`);
+    expect(questions[3] && (await shownOf(questions[3], {}))).toBe("photo.png cannot be read: it is binary data");
+  });
+
+  test("without the tool in the team no file is readable", async () => {
+    const { questions, unasked } = await loadGaia(place, "readable", undefined);
+    expect([questions.length, unasked?.length]).toEqual([1, 4]);
+    expect(unasked?.[0]?.why).toBe("towns.xlsx: no agent of this team has the tool read_attachment");
+  });
+
+  const shownOf = (asked: Question, args: { part?: number }, responseCharacters = 4000) =>
+    attachment.run(args, {
+      ...{ question: asked, purse: openPurse(undefined), responseCharacters, signal: new AbortController().signal },
+    });
+});
+
+test("what a loader adds to a prompt is none of the question's words, by which the leakage guard finds it on a page", async () => {
   const asked = "Which of the three lists of made-up towns names the one that was founded last of all?";
   const task = { task_id: "1", Question: asked, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
   const walk = { question: asked, answer: "7", root_url: "https://towns.example/", info };
-  const sets = [loadGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
+  const sets = [await ofGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
   for (const [question] of sets.map(({ questions }) => questions)) {
     if (!question) throw new Error("no question");
     expect(wordingOf(question)).toBe(asked);
@@ -126,36 +190,36 @@ const xbench = (change: (line: string) => string) =>
     .map((line, i) => (i === 2 ? change(line) : line))
     .join("\n");
 
-test.each<[string, (file: string) => SuiteQuestions, string | Uint8Array, RegExp]>([
-  ["no such level", loadGaia, gaia({ Level: 4 }), /row 2: Level: must be 1, 2 or 3$/],
+test.each<[string, Load, string | Uint8Array, RegExp]>([
+  ["no such level", ofGaia, gaia({ Level: 4 }), /row 2: Level: must be 1, 2 or 3$/],
   [
     "a missing attachment",
-    loadGaia,
+    ofGaia,
     gaia({ file_name: "gone.pdf" }),
     /row 2: its attachment .*gone\.pdf is missing: put/,
   ],
   [
     "an attachment elsewhere",
-    loadGaia,
+    ofGaia,
     gaia({ file_name: "../secret" }),
     /row 2: file_name '\.\.\/secret' is no plain file/,
   ],
   [
     "the same task twice",
-    loadGaia,
+    ofGaia,
     gaia({ task_id: "00000000-0000-4000-8000-000000000001" }),
     /row 2: its id '0{8}.*' is that of row 1$/,
   ],
   [
     "columns of another version",
-    loadGaia,
+    ofGaia,
     '{"id":1,"question":"?"}',
     /row 1: it has no task_id, Question, Level, Final answer, file_name: another benchmark than GAIA 2023/,
   ],
-  ["half a line", loadGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
-  ["nothing in it", loadGaia, "\n", /it has no rows$/],
-  ["Parquet", loadGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: write it as JSON Lines first/],
-  ["no text", loadGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
+  ["half a line", ofGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
+  ["nothing in it", ofGaia, "\n", /it has no rows$/],
+  ["Parquet", ofGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: write it as JSON Lines first/],
+  ["no text", ofGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
   [
     "a row that was cut",
     loadXbench,
@@ -206,19 +270,19 @@ test.each<[string, (file: string) => SuiteQuestions, string | Uint8Array, RegExp
   ],
   ["an array that is no JSON", loadWebWalkerQa, "[{]", /it is not JSON$/],
   ["an unknown key", loadJsonl, '{"id":"1","question":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
-])("refused with one line that names file and row: %s", (name, load, content, line) => {
+])("refused with one line that names file and row: %s", async (name, load, content, line) => {
   const place = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(place);
   copyFileSync(fixture("gaia/metals.csv"), join(place, "metals.csv"));
   const file = join(place, "data");
   writeFileSync(file, content);
-  const said = refusal(load, file);
+  const said = await refusal(load, file);
   expect(said).toMatch(line);
   expect(said.startsWith(file)).toBe(true);
   expect(said).not.toMatch(/\n|乌有城|Nulle/);
 });
 
-test("a file that is not there: what it is and where to read on", () => {
-  expect(refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
-  expect(refusal(loadGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
+test("a file that is not there: what it is and where to read on", async () => {
+  expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
+  expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });

@@ -113,3 +113,25 @@ test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
 ])("refused: %s", (_what, asked, says) => {
   expect(() => teamConfig({ budget: asked })).toThrow(says);
 });
+
+test("dollars need the price of whoever is paid by the token; of one's own server it is 0", () => {
+  const free = { usdPerMillionTokens: { input: 0, output: 0 } };
+  const asked = (searcher: object, judge: object) =>
+    teamConfig({
+      budget: { usd: 5, usdPerWorkerHour: { "*": 1 } },
+      agents: {
+        main: { model: "m", delegates: ["searcher"] },
+        searcher: { model: "s", policy: "openai", trained: false, ...searcher },
+      },
+      judge: { model: "openai#judge", ...judge },
+    });
+  const refusal = (...path: string[]) => {
+    const why = expect.stringContaining("budget.usd would not count it");
+    return expect.objectContaining({
+      issues: [expect.objectContaining({ path: [...path, "usdPerMillionTokens"], message: why })],
+    });
+  };
+  expect(() => asked({}, free)).toThrow(refusal("agents", "searcher", "endpoint"));
+  expect(() => asked({ endpoint: free }, {})).toThrow(refusal("judge"));
+  expect(asked({ endpoint: free }, free).budget.usd).toBe(5);
+});

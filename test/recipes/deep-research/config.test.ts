@@ -105,14 +105,16 @@ describe("questions of one's own", () => {
     return file;
   };
 
-  test("replace the recipe's; what is held out is evaluated", () => {
+  test("replace the recipe's; what is held out is evaluated", async () => {
     const train = fileOf("train.jsonl", "a", "b");
     const alone = resolved([`questions.train=${train}`]);
     expect(alone.evaluation.suites).toEqual([]);
-    expect(questionsOf(recipe, alone)).toMatchObject({ train: [{ prompt: "What is a?" }, { level: 1 }], heldOut: [] });
+    expect(await questionsOf(recipe, alone)).toMatchObject({
+      ...{ train: [{ prompt: "What is a?" }, { level: 1 }], heldOut: [] },
+    });
     const both = resolved([`questions.train=${train}`, `questions.heldOut=${fileOf("held-out.jsonl", "c")}`]);
     expect(both.evaluation.suites).toMatchObject([{ name: "held-out", runs: 3, questions: 0 }]);
-    expect(questionsOf(recipe, both).heldOut).toMatchObject([{ id: "jsonl:c" }]);
+    expect((await questionsOf(recipe, both)).heldOut).toMatchObject([{ id: "jsonl:c" }]);
     // Of any recipe.
     const ofAtlas = resolveConfig(atlas, {
       run: "r",
@@ -120,7 +122,7 @@ describe("questions of one's own", () => {
       arm: "mgrpo",
       set: [`questions.train=${train}`, "evaluation.suites=[]"],
     });
-    expect(questionsOf(atlas, ofAtlas).train).toHaveLength(2);
+    expect((await questionsOf(atlas, ofAtlas)).train).toHaveLength(2);
   });
 
   test.each<[string, () => unknown, RegExp]>([
@@ -143,15 +145,15 @@ describe("questions of one's own", () => {
       () => resolved(["questions.train=t.jsonl", 'evaluation.suites=[{"name":"mine"}]']),
       /questions.heldOut: suite 'mine' asks the held-out questions: name a file/,
     ],
-  ])("refused: %s", (_, ask, line) => {
-    expect(ask).toThrow(line);
+  ])("refused: %s", async (_, ask, line) => {
+    await expect(async () => ask()).rejects.toThrow(line);
   });
 
   test("without a judge nobody could tell how well sub-agents worked", async () => {
     const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
     await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
     const rewards = await open("algorithm.subReward.expert=0");
-    const [question] = questionsOf(recipe, resolved([`questions.train=${FIXTURE}`])).train;
+    const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     if (!question) throw new Error("no question");
     expect(rewards.correct(question, said("?", " 7"))).toBe(1);
     expect(rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
@@ -163,7 +165,7 @@ describe("questions of one's own", () => {
 describe("tools", () => {
   test("are the atlas's until a search engine is named; anybody's question is about the real world", async () => {
     const { tools } = await openWith([]);
-    const [question] = questionsOf(recipe, resolved([`questions.train=${FIXTURE}`])).train;
+    const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     const context = {
       question,
       purse: openPurse(undefined),
@@ -176,17 +178,28 @@ describe("tools", () => {
   test("reason joins where there is a model for it; the web's need their keys", async () => {
     const reason = "tools.reason.model=openai:http://127.0.0.1:1/v1#q";
     const { tools, close } = await openWith([reason]);
-    expect([...tools.keys()].sort()).toEqual(["calculate", "reason", "search", "visit"]);
+    expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);
     await close();
     const { agents } = resolved([reason]);
     expect([agents["main"]?.tools, agents["searcher"]?.tools]).toEqual([
       ["reason", "calculate"],
       ["search", "visit"],
     ]);
+    await expect(openWith([reason, "tools.budget.run.usd=1"])).rejects.toThrow(
+      /tools\.reason\.usdPerMillionTokens: tools\.budget\.run\.usd would not count it/,
+    );
     await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(/SERPER_API_KEY, which is not set/);
     const web = await openWith(["tools.search.backend=serper"], { SERPER_API_KEY: "k" });
     expect(web.tools.get("visit")?.description).toContain("web page");
     await web.close();
     await expect(openWith(["tools.visit.seconds=3"])).rejects.toThrow(/tools.visit does nothing in the atlas/);
+  });
+
+  test("an LLM that is asked GAIA reads its files", () => {
+    const gaia = 'evaluation.suites=[{"name":"gaia","benchmark":"gaia","data":"d"}]';
+    const toolsOf = (...set: string[]) => Object.values(resolved([gaia, ...set]).agents).map(({ tools }) => tools);
+    const searching = ["search", "visit"];
+    expect(toolsOf("agents.main.model=m")).toEqual([["read_attachment", "calculate"], searching]);
+    expect(toolsOf()).toEqual([["calculate"], searching]);
   });
 });

@@ -5,9 +5,9 @@
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
 import { expect, test } from "vitest";
+import { openReader } from "../../../../adapters/tools/documents/reader.ts";
 import { addressCheck } from "../../../../adapters/tools/web/visit/addresses.ts";
 import { guardedAgent, type Resolve } from "../../../../adapters/tools/web/visit/guard.ts";
-import { openReader } from "../../../../adapters/tools/web/visit/reader.ts";
 import { serveWorld } from "../../../world/server.ts";
 
 const isPublic = addressCheck([]);

@@ -3,8 +3,8 @@
  * whole path: fetched, extracted, put before a model by its own tokenizer, what a page says stays what a page says.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { partsOf } from "../../../../adapters/tools/documents/parts.ts";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
-import { partsOf } from "../../../../adapters/tools/web/visit/visit.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { CompletionRequest } from "../../../../core/ports.ts";
 import { openTokenizer } from "../../../../gpu-workers/rollouts/tokenizer.ts";

@@ -4,7 +4,7 @@ import { type Document, TOO_COMPLICATED } from "./document.ts";
 import { extract } from "./extract.ts";
 
 const port = parentPort;
-if (!port) throw new Error("adapters/tools/web/visit/reader-thread.ts runs as a worker thread only");
+if (!port) throw new Error("adapters/tools/documents/reader-thread.ts runs as a worker thread only");
 
 port.on("message", async (document: Document) => {
   port.postMessage(await extract(document).catch(() => TOO_COMPLICATED));

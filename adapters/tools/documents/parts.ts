@@ -1,0 +1,82 @@
+/** @file A text longer than an agent may see, shown by parts that reach it whole. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { partsWithin } from "../../../core/conversation/token-room.ts";
+import type { ToolContext } from "../../../core/ports.ts";
+
+/** Room for the lines above a part, beside title and place. */
+const HEADING = 40;
+const HEADING_NOTE = "part 999, goes on in part 1000";
+export const LONGEST_TITLE = 120;
+const LONGEST_PLACE = 300;
+const SHORTEST_PART = 100;
+
+export interface Titled {
+  readonly title: string;
+  /** Where it is from: an address, a file's name. */
+  readonly place: string;
+  readonly text: string;
+}
+
+/** That part under its heading, or that there is none. */
+export async function showPart(document: Titled, part: number, context: ToolContext): Promise<string> {
+  const { shown, isLast, parts } = await look(partsFor(document, context), part);
+  if (shown === undefined) return `${document.place} has no part ${part}: its last one is part ${parts}`;
+  const note = isLast ? `part ${part}, the last one` : `part ${part}, goes on in part ${part + 1}`;
+  return headed(document, isLast && part === 1 ? "" : note, shown);
+}
+
+/** Parts that reach the agent whole under their heading, by characters and by its tokens. */
+function* partsFor(page: Titled, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
+  const heading = Math.min(page.place.length, LONGEST_PLACE) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
+  const characters = Math.max(responseCharacters - heading, SHORTEST_PART);
+  if (!responseTokens) return yield* partsOf(page.text, characters);
+  const { tokens, count } = responseTokens;
+  const room = { tokens: Math.max(tokens - count(headed(page, HEADING_NOTE, "")), 1), count };
+  for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
+}
+
+/** One part, and whether it is the last. Parts are made one by one: this process has other things to do than to read a whole page at once. */
+async function look(
+  parts: Iterable<string>,
+  wanted: number,
+): Promise<{ shown: string | undefined; isLast: boolean; parts: number }> {
+  let shown: string | undefined;
+  let seen = 0;
+  for (const part of parts) {
+    if (shown !== undefined) return { shown, isLast: false, parts: seen };
+    seen += 1;
+    if (seen === wanted) shown = part;
+    await nextTurn();
+  }
+  return { shown, isLast: true, parts: seen };
+}
+
+/** The text under its title, its place and a note, as far as there are such. */
+export function headed({ title, place }: Pick<Titled, "title" | "place">, note: string, text: string): string {
+  const heading = [clip(title.replace(/\s+/g, " "), LONGEST_TITLE), clip(place, LONGEST_PLACE), note].filter(
+    (line) => line !== "",
+  );
+  return `${heading.join("\n")}\n\n${text}`;
+}
+
+/** Consecutive parts of at most so many characters, ended at a line or word where one ends in their last fifth. */
+export function partsOf(text: string, characters: number): string[] {
+  const parts: string[] = [];
+  for (let from = 0; from < text.length; ) {
+    const whole = clip(text.slice(from), characters);
+    const isLast = from + whole.length >= text.length;
+    const earliest = Math.floor(characters * 0.8);
+    const ends = [whole.lastIndexOf("\n"), whole.lastIndexOf(" ")].filter((end) => end > earliest);
+    const part = isLast || ends[0] === undefined ? whole : whole.slice(0, ends[0] + 1);
+    parts.push(part);
+    from += part.length;
+  }
+  return parts;
+}
+
+/** A prefix that does not end in half a character; at least one. */
+export function clip(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;
+  return text.slice(0, end);
+}
