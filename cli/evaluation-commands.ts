@@ -73,15 +73,15 @@ export function addEvaluation(program: Command): void {
     .description("the model that judges")
     .command("check")
     .description(
-      "hold a judge of answers against answers that people labelled: accuracy, Cohen's kappa, what it sees otherwise",
+      "hold a judge against people: answers that they labelled (accuracy, Cohen's kappa), or work that they scored (mean absolute error, correlation); and what it sees otherwise",
     )
     .argument(
       "<labels.jsonl>",
-      "one object per line: question, reference, answer, correct (true or false), id if you like",
+      "one object per line: question, reference, answer, correct (true or false); or task, steps, report, score (0 to 1); id if you like",
     )
     .option("--recipe <recipe>", "whose judge it is", "atlas")
     .addOption(judge())
-    .option("--criteria <file>", "text that says what is right, instead of the recipe's")
+    .option("--criteria <file>", "text that says what is right, or good work, instead of the recipe's")
     .addOption(setting())
-    .action(async (file, options) => (await import("./judge-check.ts")).checkJudge(file, options));
+    .action(async (file, options) => (await import("./judge/check.ts")).checkJudge(file, options));
 }

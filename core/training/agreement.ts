@@ -1,4 +1,7 @@
-/** @file How far a judge agrees with people who labelled the same answers: accuracy, Cohen's kappa, confusion. */
+/**
+ * @file How far a judge agrees with people who labelled the same: of answers that are right or wrong, accuracy, Cohen's kappa and
+ * confusion; of work that gets a score, mean absolute error, mean error, the share that is close, and Pearson's correlation.
+ */
 import { type Interval, wilson } from "./interval.ts";
 
 /** One answer: right or wrong, as it was labelled and as it was judged. */
@@ -42,4 +45,63 @@ export function agreementOf(answers: readonly Labelled[]): Agreement {
     kappa: expected === 1 ? null : (same / n - expected) / (1 - expected),
     confusion: { right, wrong },
   };
+}
+
+/** One piece of work: its score as it was labelled and as it was judged, both in [0, 1]. */
+export interface ScoredTwice {
+  readonly label: number;
+  readonly judged: number;
+}
+
+/** Scores that lie no further apart are close. */
+export const CLOSE = 0.1;
+const ROUNDING = 1e-9;
+
+/** 0.8 and 0.7 are, whatever floating point says. */
+export const areClose = ({ label, judged }: ScoredTwice): boolean => Math.abs(judged - label) <= CLOSE + ROUNDING;
+
+/** The 97.5 % quantile of the normal distribution. */
+const Z = 1.96;
+
+export interface ScoreAgreement {
+  readonly n: number;
+  /** Of judge and label. */
+  readonly meanAbsoluteError: number;
+  /** Judge minus label: above 0 the judge is too kind. */
+  readonly meanError: number;
+  /** Share of scores within `CLOSE`, with its 95 % interval. */
+  readonly close: number;
+  readonly closeInterval: Interval;
+  /**
+   * Pearson's r: what counts in training, where rewards are compared within a group and a judge that is kinder to all changes nothing. Null
+   * where one of the two gives everything the same score.
+   */
+  readonly correlation: number | null;
+  /** 95 %, by Fisher's transformation (1921); null of fewer than four, and where r is null or 1 or -1. */
+  readonly correlationInterval: Interval | null;
+}
+
+/** Of at least one piece of work. */
+export function scoreAgreementOf(scores: readonly ScoredTwice[]): ScoreAgreement {
+  const n = scores.length;
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / n;
+  const errors = scores.map(({ label, judged }) => judged - label);
+  const near = scores.filter(areClose).length;
+  const [labelled, judged] = [scores.map((one) => one.label), scores.map((one) => one.judged)];
+  const deviations = (values: readonly number[]) => values.map((value) => value - mean(values));
+  const [x, y] = [deviations(labelled), deviations(judged)];
+  const product = (a: readonly number[], b: readonly number[]) => mean(a.map((value, i) => value * (b[i] ?? 0)));
+  const scale = Math.sqrt(product(x, x) * product(y, y));
+  const correlation = scale < ROUNDING ? null : Math.max(-1, Math.min(1, product(x, y) / scale));
+  return {
+    ...{ n, meanAbsoluteError: mean(errors.map(Math.abs)), meanError: mean(errors) },
+    ...{ close: near / n, closeInterval: wilson({ n, correct: near }) },
+    ...{ correlation, correlationInterval: fisher(correlation, n) },
+  };
+}
+
+function fisher(correlation: number | null, n: number): Interval | null {
+  if (correlation === null || Math.abs(correlation) === 1 || n < 4) return null;
+  const [centre, half] = [Math.atanh(correlation), Z / Math.sqrt(n - 3)];
+  return { low: Math.tanh(centre - half), high: Math.tanh(centre + half) };
 }

@@ -43,9 +43,44 @@ test("agreement, and each disagreement with what the judge gave as its reason", 
   ]);
 });
 
+test("the expert: work that people scored, how far the judge is from it, and where", async () => {
+  // By the length of the report: 0.5, 0.8, 0.3 and 1.0.
+  reply = (content) => {
+    const { task, steps, report } = JSON.parse(content) as { task: string; steps: unknown; report: string };
+    return says(JSON.stringify({ reason: `${task}: ${JSON.stringify(steps)}`, score: report.length / 10 }));
+  };
+  const work = (id: string, report: string, score: number) => ({ id, task: "Find it", report, score });
+  const steps = [{ said: "I look", responses: [{ tool: "search", text: "found" }] }];
+  const labels = [
+    work("a", "12345", 0.5),
+    work("b", "12345678", 0.7),
+    work("c", "123", 0.4),
+    work("d", "1234567890", 0.6),
+  ];
+  expect(await check(labels.map((label) => JSON.stringify({ ...label, steps })).join("\n"))).toEqual([
+    { kind: "disagreement", ...labels[3], judged: 1, reason: `Find it: ${JSON.stringify(steps)}` },
+    {
+      ...{
+        kind: "agreement",
+        n: 4,
+        meanAbsoluteError: expect.closeTo(0.6 / 4, 12),
+        meanError: expect.closeTo(0.1, 12),
+      },
+      // Of x = (-0.05, 0.15, -0.15, 0.05) and y = (-0.15, 0.15, -0.35, 0.35): 0.1 / sqrt(0.05 * 0.29).
+      ...{ close: 0.75, correlation: expect.closeTo(0.1 / Math.sqrt(0.05 * 0.29), 12) },
+      closeInterval: { low: expect.closeTo(0.3006, 4), high: expect.closeTo(0.9544, 4) },
+      // tanh(atanh(0.8305) -+ 1.96)
+      correlationInterval: { low: expect.closeTo(-0.6472, 3), high: expect.closeTo(0.9963, 3) },
+      cost: { inputTokens: 80, outputTokens: 20, usd: null },
+    },
+  ]);
+});
+
 test.each([
   ["", /labels\.jsonl: it has no labels; write one object per line/],
   ["\n{", /labels\.jsonl, line 2: not JSON/],
+  ['{"task":"?","report":"a","score":2}', /labels\.jsonl, line 1: score: /],
+  [`{"task":"?","report":"a","score":1}\n${JSON.stringify(LABELS[0])}`, /labels\.jsonl, line 2: task: /],
   ['{"question":"?","reference":"a","answer":"b"}', /labels\.jsonl, line 1: correct: /],
 ])("bad labels are refused by line: %j", async (text, line) => {
   await expect(check(text)).rejects.toThrow(line);

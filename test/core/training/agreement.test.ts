@@ -1,6 +1,6 @@
 /** @file Cohen's kappa and its companions, by hand. */
 import { expect, test } from "vitest";
-import { agreementOf, type Labelled } from "../../../core/training/agreement.ts";
+import { agreementOf, type Labelled, scoreAgreementOf } from "../../../core/training/agreement.ts";
 import { wilson } from "../../../core/training/interval.ts";
 
 const answers = (...counts: [label: boolean, judged: boolean, times: number][]): Labelled[] =>
@@ -24,4 +24,24 @@ test("one that always says the opposite", () => {
 
 test("of nothing but right answers kappa says nothing", () => {
   expect(agreementOf(answers([true, true, 3]))).toMatchObject({ accuracy: 1, kappa: null });
+});
+
+test("scores: a judge that is kinder to all is wrong, and correlates all the same; one that sees no difference does not", () => {
+  const labels = [0.1, 0.3, 0.5, 0.7, 0.9];
+  const kinder = scoreAgreementOf(labels.map((label) => ({ label, judged: label + 0.1 })));
+  expect(kinder).toMatchObject({
+    n: 5,
+    close: 1,
+    meanError: expect.closeTo(0.1, 12),
+    correlation: expect.closeTo(1, 12),
+  });
+  const blind = scoreAgreementOf(labels.map((label) => ({ label, judged: 0.5 })));
+  // |0.1 - 0.5| and so on: 0.4 + 0.2 + 0 + 0.2 + 0.4 of 5.
+  expect(blind).toMatchObject({
+    meanAbsoluteError: expect.closeTo(0.24, 12),
+    correlation: null,
+    correlationInterval: null,
+  });
+  const opposite = scoreAgreementOf(labels.map((label) => ({ label, judged: 1 - label })));
+  expect(opposite).toMatchObject({ meanError: expect.closeTo(0, 12), correlation: expect.closeTo(-1, 12) });
 });

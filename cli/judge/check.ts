@@ -1,0 +1,84 @@
+/** @file `mgrpo judge check`: a judge against people who labelled the same answers, or scored the same work. */
+import { judgeCriteria } from "../../adapters/judges/criteria.ts";
+import { askCorrect, askQuality, type Judge } from "../../adapters/judges/vote.ts";
+import { openLanguageModel } from "../../adapters/llm/open.ts";
+import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
+import { resolveConfig } from "../../core/training/resolve.ts";
+import { inParallel } from "../../gpu-workers/parallel.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import { type AnswerLabel, readLabels, readText, type WorkLabel } from "./labels.ts";
+import { type Checked, print } from "./print.ts";
+
+/** Verdicts asked for at a time. */
+const WIDTH = 8;
+
+export interface JudgeOptions {
+  readonly recipe: string;
+  readonly judge?: string;
+  readonly criteria?: string;
+  readonly set: readonly string[];
+}
+
+export async function checkJudge(file: string, options: JudgeOptions): Promise<void> {
+  const found = readLabels(file);
+  const config = await judgeOf(options);
+  const judge = { model: openLanguageModel(config.model), config };
+  const own = config.criteria ?? judgeCriteria();
+  const text = options.criteria === undefined ? undefined : readText(options.criteria);
+  print(
+    found.kind === "answers"
+      ? await checkAnswers(judge, text ?? own.correct, found.labels)
+      : await checkWork(judge, text ?? own.expert, found.labels),
+  );
+}
+
+async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
+  const verdicts = await inParallel(labels, WIDTH, ({ question, reference, answer }) =>
+    askCorrect(judge, criteria, { question, reference, answer }),
+  );
+  const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
+  return {
+    kind: "answers",
+    agreement: agreementOf(pairs.map(({ label, verdict }) => ({ label: label.correct, judged: verdict.score === 1 }))),
+    disagreements: pairs.flatMap(({ label, verdict }) =>
+      (verdict.score === 1) === label.correct
+        ? []
+        : { ...label, judged: verdict.score === 1, reason: reasonOf(verdict) },
+    ),
+    cost: totalCost(verdicts.flatMap(({ cost }) => cost ?? [])),
+  };
+}
+
+async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
+  const verdicts = await inParallel(labels, WIDTH, ({ task, steps, report }) =>
+    askQuality(judge, criteria, { task, steps, report }),
+  );
+  const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
+  return {
+    kind: "work",
+    agreement: scoreAgreementOf(pairs.map(({ label, verdict }) => ({ label: label.score, judged: verdict.score }))),
+    disagreements: pairs.flatMap(({ label: { steps: _, ...label }, verdict }) =>
+      areClose({ label: label.score, judged: verdict.score })
+        ? []
+        : { ...label, judged: verdict.score, reason: reasonOf(verdict) },
+    ),
+    cost: totalCost(verdicts.flatMap(({ cost }) => cost ?? [])),
+  };
+}
+
+/** Of a vote that decided. */
+const reasonOf = ({ score, votes = [] }: Verdict): string => votes.find((vote) => vote.score === score)?.reason ?? "";
+
+/** The judge of the recipe's config, `--judge` and `--set judge.…` included. */
+async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
+  const chosen = judge === undefined ? set : [...set, `judge.model=${judge}`];
+  const recipe = await openRecipe(name);
+  const config = resolveConfig(recipe, { run: "judge", recipe: name, arm: "mgrpo", seed: 1, set: chosen });
+  if (config.judge) return config.judge;
+  throw new MgrpoError(
+    "config-invalid",
+    `recipe '${name}' has no judge: name one with --judge openai:<base url>#<model>`,
+  );
+}

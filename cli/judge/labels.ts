@@ -1,0 +1,70 @@
+/**
+ * @file What people labelled, for a judge to be held against: answers as right or wrong, or the work of sub-agents (eq 5) with a score. A
+ * file holds one of the two, one object per line.
+ */
+import { readFileSync } from "node:fs";
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+
+const Id = z.string().min(1).exactOptional();
+
+export const AnswerLabel = z.strictObject({
+  id: Id,
+  question: z.string().min(1),
+  reference: z.string().min(1),
+  answer: z.string(),
+  /** As people see it. */
+  correct: z.boolean(),
+});
+export type AnswerLabel = z.infer<typeof AnswerLabel>;
+
+export const WorkLabel = z.strictObject({
+  id: Id,
+  /** What the sub-agent was asked. */
+  task: z.string().min(1),
+  /** Turn by turn: what it said, and what its tools answered. */
+  steps: z
+    .array(
+      z.strictObject({
+        said: z.string(),
+        responses: z.array(z.strictObject({ tool: z.string(), text: z.string() })).default([]),
+      }),
+    )
+    .default([]),
+  report: z.string(),
+  /** How good people find the work, in [0, 1]. */
+  score: z.number().min(0).max(1),
+});
+export type WorkLabel = z.infer<typeof WorkLabel>;
+
+export type Labels =
+  | { readonly kind: "answers"; readonly labels: readonly AnswerLabel[] }
+  | { readonly kind: "work"; readonly labels: readonly WorkLabel[] };
+
+const EXAMPLES = [
+  '{"question": "…", "reference": "…", "answer": "…", "correct": true}',
+  '{"task": "…", "steps": […], "report": "…", "score": 0.7}',
+].join(" or ");
+
+/** The first line says which of the two all of them are. Throws `config-invalid`, with the line. */
+export function readLabels(file: string): Labels {
+  const lines = readText(file)
+    .split("\n")
+    .flatMap((text, i) => (text.trim() === "" ? [] : { text, at: `${file}, line ${i + 1}` }));
+  const [first] = lines;
+  if (!first)
+    throw new MgrpoError("config-invalid", `${file}: it has no labels; write one object per line: ${EXAMPLES}`);
+  const parsed = <S extends z.ZodType>(schema: S): z.infer<S>[] =>
+    lines.map(({ text, at }) => parseJson(schema, text, at, "config-invalid"));
+  const isWork = "score" in parseJson(z.looseObject({}), first.text, first.at, "config-invalid");
+  return isWork ? { kind: "work", labels: parsed(WorkLabel) } : { kind: "answers", labels: parsed(AnswerLabel) };
+}
+
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new MgrpoError("not-found", `${file} cannot be read`, { cause });
+  }
+}

@@ -1,0 +1,69 @@
+/** @file How far a judge agrees with people, on a terminal or as lines of JSON. */
+import colors from "picocolors";
+import type { JudgeCost } from "../../core/contracts/judge.ts";
+import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";
+import type { Interval } from "../../core/training/interval.ts";
+import { costText } from "../terminal/columns.ts";
+import type { AnswerLabel, WorkLabel } from "./labels.ts";
+
+type Disagreement<Label, Score> = Label & { readonly judged: Score; readonly reason: string };
+
+export type Checked = { readonly cost: JudgeCost | undefined } & (
+  | {
+      readonly kind: "answers";
+      readonly agreement: Agreement;
+      readonly disagreements: readonly Disagreement<AnswerLabel, boolean>[];
+    }
+  | {
+      readonly kind: "work";
+      readonly agreement: ScoreAgreement;
+      readonly disagreements: readonly Disagreement<Omit<WorkLabel, "steps">, number>[];
+    }
+);
+
+export function print(checked: Checked): void {
+  const { agreement, disagreements, cost } = checked;
+  if (!process.stdout.isTTY) {
+    for (const one of disagreements) console.log(JSON.stringify({ kind: "disagreement", ...one }));
+    console.log(JSON.stringify({ kind: "agreement", ...agreement, cost }));
+    return;
+  }
+  for (const line of checked.kind === "answers" ? answerLines(checked) : workLines(checked)) console.log(line);
+  if (cost) console.log(`  cost       ${costText(cost)}`);
+}
+
+function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "answers" }>): string[] {
+  const { n, accuracy, interval, kappa, confusion } = agreement;
+  const points = (share: number) => (100 * share).toFixed(1);
+  const word = (right: boolean) => (right ? "right" : "wrong");
+  return [
+    ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
+      `\n  ${colors.bold(id ?? question)}  labelled ${word(correct)}, judged ${word(judged)}`,
+      `    reference  ${reference}\n    answer     ${answer}\n    ${colors.dim(reason)}`,
+    ]),
+    `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
+    `  kappa      ${kappa === null ? "- (both say the same of everything)" : kappa.toFixed(2)}`,
+    "                    judged right   judged wrong",
+    ...Object.entries(confusion).map(
+      ([label, counts]) =>
+        `  labelled ${label}  ${String(counts.right).padStart(12)}${String(counts.wrong).padStart(15)}`,
+    ),
+  ];
+}
+
+function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work" }>): string[] {
+  const { n, meanAbsoluteError, meanError, close, closeInterval, correlation, correlationInterval } = agreement;
+  const points = (share: number) => (100 * share).toFixed(1);
+  const between = (interval: Interval | null, shown: (value: number) => string) =>
+    interval ? ` [${shown(interval.low)}, ${shown(interval.high)}]` : "";
+  const two = (value: number) => value.toFixed(2);
+  return [
+    ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
+      `\n  ${colors.bold(id ?? task)}  labelled ${two(score)}, judged ${two(judged)}`,
+      `    report     ${report}\n    ${colors.dim(reason)}`,
+    ]),
+    `\n  mean absolute error  ${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; the judge is ${two(Math.abs(meanError))} too ${meanError < 0 ? "strict" : "kind"} on average`,
+    `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,
+    `  correlation          ${correlation === null ? "- (one of the two gives everything the same score)" : two(correlation)}${between(correlationInterval, two)}`,
+  ];
+}
