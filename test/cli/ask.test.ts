@@ -52,6 +52,20 @@ test("a team behind APIs, from a file: every moment on a line, and at the end th
   });
 });
 
+test("a model behind an API is a team: alone with every tool, or each agent of the recipe's", async () => {
+  const server = await serveOpenAi(() => says("Lisbon"));
+  const team = `openai:${server.url}#org/planner`;
+  const toolsOf = async (...more: string[]) => {
+    const lines = await told("ask", "What is the capital of Portugal?", "--team", team, ...more);
+    expect(lines.at(-1)).toMatchObject({ kind: "result", answer: "Lisbon" });
+    const { body } = server.requests.at(-1) ?? expect.fail();
+    expect(body).toMatchObject({ model: "org/planner", messages: [{ role: "system" }, { role: "user" }] });
+    return body.tools?.map((tool) => tool.function.name);
+  };
+  expect(await toolsOf()).toEqual(["search", "visit", "calculate"]);
+  expect(await toolsOf("--arm", "mgrpo")).toEqual(["delegate", "calculate"]);
+});
+
 test("one agent of ours and one behind an API, by settings; an agent without an answer ends with an error", async () => {
   const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];

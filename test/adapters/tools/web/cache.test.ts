@@ -55,6 +55,24 @@ test("recorded in a run, replayed in another one, word for word, by an agent wit
   await replaying.close();
 });
 
+test("asked for a sealed question it is kept sealed: found again without the seal, and not told where it is missing", async () => {
+  const store = memoryStore();
+  const question = { id: "s", kind: "k", level: 1, prompt: "?", answer: "!", facts: null, canary: "of some benchmark" };
+  const sealing = await openWorldTools(world, {}, { store, run: "sealed" });
+  const found = await sealing.call("search", { query: "Brenby" }, { question });
+  const [key = ""] = store.objects.keys();
+  const kept = new TextDecoder().decode(await store.objects.get(key));
+  expect(kept).toMatch(/^\{"canary":"of some benchmark","sealed":"[A-Za-z0-9+/=]+"\}$/);
+  const replaying = await openWorldTools(world, { cache: { mode: "replay" } }, { store, run: "sealed" });
+  expect(await replaying.call("search", { query: "Brenby" })).toBe(found);
+  const missing = await replaying.call("search", { query: "Corby" }, { question }).catch((error: Error) => error);
+  expect(missing).toMatchObject({
+    message: expect.stringContaining("'search' was never asked this of"),
+    evidence: undefined,
+  });
+  await Promise.all([sealing.close(), replaying.close()]);
+});
+
 test("many that ask the same at once are one request; live asks each time; a folder is shared", async () => {
   const place = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: place } });
