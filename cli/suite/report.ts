@@ -12,7 +12,6 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord, ToolSpendingRecord } from "../../core/contracts/records.ts";
-import { openQuestions, withoutQuotes } from "../../core/contracts/sealed.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
@@ -68,7 +67,7 @@ export async function reportSuite(
   const key = objectKeys.evaluation(job.run, job.job);
   const bytes = await store.objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, the store does not have it`);
-  const { n, correct, runs, interval, lost, judged, questions } = parseJson(EvaluationResult, bytes, key);
+  const { n, correct, runs, interval, lost, reasons = [], judged, questions } = parseJson(EvaluationResult, bytes, key);
   const groups = new Map<string, typeof questions>();
   for (const [i, question] of asked.questions.entries()) {
     for (const group of groupsOf(benchmark, question)) {
@@ -77,16 +76,13 @@ export async function reportSuite(
   }
   const outcomes = await readOutcomes(store, job, asked.questions.length);
   const said = outcomes.map((ofRun) => ofRun.map((one) => (one?.status === "finished" ? one.conversation : undefined)));
-  const failed = outcomes.flat().flatMap((one) => (one?.status === "failed" ? one.reason : []));
-  const unjudged = lost.length > failed.length ? ["the judge failed: the log of the evaluation says how"] : [];
   const files = submissionFiles(benchmark, asked, said);
   for (const [file, content] of files) writeAtomically(join(folder, file), content);
   const { blocked, ...spent } = await readSpent(store, job.run, judged !== undefined);
-  const unquoted = set.canary === undefined ? failed : failed.map(withoutQuotes(openQuestions(set)));
   const report = {
     ...{ kind: "evaluation", team, suite: name, ...(benchmark && { benchmark }), n, correct, runs, interval },
     groups: [...groups].map(([group, scores]) => ({ group, ...total(scores), interval: accuracyInterval(scores) })),
-    ...{ unasked: set.unasked ?? [], lost, reasons: [...new Set([...unquoted, ...unjudged])] },
+    ...{ unasked: set.unasked ?? [], lost, reasons },
     ...{ ...(judged && { judged }), spent, blocked, submissions: [...files.keys()] },
   };
   const checked = parse(SuiteReport, report, `report of suite '${name}'`);

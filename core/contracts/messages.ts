@@ -35,6 +35,8 @@ export const EvaluationResult = EvaluationScore.extend({
   suite: z.string(),
   /** Questions whose rollout was lost to infrastructure after all attempts: listed once per run that lost it, not counted. */
   lost: z.array(z.string()),
+  /** Why, without repetitions. */
+  reasons: z.array(z.string()).exactOptional(),
   /** Each question's score over all runs, in the order of the held-out set; `n` leaves out what was lost. */
   questions: z.array(
     z.strictObject({

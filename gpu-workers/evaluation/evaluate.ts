@@ -42,19 +42,27 @@ interface Asked {
   readonly rollout: number;
 }
 
-/** `lost` to infrastructure, or without a reference: neither is counted. */
-type Scored = Verdict | "lost" | "unscored";
+/** To infrastructure; `lost` says why. */
+interface Lost {
+  readonly lost: string;
+}
+
+/** Neither what is lost nor what has no reference is counted. */
+type Scored = Verdict | Lost | "unscored";
 
 export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
   const set = evaluation.run.asked(evaluation.suite);
-  return sealing(evaluation.run, set, (run) => askAll({ ...evaluation, run }, set.questions, signal));
+  return sealing(evaluation.run, set, async (run, unquoted) => {
+    const { reasons, ...result } = await askAll({ ...evaluation, run }, set.questions, signal);
+    return { ...result, ...(reasons.length > 0 && { reasons: reasons.map(unquoted) }) };
+  });
 }
 
 async function askAll(
   evaluation: Evaluation,
   all: readonly Question[],
   signal: AbortSignal,
-): Promise<EvaluationResult> {
+): Promise<EvaluationResult & { readonly reasons: string[] }> {
   const { run, agents, suite, team, job, scorer } = evaluation;
   const main = agents.get(run.config.main);
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
@@ -72,7 +80,7 @@ async function askAll(
     const outcome =
       (evaluation.resumed && (await read(run, key))) || (await attemptRollout(host, plan, signal, () => true));
     await run.store.objects.commit(key, recordBytes(outcome));
-    if (outcome.status === "failed") return "lost";
+    if (outcome.status === "failed") return { lost: outcome.reason };
     return scorer.isScored?.(question) === false ? "unscored" : judge(run, scorer, question, outcome);
   }
 
@@ -89,6 +97,10 @@ async function askAll(
     return { question: question.id, kind: question.kind, ...total(ofIt) };
   });
   const judged = totalCost(scores.flatMap((one) => (isVerdict(one) && one.cost) || []));
+  const lost = asked.flatMap(({ question }, i) => {
+    const scored = scores[i];
+    return scored && isLost(scored) ? { question: question.id, why: scored.lost } : [];
+  });
   return {
     run: run.name,
     job,
@@ -97,14 +109,16 @@ async function askAll(
     ...total(counted),
     runs: perRun,
     interval: accuracyInterval(perQuestion),
-    lost: asked.flatMap(({ question }, i) => (scores[i] === "lost" ? [question.id] : [])),
+    lost: lost.map(({ question }) => question),
+    reasons: [...new Set(lost.map(({ why }) => why))],
     questions: perQuestion,
     ...(judged && { judged }),
     seconds: run.store.clock.monotonic() - started,
   };
 }
 
-const isVerdict = (scored: Scored): scored is Verdict => typeof scored === "object";
+const isLost = (scored: Scored): scored is Lost => typeof scored === "object" && "lost" in scored;
+const isVerdict = (scored: Scored): scored is Verdict => typeof scored === "object" && "score" in scored;
 
 async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
@@ -112,15 +126,10 @@ async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
 }
 
 /**
- * The verdict, or `lost` when the judge itself fails to the last attempt: an outage is never a wrong answer. Rejects when the judge's
+ * The verdict, or why it is lost when the judge itself fails to the last attempt: an outage is never a wrong answer. Rejects when the judge's
  * server refuses to be asked (a wrong key, an empty account): nothing more is asked before somebody has mended that.
  */
-async function judge(
-  run: Run,
-  scorer: Scorer,
-  question: Question,
-  outcome: FinishedOutcome,
-): Promise<Verdict | "lost"> {
+async function judge(run: Run, scorer: Scorer, question: Question, outcome: FinishedOutcome): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
   const subject = sha256(recordBytes(outcome));
@@ -132,7 +141,7 @@ async function judge(
       if (!isMgrpoError(error, "judge-failed")) throw error;
       if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;
       run.log.warn("judge failed", { question: question.id, attempt, error: error.message });
-      if (attempt >= run.config.limits.attempts) return "lost";
+      if (attempt >= run.config.limits.attempts) return { lost: error.message };
       await run.store.clock.sleep(Math.min(0.1 * 2 ** attempt, 5));
     }
   }

@@ -8,13 +8,20 @@ import { sealedObjects } from "../../core/training/sealed-objects.ts";
 import type { Log } from "../log.ts";
 import type { Run } from "../run.ts";
 
-/** Does the work with such a run; with the run itself where the questions are not sealed. */
-export async function sealing<T>(run: Run, set: SuiteQuestions, work: (run: Run) => Promise<T>): Promise<T> {
-  if (set.canary === undefined) return work(run);
+/**
+ * Does the work with such a run; with the run itself where the questions are not sealed. What it says without sealing has to go through
+ * `unquoted`.
+ */
+export async function sealing<T>(
+  run: Run,
+  set: SuiteQuestions,
+  work: (run: Run, unquoted: (message: string) => string) => Promise<T>,
+): Promise<T> {
+  if (set.canary === undefined) return work(run, (message) => message);
   const unquoted = withoutQuotes(set);
   const objects = sealedObjects(run.store.objects, set.canary);
   try {
-    return await work({ ...run, store: { ...run.store, objects }, log: clean(run.log, unquoted) });
+    return await work({ ...run, store: { ...run.store, objects }, log: clean(run.log, unquoted) }, unquoted);
   } catch (error) {
     for (let fault = error; fault instanceof Error; fault = fault.cause) {
       fault.message = unquoted(fault.message);

@@ -109,7 +109,7 @@ export async function attemptRollout(
       log.warn("attempt spoiled", { rollout: where, attempt, code: late.code, reason: late.message });
       if (team.complete()) {
         if (attempt >= config.limits.attempts) {
-          const reason = `infrastructure, ${attempt} attempts: ${late.message}`;
+          const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${late.message}`;
           return { status: "failed", address, questionId: question.id, reason };
         }
         if (!spoiled(late, attempt)) throw late;

@@ -128,7 +128,7 @@ test("a judge that is out loses answers, which are then asked about again, and o
     },
   });
   const first = await work(judge(true));
-  expect(first).toMatchObject({ n: 3, lost: ["xbench-2510:3"] });
+  expect(first).toMatchObject({ n: 3, lost: ["xbench-2510:3"], reasons: ["the judge failed: HTTP 503"] });
   expect(first.questions[2]).toMatchObject({ n: 0, correct: 0 });
 
   asked.length = 0;

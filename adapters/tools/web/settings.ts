@@ -10,7 +10,7 @@ import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
-/** Of one backend, in each worker process. */
+/** Of one backend, in each worker process: they share no counter, so a plan's rate is to be divided by their number. */
 const Rate = z.number().positive();
 const Usd = z.number().nonnegative();
 

@@ -82,7 +82,8 @@ export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RE
     const said = `HTTP ${status}${firstLine(withoutSecrets(text, headers))}`;
     const known = ADVICE.find(([codes]) => codes.includes(status));
     if (known) throw refused(`${said}: ${known[1](request.key)}`, { retryable: false });
-    throw refused(said, { retryable: status === 408 || status === 429 || status >= 500, evidence: { pause } });
+    const plan = status === 429 ? ": it is asked more than its plan allows: lower its requestsPerSecond" : "";
+    throw refused(said + plan, { retryable: status === 408 || status === 429 || status >= 500, evidence: { pause } });
   }
 
   return {
