@@ -10,7 +10,7 @@ import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "..
 import { SEARCH_KEY } from "../world/search-api.ts";
 import { serveWorld } from "../world/server.ts";
 import { worldSettings } from "../world/tools.ts";
-import { startMgrpo, workplaceOfFile } from "./command-line.ts";
+import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
 const folder = workplaceOfFile();
@@ -35,7 +35,8 @@ const settings = [
   'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}',
 ];
 const command = (results: string) => [
-  ...["eval", model, "--suite", "gaia", "--data", data, "--runs", "1", "--results", join(folder, results)],
+  ...["eval", model, "--recipe", RELAY, "--arm", "mgrpo", "--suite", "gaia", "--data", data, "--attachments", "all"],
+  ...["--runs", "1", "--results", join(folder, results)],
   ...settings.flatMap((setting) => ["--set", setting]),
 ];
 const made = (results: string, name: string) => {

@@ -70,7 +70,10 @@ export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RE
         throw refused(`no answer (${reasonOf(cause)})`, { retryable: true, cause });
       });
     if (status >= 200 && status < 300) {
-      if (/^\s*</.test(text)) throw refused(`answered a page (${type}) where JSON was expected`, { retryable: false });
+      if (/^\s*</.test(text))
+        throw refused(`answered a page (${type}) where JSON was expected: check the backend's url in the settings`, {
+          retryable: false,
+        });
       try {
         return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
       } catch (cause) {
