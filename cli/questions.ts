@@ -13,9 +13,7 @@ export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<
     if (unasked.length === 0) continue;
     const reasons = [...unasked.slice(0, EXAMPLES).map(({ why }) => why), ...(unasked.length > EXAMPLES ? ["…"] : [])];
     const count = `${unasked.length} of ${questions.length + unasked.length} questions`;
-    console.error(
-      `suite '${suite}': ${count} are not asked, and not scored, since of their files: ${reasons.join("; ")}`,
-    );
+    console.error(`suite '${suite}': not asked and not scored, for their files: ${count} (${reasons.join("; ")})`);
   }
   return set;
 }
