@@ -98,8 +98,9 @@ function toolsOf(name: string, { tools = [] }: AgentInput, chosen: Chosen): read
   ];
 }
 
+/** `suites` as the user set them: a list, or single ones by their place. */
 const asksGaia = (suites: unknown): boolean =>
-  Array.isArray(suites) && suites.some((suite: { benchmark?: unknown }) => suite?.benchmark === "gaia");
+  Object.values(suites ?? {}).some((suite: { benchmark?: unknown } | null) => suite?.benchmark === "gaia");
 
 function suitesOf(chosen: Chosen): NonNullable<RunConfigInput["evaluation"]>["suites"] {
   if (chosen("questions") === undefined) return [{ name: "held-out", runs: 3, questions: HELD_OUT }];
