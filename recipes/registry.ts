@@ -5,10 +5,12 @@ import { openPart } from "./modules.ts";
 
 const RECIPES = {
   atlas: () => import("./atlas/recipe.ts"),
+  "atlas-two-subs": () => import("./atlas-two-subs/recipe.ts"),
   "deep-research": () => import("./deep-research/recipe.ts"),
 };
 const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   atlas: () => import("./atlas/tools.ts"),
+  "atlas-two-subs": () => import("./atlas-two-subs/tools.ts"),
   "deep-research": () => import("./deep-research/tools.ts"),
 };
 

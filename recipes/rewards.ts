@@ -6,6 +6,7 @@ import { openPart } from "./modules.ts";
 
 const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   atlas: () => import("./atlas/rewards.ts"),
+  "atlas-two-subs": () => import("./atlas-two-subs/rewards.ts"),
   "deep-research": () => import("./deep-research/rewards.ts"),
 };
 

@@ -30,27 +30,25 @@ const SMALLER: Shape = { layers: 3, width: 96, heads: 4, keyValueHeads: 2, ffn: 
 const SEARCH = callOpening("search", "query");
 const VISIT = callOpening("visit", "title");
 const CALCULATE = callOpening("calculate", "expression");
-const DELEGATE = callOpening("delegate", "task", { agent: "searcher" });
+const delegateTo = (agent: string) => callOpening("delegate", "task", { agent });
+
+const PLANNER = { kind: "byte-pairs", merges: 200, words: 900 } as const;
 
 export const baseModels: readonly BaseModel[] = [
-  base(
-    "main",
-    "mgrpo",
-    "main",
-    LARGER,
-    { kind: "byte-pairs", merges: 200, words: 900, openings: [DELEGATE, CALCULATE] },
-    4e6,
-  ),
+  base("main", "mgrpo", "main", LARGER, { ...PLANNER, openings: [delegateTo("searcher"), CALCULATE] }, 4e6),
   base("searcher", "mgrpo", "searcher", SMALLER, { kind: "unigram", merges: 1500, openings: [SEARCH, VISIT] }, 8e6),
-  base(
-    "main",
-    "single-agent",
-    "single",
-    LARGER,
-    { kind: "byte-pairs", merges: 200, words: 900, openings: [SEARCH, VISIT, CALCULATE] },
-    12e6,
-  ),
+  base("main", "single-agent", "single", LARGER, { ...PLANNER, openings: [SEARCH, VISIT, CALCULATE] }, 12e6),
 ];
+
+/** A planner that has somebody else to ask for countries: of recipe atlas-two-subs. */
+export const plannerOfTwo = base(
+  "main",
+  "mgrpo",
+  "main-of-two",
+  LARGER,
+  { ...PLANNER, openings: [delegateTo("searcher"), delegateTo("finder"), CALCULATE] },
+  4e6,
+);
 
 function base(agent: string, arm: Arm, name: string, shape: Shape, design: TokenizerDesign, tokens: number): BaseModel {
   return {

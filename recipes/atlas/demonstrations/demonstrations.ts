@@ -12,7 +12,9 @@ import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
 type Demonstrate = (draft: Draft, world: World, random: Random) => Demonstration;
 
 const BY_AGENT: Readonly<Record<string, Demonstrate>> = {
-  main: mainDemonstration,
+  main: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
+  "main-of-two": (draft, world, random) =>
+    mainDemonstration(draft, world, random, ({ ask }) => (ask === "country" ? "finder" : "searcher")),
   searcher: (draft, world, random) => searcherDemonstration(anyTask(draft, random), world, random),
   single: (draft, world, random) =>
     planned(draft, world, random, (lookUps) => {
@@ -21,7 +23,7 @@ const BY_AGENT: Readonly<Record<string, Demonstrate>> = {
     }),
 };
 
-/** @param agent `main`, `searcher`, or `single` for the one agent with all tools. */
+/** @param agent `main`, `main-of-two` with a second sub-agent that finds countries, `searcher`, or `single` for the one agent with all tools. */
 export function* demonstrationsOf(agent: string, seed: number): Generator<Demonstration, never> {
   const demonstrate = BY_AGENT[agent];
   if (!demonstrate) {

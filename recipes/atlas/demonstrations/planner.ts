@@ -21,12 +21,15 @@ export type Finder = (lookUps: readonly LookUp[]) => {
 /** Reports that are wrong, as those of a faulty searcher are: the main agent goes on with what it is told. */
 const WRONG_REPORTS = 0.15;
 
-export function mainDemonstration(draft: Draft, world: World, random: Random): Demonstration {
+/** The sub-agent that a look-up is given to. */
+export type Choice = (lookUp: LookUp) => string;
+
+export function mainDemonstration(draft: Draft, world: World, random: Random, choose: Choice): Demonstration {
   const ask: Finder = (lookUps) => {
     const reports = lookUps.map((lookUp) => reportOn(lookUp, world, random));
     const calls = lookUps.map((lookUp) => ({
       name: "delegate",
-      arguments: { agent: "searcher", task: taskOf(lookUp) },
+      arguments: { agent: choose(lookUp), task: taskOf(lookUp) },
     }));
     return { turns: [{ text: callTurn(...calls), responses: reports }], reports };
   };

@@ -7,8 +7,9 @@ import type { Demonstration } from "../../../core/recipe.ts";
 import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
 import { PLANNER_FAULTS, SEARCHER_FAULTS } from "../../../recipes/atlas/demonstrations/faults.ts";
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
-import { recipe } from "../../../recipes/atlas/recipe.ts";
+import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { tools } from "../../../recipes/atlas/tools.ts";
+import { recipe as twoSubs } from "../../../recipes/atlas-two-subs/recipe.ts";
 
 const COUNT = 4000;
 
@@ -24,13 +25,13 @@ const main = sample("main");
 const searcher = sample("searcher");
 
 test.each([
-  ["main", "mgrpo", "main"],
-  ["searcher", "mgrpo", "searcher"],
-  ["single", "single-agent", "main"],
-] as const)("%s: every turn parses; only the last one answers", (name, arm, agent) => {
-  const config = RunConfig.parse({ ...recipe.config(arm, () => undefined), run: "test", recipe: "atlas", arm }).agents[
-    agent
-  ];
+  ["main", atlas, "mgrpo", "main"],
+  ["main-of-two", twoSubs, "mgrpo", "main"],
+  ["searcher", atlas, "mgrpo", "searcher"],
+  ["single", atlas, "single-agent", "main"],
+] as const)("%s: every turn parses; only the last one answers", (name, recipe, arm, agent) => {
+  const { agents } = RunConfig.parse({ ...recipe.config(arm, () => undefined), run: "test", recipe: recipe.name, arm });
+  const config = agents[agent];
   if (!config) throw new Error(agent);
   const toolbox = openToolbox(agent, config, tools);
   for (const { turns } of sample(name, 500)) {

@@ -1,0 +1,24 @@
+/** @file The default recipe with two sub-agents: one looks up facts of a country, the other finds the country that some facts hold of. See README.md. */
+import { MgrpoError } from "../../core/errors.ts";
+import type { Recipe } from "../../core/recipe.ts";
+import { plannerOfTwo } from "../atlas/bases.ts";
+import { recipe as atlas } from "../atlas/recipe.ts";
+
+export const recipe: Recipe = { ...atlas, name: "atlas-two-subs", config, baseModels: [plannerOfTwo] };
+
+function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Recipe["config"]> {
+  const common = atlas.config(arm, chosen);
+  const { main, searcher } = common.agents;
+  if (!main || !searcher) {
+    throw new MgrpoError("config-invalid", `arm ${arm}: its team has no sub-agents; train recipe atlas with it`);
+  }
+  return {
+    ...common,
+    agents: {
+      main: { ...main, model: plannerOfTwo.folder, delegates: ["searcher", "finder"] },
+      searcher,
+      // The same base: what they become is up to what they are asked.
+      finder: searcher,
+    },
+  };
+}

@@ -1,0 +1,2 @@
+/** @file The scores of atlas-two-subs: those of atlas. */
+export { rewards } from "../atlas/rewards.ts";
