@@ -6,7 +6,8 @@ import { statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { type Check, checkEndpoints, checkEngines, checkLocalCloud } from "./local/checks.ts";
+import { type Check, checkEndpoints, checkEngines, checkLocalCloud, checkProvider } from "./local/checks.ts";
+import { installCuda } from "./local/install-cuda.ts";
 import { checkModel } from "./local/model-needs.ts";
 
 const GIGABYTE = 2 ** 30;
@@ -16,18 +17,26 @@ const MARKS: Record<Check["state"], string> = {
   broken: colors.red("✘"),
 };
 
-/** Of this machine, or of one model on it. */
+/** Of this machine, of one model on it, or of what was just installed. */
 export async function doctor({
   model,
+  install,
   set,
 }: {
   readonly model?: string;
+  readonly install?: "cuda";
   readonly set: readonly string[];
 }): Promise<void> {
   if (model === undefined && set.length > 0) {
     throw new MgrpoError("config-invalid", "--set is of the agent that has --model: name one");
   }
-  const checks = model === undefined ? await checkMachine() : await checkModel(model, set);
+  if (install !== undefined) await installCuda();
+  const checks =
+    install !== undefined
+      ? [await checkProvider(install)]
+      : model === undefined
+        ? await checkMachine()
+        : await checkModel(model, set);
   for (const check of checks) {
     if (process.stdout.isTTY) console.log(line(check));
     else console.log(JSON.stringify(check));

@@ -32,3 +32,8 @@ export const arm = () =>
 
 export const judge = () =>
   new Option("--judge <model>", "the model that judges: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
+
+export const install = () =>
+  new Option("--install <provider>", "fetch the compiled engine's CUDA 12 provider from NuGet, and try it")
+    .choices(["cuda"])
+    .conflicts("model");

@@ -5,7 +5,7 @@ import { Arm } from "../core/contracts/config.ts";
 import { addCloud } from "./cloud/commands.ts";
 import { parseArms } from "./compare/plan.ts";
 import { addEvaluation } from "./evaluation-commands.ts";
-import { arm, collect, extendHours, extendToolCalls, extendToolUsd, extendUsd, seed, setting } from "./options.ts";
+import { arm, collect, extendHours, extendToolCalls, extendToolUsd, extendUsd, install, seed, setting } from "./options.ts";
 import { count, integer, notNegative, positive } from "./terminal/fail.ts";
 
 /** Errors of parsing are thrown too, already printed. */
@@ -172,6 +172,7 @@ export function createProgram(): Command {
     .addOption(
       new Option("--set <path=value>", "with --model: a setting of its agent").argParser(collect).default([], "none"),
     )
+    .addOption(install())
     .action(async (options) => (await import("./doctor.ts")).doctor(options));
 
   return program;

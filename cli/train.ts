@@ -94,11 +94,12 @@ function refuseMissingEngine(policy: string, { policies }: ToolsModule): void {
   if (!isEndpointPolicy(policy)) openEngine(policy, policies);
 }
 
-/** An engine whose package or server is not there, or that has another model, is refused before anything starts. */
+/** An engine whose package, GPU or server is not there, or that has another model, is refused before anything starts. */
 async function checkEngines({ recipe, agents }: RunConfig, bases: Bases): Promise<void> {
   const { policies } = await openToolsModule(recipe);
   for (const [name, agent] of Object.entries(agents)) {
     const engine = isEndpointPolicy(agent.policy) ? undefined : openEngine(agent.policy, policies);
+    await engine?.computesOn?.(engineOptions(agent));
     await engine?.check?.(bases.get(name) ?? new Map(), engineOptions(agent));
   }
 }

@@ -1,5 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { OptimizerConfig } from "./contracts/config.ts";
+import type { ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 
 /** A file on this machine that is too large to be carried around as bytes: read in parts, or mapped. It does not change while it is used. */
@@ -93,6 +94,8 @@ export interface Trainer {
 }
 
 export interface EngineOptions {
+  /** Of engines that have a choice. Absent: the CPU. */
+  readonly provider?: ProviderChoice;
   /** Threads that compute at the same time. */
   readonly threads: number;
   readonly slots: number;
@@ -110,6 +113,8 @@ export interface PolicyEngine {
   openTrainer(files: CheckpointFiles, options: EngineOptions): Promise<Trainer>;
   /** Rejects when what it computes on is not there: its package, or a server, or this model on it. Absent: it computes here. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;
+  /** Says what it computes on here, once that has been seen to work; rejects where it does not. Absent: on what every machine has. */
+  computesOn?(options: EngineOptions): Promise<string>;
   /** Deletes what a version that nobody will ask for again keeps outside its files; gone already is fine. Absent: nothing is. */
   discard?(files: CheckpointFiles): Promise<void>;
 }

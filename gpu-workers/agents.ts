@@ -46,14 +46,16 @@ export function openAgents(
   );
 }
 
-/** Rejects when the server that an agent's engine computes on is out of reach, or has not its model. */
-export async function checkServers(
-  { engineOf }: AgentParts,
+/** Rejects when what an agent's engine computes on is not there: a GPU, or a server with its model. Says what it is. */
+export async function checkEngines(
+  { engineOf, run }: AgentParts,
   agents: ReadonlyMap<string, Agent>,
   checkpoints: Checkpoints,
 ): Promise<void> {
   for (const { name, config } of agents.values()) {
     const engine = isEndpointPolicy(config.policy) ? undefined : engineOf(config.policy);
+    const computesOn = await engine?.computesOn?.(engineOptions(config));
+    if (computesOn !== undefined) run.log.info("engine", { of: name, computesOn });
     if (!engine?.check) continue;
     const base = await checkpoints.manifest(name, 0);
     await engine.check(await checkpoints.files(base, "inference"), engineOptions(config));

@@ -11,7 +11,7 @@ import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Scorer } from "../core/scorer.ts";
-import { type AgentParts, checkServers, openAgents } from "./agents.ts";
+import { type AgentParts, checkEngines, openAgents } from "./agents.ts";
 import { createBusyMeter } from "./busy.ts";
 import { openCheckpoints } from "./checkpoints.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
@@ -93,8 +93,8 @@ export async function serveWorker(
   const trajectories = rememberTrajectories();
   const agents = openAgents(parts, options.agent, checkpoints, meter);
   const own = agents.get(options.agent);
-  // Before it is registered: a worker whose server is away claims nothing, and makes nothing suspect by its end.
-  await checkServers(parts, agents, checkpoints);
+  // Before it is registered: a worker whose server or GPU is away claims nothing, and makes nothing suspect by its end.
+  await checkEngines(parts, agents, checkpoints);
   let fail: (error: unknown) => void = () => {};
   const crashed = new Promise<never>((_resolve, reject) => {
     fail = reject;

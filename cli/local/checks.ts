@@ -4,12 +4,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listSupportedBackends } from "onnxruntime-node";
 import type { PolicyEngine } from "../../core/ports.ts";
-import { writeModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
-import { initializeWeights } from "../../gpu-workers/engines/checkpoint/initialize.ts";
-import { parameterLayout } from "../../gpu-workers/engines/checkpoint/parameters.ts";
-import { writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
+import { TINY_OPTIONS, tinyModel } from "../../gpu-workers/engines/compiled/proof.ts";
+import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../gpu-workers/engines/eager/backend.ts";
 import { openEngine } from "../../gpu-workers/engines/registry.ts";
 import { openCloudStore, openSession } from "./session.ts";
 
@@ -24,23 +21,6 @@ export interface Check {
 
 const ENDPOINTS = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
 const ENDPOINT_TIMEOUT_MILLISECONDS = 3000;
-const TINY = {
-  layers: 1,
-  width: 16,
-  heads: 2,
-  kvHeads: 1,
-  headWidth: 8,
-  ffnWidth: 16,
-  vocabulary: 32,
-  ropeTheta: 10000,
-  ropeScaling: null,
-  epsilon: 1e-6,
-  tied: true,
-  queryKeyNorm: true,
-  projectionBias: false,
-};
-const CONTEXT = 32;
-
 /** Starts it in an empty folder, commits an object and reads it back. */
 export async function checkLocalCloud(): Promise<Check[]> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
@@ -55,8 +35,9 @@ export async function checkLocalCloud(): Promise<Check[]> {
         store.close();
         await session.close();
       }
+      return "DynamoDB and S3 on 127.0.0.1";
     });
-    return [{ name: "embedded cloud", state: "ok", found: `DynamoDB and S3 on 127.0.0.1, ${found}` }];
+    return [{ name: "embedded cloud", state: "ok", found }];
   } catch (error) {
     return [{ name: "embedded cloud", state: "broken", found: messageOf(error) }];
   } finally {
@@ -65,29 +46,28 @@ export async function checkLocalCloud(): Promise<Check[]> {
 }
 
 export async function checkEngines(): Promise<Check[]> {
-  return [await checkEngine("compiled"), await checkEngine("eager"), checkProviders(), await checkNodeGpu()];
+  return [
+    ...[await checkEngine("compiled"), await checkEngine("eager")],
+    ...[await checkProvider("webgpu"), await checkProvider("cuda"), checkNodeGpu()],
+  ];
 }
 
-/** Those that came with the package work here if their hardware does. */
-function checkProviders(): Check {
-  const backends = listSupportedBackends();
-  const names = (bundled: boolean) => backends.filter((one) => one.bundled === bundled).map(({ name }) => name);
-  const absent = names(false);
-  return {
-    name: "execution providers",
-    state: "ok",
-    found: names(true).join(", "),
-    ...(absent.length > 0 && {
-      advice: `not installed: ${absent.join(", ")}; for CUDA 12: npm rebuild onnxruntime-node --onnxruntime-node-install=cuda12`,
-    }),
-  };
+/** Of the compiled engine. */
+export async function checkProvider(provider: "webgpu" | "cuda"): Promise<Check> {
+  const name = `provider ${provider}`;
+  try {
+    const found = await timed(async () => openEngine("compiled").computesOn?.({ ...TINY_OPTIONS, provider }));
+    return { name, state: "ok", found };
+  } catch (error) {
+    return { name, state: "missing", found: messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "") };
+  }
 }
 
 /** Log-probs of a short sequence under a model of a few hundred parameters. */
 async function checkEngine(policy: string): Promise<Check> {
   try {
     const found = await timed(() => tryEngine(openEngine(policy)));
-    return { name: `engine ${policy}`, state: "ok", found: `scored a tiny model, ${found}` };
+    return { name: `engine ${policy}`, state: "ok", found };
   } catch (error) {
     const advice = "npm ci in a fresh checkout; onnxruntime-node needs Linux, macOS or Windows on x64 or arm64";
     return {
@@ -99,30 +79,21 @@ async function checkEngine(policy: string): Promise<Check> {
   }
 }
 
-async function tryEngine(engine: PolicyEngine): Promise<void> {
-  const encoder = new TextEncoder();
-  const files = new Map([
-    ["config.json", encoder.encode(writeModelConfig(TINY, CONTEXT))],
-    ["model.safetensors", writeModel(parameterLayout(TINY), initializeWeights(TINY, 1))],
-  ]);
-  const trainer = await engine.openTrainer(files, {
-    threads: 1,
-    slots: 2,
-    contextTokens: CONTEXT,
-    microBatchTokens: 64,
-  });
+async function tryEngine(engine: PolicyEngine): Promise<string> {
+  const trainer = await engine.openTrainer(tinyModel(), TINY_OPTIONS);
   try {
     await trainer.logProbs([[1, 2, 3, 4]], 1);
+    return "scored a tiny model";
   } finally {
     await trainer.close();
   }
 }
 
-async function checkNodeGpu(): Promise<Check> {
+function checkNodeGpu(): Check {
   const name = "tfjs-node-gpu";
-  const advice = "optional, for the eager engine on CUDA 11: npm install @tensorflow/tfjs-node-gpu";
+  const advice = `optional, for policy eager-gpu on CUDA 11.2: ${INSTALL_GPU_PACKAGE}`;
   try {
-    return { name, state: "ok", found: import.meta.resolve("@tensorflow/tfjs-node-gpu") };
+    return { name, state: "ok", found: import.meta.resolve(GPU_PACKAGE) };
   } catch {
     return { name, state: "missing", found: "not installed", advice };
   }
@@ -151,10 +122,10 @@ export async function checkEndpoints(): Promise<Check[]> {
   );
 }
 
-async function timed(work: () => Promise<unknown>): Promise<string> {
+async function timed(work: () => Promise<string | undefined>): Promise<string> {
   const started = performance.now();
-  await work();
-  return `${Math.round(performance.now() - started)} ms`;
+  const found = await work();
+  return `${found}, ${Math.round(performance.now() - started)} ms`;
 }
 
 function messageOf(error: unknown): string {

@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
+import { EngineConfig, engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { AgentEndpoint, endpointFaults } from "./language-model.ts";
@@ -84,16 +85,7 @@ export const AgentConfig = z.strictObject({
   optimizer: ScheduledOptimizer.prefault({}),
   /** Worker processes that serve it, each on an instance of its own where fleets start them. More of them only roll out more at a time. */
   workers: z.int().positive().default(1),
-  engine: z
-    .strictObject({
-      /** Threads that compute at the same time (gpu-workers/engines/compiled/lanes.ts). Decides bits: two runs agree only at the same number. */
-      threads: z.int().positive().default(1),
-      /** Sequences decoded together. */
-      slots: z.int().positive().default(32),
-      /** Tokens of one training micro-batch (padded). */
-      microBatchTokens: z.int().positive().default(4096),
-    })
-    .prefault({}),
+  engine: EngineConfig.prefault({}),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
@@ -252,7 +244,7 @@ export const RunConfig = z
         say(["agents", name], `nobody delegates to '${name}': add it to agents.${config.main}.delegates or remove it`);
       }
     }
-    for (const [path, message] of tinkerFaults(config)) say(path, message);
+    for (const [path, message] of [...tinkerFaults(config), ...engineFaults(config.agents)]) say(path, message);
     for (const [path, message] of budgetFaults(config)) say([...path], message);
     const asksHeldOut = config.evaluation.suites.find(({ benchmark }) => benchmark === undefined);
     if (asksHeldOut && config.questions && config.questions.heldOut === undefined) {

@@ -27,6 +27,16 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["train", "atlas", "--set", "agents.main.policy=eager-gpu"],
     /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
   ],
+  [
+    "a GPU for an engine that has none",
+    trainRelay("bad", "--set", "agents.searcher.engine.provider=webgpu"),
+    /agents\.searcher\.engine\.provider: does nothing with policy 'recipe:relay': remove it/,
+  ],
+  [
+    "an unknown provider",
+    trainRelay("bad", "--set", "agents.main.engine.provider=rocm"),
+    /"auto"\|"cpu"\|"cuda"\|"webgpu"/,
+  ],
   ["an unknown policy", trainRelay("bad", "--set", "agents.main.policy=torch"), /'torch'/],
   [
     "training behind an API",

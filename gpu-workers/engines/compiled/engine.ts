@@ -2,16 +2,21 @@
  * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in threads of its own. Threads that sample are not those
  * that train, whatever number of samplers and trainers is open, so that an evaluation can sample while the trainer is busy.
  */
+import type { ProviderChoice } from "../../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
 import { dataParallel } from "./data-parallel.ts";
-import { divide } from "./lanes.ts";
+import { divide, type LaneOptions } from "./lanes.ts";
+import type { Chosen } from "./providers.ts";
 import { sampleAcross } from "./sample-across.ts";
 import { EngineThread } from "./thread.ts";
 import type { LaneTrainer } from "./trainer.ts";
 
 const sampling: EngineThread[] = [];
 const training: EngineThread[] = [];
+/** All that a GPU computes: onnxruntime's WebGPU device crashes the process when two threads use it. */
+const onGpu = new EngineThread();
+const chosen = new Map<ProviderChoice, Promise<Chosen>>();
 
 export const compiledEngine: PolicyEngine = {
   async openSampler(files, options) {
@@ -20,18 +25,31 @@ export const compiledEngine: PolicyEngine = {
   async openTrainer(files, options) {
     return dataParallel(await openLanes(training, openTrainer, files, options));
   },
+  computesOn: async ({ provider }) => (await choose(provider)).why,
 };
 
-type Open<T> = (thread: EngineThread, files: CheckpointFiles, options: EngineOptions) => Promise<T>;
+type Open<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
 
 async function openLanes<T>(threads: EngineThread[], open: Open<T>, files: CheckpointFiles, options: EngineOptions) {
   checkContext(files, options.contextTokens);
-  const { lanes, each } = divide(files, options);
+  const { provider } = await choose(options.provider);
+  const { lanes, each } = divide(files, { ...options, provider });
+  if (provider !== "cpu") return [await open(onGpu, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
   return Promise.all(threads.slice(0, lanes).map((thread) => open(thread, files, each)));
 }
 
-async function openSampler(thread: EngineThread, files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
+async function choose(choice: ProviderChoice = "cpu"): Promise<Chosen> {
+  if (choice === "cpu") return { provider: "cpu", why: "cpu" };
+  const known = chosen.get(choice);
+  if (known) return known;
+  const choosing = onGpu.call<Chosen>(onGpu.newHandle(), { method: "chooseProvider", choice });
+  chosen.set(choice, choosing);
+  choosing.catch(() => chosen.delete(choice));
+  return choosing;
+}
+
+async function openSampler(thread: EngineThread, files: CheckpointFiles, options: LaneOptions): Promise<Sampler> {
   const handle = thread.newHandle();
   await thread.call(handle, { method: "openSampler", files, options });
   return {
@@ -41,7 +59,7 @@ async function openSampler(thread: EngineThread, files: CheckpointFiles, options
   };
 }
 
-async function openTrainer(thread: EngineThread, files: CheckpointFiles, options: EngineOptions): Promise<LaneTrainer> {
+async function openTrainer(thread: EngineThread, files: CheckpointFiles, options: LaneOptions): Promise<LaneTrainer> {
   const handle = thread.newHandle();
   await thread.call(handle, { method: "openTrainer", files, options });
   return {

@@ -3,6 +3,7 @@
  * nobody waits for others at the end of every operation and a lane's arrays stay in its core's cache. A large model has one lane,
  * whose operations are wide enough to be split, and one copy of the weights.
  */
+import type { ExecutionProvider } from "../../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
@@ -10,12 +11,18 @@ import { parameterLayout } from "../checkpoint/parameters.ts";
 /** Models with more parameters are not replicated. */
 const LARGEST_REPLICA = 32_000_000;
 
-export const laneCount = (config: ModelConfig, threads: number): number =>
-  parameterLayout(config).length <= LARGEST_REPLICA ? threads : 1;
+/** What a lane computes with, and on. */
+export interface LaneOptions extends EngineOptions {
+  readonly provider: ExecutionProvider;
+}
+
+/** A GPU is one device, whose operations are as wide as it can take. */
+export const laneCount = (config: ModelConfig, { threads, provider = "cpu" }: EngineOptions): number =>
+  provider === "cpu" && parameterLayout(config).length <= LARGEST_REPLICA ? threads : 1;
 
 /** The number of lanes, and the options of each. */
-export function divide(files: CheckpointFiles, options: EngineOptions): { lanes: number; each: EngineOptions } {
-  const lanes = laneCount(readModelConfig(files), options.threads);
+export function divide(files: CheckpointFiles, options: LaneOptions): { lanes: number; each: LaneOptions } {
+  const lanes = laneCount(readModelConfig(files), options);
   const each = { ...options, threads: options.threads / lanes, slots: Math.ceil(options.slots / lanes) };
   return { lanes, each };
 }

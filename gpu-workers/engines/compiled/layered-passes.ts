@@ -2,7 +2,6 @@
  * @file Passes over a frozen model with an adapter on it, or over a large model all of whose weights are trained. Of the model's own
  * arrays there are, at any time, what entered each layer, those of one layer, and the head's of a few rows.
  */
-import type { EngineOptions } from "../../../core/ports.ts";
 import { EMBEDDING, FINAL_NORM, headName, type Parameter, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
@@ -20,6 +19,7 @@ import {
 } from "./graphs/layered.ts";
 import { gradientName, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
+import type { LaneOptions } from "./lanes.ts";
 import type { PolicyShape } from "./policy-shape.ts";
 import { type Feeds, tensor } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
@@ -44,7 +44,7 @@ type Sequences = readonly (readonly number[])[];
 export function layeredPasses(
   { config, layout, lora, weights, gradient }: TrainedState,
   frozen: Pick<OpenWeights, "external" | "feeds">,
-  options: EngineOptions,
+  options: LaneOptions,
 ): Passes {
   const { width, layers, vocabulary } = config;
   const shape = { config, lora };
@@ -61,7 +61,7 @@ export function layeredPasses(
     for (const { name } of parameters) addTo(sumOf(name), terms.get(name) ?? new Float32Array());
   };
   const open = (graph: string, trace: (shape: PolicyShape) => TracedGraph) =>
-    sharedSession(graph, shape, options.threads, trace, frozen.external);
+    sharedSession(graph, shape, options, trace, frozen.external);
   let states = new Float32Array();
 
   /** Room for what enters each layer and leaves the last one: [L + 1, rows, D], used anew by every micro-batch. */

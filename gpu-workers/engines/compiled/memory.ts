@@ -52,7 +52,7 @@ export function planMemory(
 ): MemoryPlan {
   const parameters = parameterLayout(config).length;
   const trained = lora ? adapterLayout(config, lora).length : parameters;
-  const lanes = laneCount(config, options.threads);
+  const lanes = laneCount(config, options);
   const whole = !lora && computesWhole(config, options);
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   return {

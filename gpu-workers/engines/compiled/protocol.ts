@@ -1,12 +1,15 @@
 /** @file What crosses between the program and its engine threads. */
 
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
+import type { ProviderChoice } from "../../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../../core/errors.ts";
-import type { CheckpointFiles, EngineOptions, Loss, SampleRequest, TrainingSequence } from "../../../core/ports.ts";
+import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../../core/ports.ts";
+import type { LaneOptions } from "./lanes.ts";
 
 /** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
 export type Call =
-  | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: EngineOptions }
+  | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
+  | { readonly method: "chooseProvider"; readonly choice: Exclude<ProviderChoice, "cpu"> }
   | { readonly method: "sample"; readonly request: SampleRequest }
   | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }
   | {

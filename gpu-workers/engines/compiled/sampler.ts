@@ -7,7 +7,7 @@
  * waits for: a request (the loop ends when there is none). New requests join between two calls; nobody waits for another to end.
  */
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
-import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
+import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
 import { draw, endsWith } from "../draw.ts";
@@ -15,6 +15,7 @@ import { checkPrompt } from "../sequences.ts";
 import { Decoder, FEWEST_SLOTS } from "./decoder.ts";
 import { traceExtend } from "./graphs/extend.ts";
 import { parameterTensors } from "./graphs/weights.ts";
+import type { LaneOptions } from "./lanes.ts";
 import { type Filling, prefill } from "./prefill.ts";
 import { forget, type Placed, Residents } from "./residents.ts";
 import { sharedSession } from "./sessions.ts";
@@ -32,11 +33,11 @@ interface Turn {
   cancelled: boolean;
 }
 
-export async function openCompiledSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
+export async function openCompiledSampler(files: CheckpointFiles, options: LaneOptions): Promise<Sampler> {
   const { config, external, feeds: base } = openWeights(files);
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
-  const session = await sharedSession("extend", shape, options.threads, traceExtend, external);
+  const session = await sharedSession("extend", shape, options, traceExtend, external);
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
   const slots = Math.max(FEWEST_SLOTS, options.slots);
   const decoder = new Decoder(session, config, feeds, slots, options.contextTokens);

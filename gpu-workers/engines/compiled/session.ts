@@ -1,5 +1,7 @@
 /** @file A traced graph as an onnxruntime session: fills in shapes, runs on arrays, writes outputs where it is told to. */
 import * as ort from "onnxruntime-node";
+import type { LaneOptions } from "./lanes.ts";
+import { withOwnRms } from "./onnx/norms.ts";
 import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
 import { isHalf, widenHalves } from "./onnx/widen.ts";
 import { evaluate, type Lengths } from "./trace/dimensions.ts";
@@ -28,13 +30,13 @@ export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
 /** `external` weights are part of the session: they lie in their files, mapped, and all sessions on a machine share those pages. */
 export async function openSession(
   traced: TracedGraph,
-  threads: number,
+  { threads, provider }: Pick<LaneOptions, "threads" | "provider">,
   external: ExternalTensors = new Map(),
 ): Promise<Session> {
-  const graph = widenHalves(traced.graph, external);
+  const graph = widenHalves(provider === "webgpu" ? withOwnRms(traced.graph) : traced.graph, external);
   const halves = [...external.keys()].some((name) => isHalf(external, name));
   const session = await ort.InferenceSession.create(serializeOnnx(graph, external), {
-    executionProviders: ["cpu"],
+    executionProviders: [provider],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: "sequential",
@@ -54,8 +56,8 @@ export async function openSession(
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
-      // Folded, the Cast of every half would be its float32 copy for good.
-      ...(halves && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
+      // Folded, the Cast of every half would be its float32 copy for good; but WebGPU knows no bfloat16, and its Cast would run on the CPU.
+      ...(halves && provider !== "webgpu" && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
     },
   });
   const shapes = new Map<string, Feeds>();

@@ -2,6 +2,8 @@
  * @file Sessions by graph and shape of policy: a graph depends on no weights that are fed, so every version of a policy shares one.
  * Weights that are mapped from files belong to the session.
  */
+
+import type { LaneOptions } from "./lanes.ts";
 import type { ExternalTensors } from "./onnx/serialize.ts";
 import type { PolicyShape } from "./policy-shape.ts";
 import { openSession, type Session } from "./session.ts";
@@ -12,14 +14,14 @@ const sessions = new Map<string, Promise<Session>>();
 export function sharedSession(
   graph: string,
   shape: PolicyShape,
-  threads: number,
+  { threads, provider }: LaneOptions,
   trace: (shape: PolicyShape) => TracedGraph,
   external: ExternalTensors = new Map(),
 ): Promise<Session> {
-  const key = JSON.stringify([graph, threads, shape, ...external]);
+  const key = JSON.stringify([graph, threads, provider, shape, ...external]);
   const known = sessions.get(key);
   if (known) return known;
-  const session = openSession(trace(shape), threads, external);
+  const session = openSession(trace(shape), { threads, provider }, external);
   sessions.set(key, session);
   return session;
 }

@@ -3,9 +3,10 @@
  * once the other lanes' gradients have been added (data-parallel.ts). All weights are trained, or an adapter on them.
  */
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
-import type { CheckpointFiles, EngineOptions, Trainer } from "../../../core/ports.ts";
+import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
 import { openTrainedState, type TrainedState } from "../trained-state.ts";
 import { addTo } from "./arrays.ts";
+import type { LaneOptions } from "./lanes.ts";
 import { layeredPasses } from "./layered-passes.ts";
 import { computesWhole } from "./memory.ts";
 import { openWeights } from "./weights.ts";
@@ -25,7 +26,7 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
 /** What computes: forwardBackward adds to the state's gradient. */
 export type Passes = Pick<Trainer, "logProbs" | "forwardBackward">;
 
-export function openLaneTrainer(files: CheckpointFiles, options: EngineOptions): LaneTrainer {
+export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files);
   const { weights, gradient, optimizerStep, save, load } = state;
   return {
@@ -49,7 +50,7 @@ export function openLaneTrainer(files: CheckpointFiles, options: EngineOptions):
   };
 }
 
-function passesOf(state: TrainedState, files: CheckpointFiles, options: EngineOptions): Passes {
+function passesOf(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
   if (state.lora) return layeredPasses(state, openWeights(files), options);
   return computesWhole(state.config, options)
     ? wholePasses(state, options)

@@ -2,7 +2,6 @@
  * @file Passes over a small model all of whose weights are trained: one graph each, which keeps every layer's arrays and writes the
  * gradient of every parameter in place.
  */
-import type { EngineOptions } from "../../../core/ports.ts";
 import { EMBEDDING, headName, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
@@ -11,6 +10,7 @@ import { addTo, scatterAdd } from "./arrays.ts";
 import { type MicroBatch, paddedLength, plan } from "./batches.ts";
 import { gradientName, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
+import type { LaneOptions } from "./lanes.ts";
 import { type Feeds, tensor } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
 import {
@@ -24,7 +24,7 @@ import {
 } from "./train-inputs.ts";
 import type { Passes } from "./trainer.ts";
 
-export function wholePasses({ config, layout, weights, gradient }: TrainedState, options: EngineOptions): Passes {
+export function wholePasses({ config, layout, weights, gradient }: TrainedState, options: LaneOptions): Passes {
   const shape = { config, lora: null };
   const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const parameters = trainedParameters(config);
@@ -69,7 +69,7 @@ export function wholePasses({ config, layout, weights, gradient }: TrainedState,
     async forwardBackward(batch, loss, temperature) {
       for (const sequence of batch) checkTraining(sequence, loss);
       const sequences = batch.map(({ tokens }) => tokens);
-      const session = await sharedSession("train", shape, options.threads, traceTrain);
+      const session = await sharedSession("train", shape, options, traceTrain);
       const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const micro of plan(sequences, config.vocabulary, options)) {
@@ -88,7 +88,7 @@ export function wholePasses({ config, layout, weights, gradient }: TrainedState,
       return { loss: total, logProbs };
     },
     async logProbs(sequences, temperature) {
-      const session = await sharedSession("log-probs", shape, options.threads, traceLogProbs);
+      const session = await sharedSession("log-probs", shape, options, traceLogProbs);
       const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const micro of plan(sequences, config.vocabulary, options)) {
         const asked = predictions(micro, sequences, () => true);

@@ -60,6 +60,10 @@ async function serve(handle: number, body: Call): Promise<unknown> {
       trainers.set(handle, openLaneTrainer(body.files, body.options));
       return undefined;
     }
+    case "chooseProvider": {
+      const { chooseProvider } = await import("./providers.ts");
+      return chooseProvider(body.choice);
+    }
     case "close":
       await (samplers.get(handle) ?? trainerOf(handle)).close();
       samplers.delete(handle);
@@ -73,7 +77,7 @@ async function serve(handle: number, body: Call): Promise<unknown> {
   }
 }
 
-type TrainerCall = Exclude<Call, { method: "openSampler" | "openTrainer" | "close" | "sample" }>;
+type TrainerCall = Exclude<Call, { method: "openSampler" | "openTrainer" | "chooseProvider" | "close" | "sample" }>;
 
 function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
   switch (body.method) {

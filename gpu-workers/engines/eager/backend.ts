@@ -8,7 +8,9 @@ import { registerModelKernels } from "../model/kernels.ts";
 
 export type EagerBackend = "cpu" | "gpu";
 
-const GPU_PACKAGE = "@tensorflow/tfjs-node-gpu";
+export const GPU_PACKAGE = "@tensorflow/tfjs-node-gpu";
+/** The version is that of the peer dependency in package.json. */
+export const INSTALL_GPU_PACKAGE = `npm install ${GPU_PACKAGE}@4.22.0`;
 const NAMES: Record<EagerBackend, string> = { cpu: "cpu", gpu: "tensorflow" };
 
 /** Loads a backend; `use` makes it current. */
@@ -52,7 +54,7 @@ export async function checkGpu(): Promise<void> {
 function withoutGpu(cause: unknown): MgrpoError {
   return new MgrpoError(
     "engine-unsupported",
-    `policy 'eager-gpu' needs ${GPU_PACKAGE}, which is not installed: npm install ${GPU_PACKAGE}@4.22.0 (CUDA 11.2), or use 'compiled'`,
+    `policy 'eager-gpu' needs ${GPU_PACKAGE}, which is not installed: ${INSTALL_GPU_PACKAGE} (CUDA 11.2), or use 'compiled'`,
     { cause },
   );
 }

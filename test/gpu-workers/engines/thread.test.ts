@@ -56,13 +56,15 @@ test("work is dealt evenly, each piece once", () => {
   expect(deal([1], 3)).toEqual([[0], [], []]);
 });
 
-test("a large model is not replicated: its one lane gets all threads", () => {
-  const options = { ...OPTIONS, threads: 4, slots: 6 };
+test("a large model is not replicated, nor any on a GPU: its one lane gets all threads", () => {
+  const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
   expect(divide(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
   const large = new Map([
     ["config.json", new TextEncoder().encode(writeModelConfig({ ...TINY, vocabulary: 5_000_000 }, 90))],
   ]);
-  expect(divide(large, options)).toMatchObject({ lanes: 1, each: { threads: 4, slots: 6 } });
+  const alone = { lanes: 1, each: { threads: 4, slots: 6 } };
+  expect(divide(large, options)).toMatchObject(alone);
+  expect(divide(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
 });
 
 test("a second turn after a released or foreign prefix starts afresh", async () => {

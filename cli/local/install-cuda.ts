@@ -1,0 +1,32 @@
+/** @file Fetches the runtime's CUDA provider, which no installation of this package needs: by the runtime's own script, of its own version. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { MgrpoError } from "../../core/errors.ts";
+import { checkPlatform } from "../../gpu-workers/engines/compiled/cuda.ts";
+
+/** Several hundred MB from NuGet, beside the runtime's own library. Again: the same files again. */
+export async function installCuda(): Promise<void> {
+  checkPlatform();
+  const script = join(
+    dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json")),
+    "script/install.js",
+  );
+  const child = spawn(process.execPath, [script], {
+    env: { ...process.env, ONNXRUNTIME_NODE_INSTALL: "cuda12" },
+    stdio: ["ignore", "inherit", "pipe"],
+  });
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    errors += text;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code === 0) return;
+  const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script ended with ${code}`;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `CUDA's provider was not installed (${reason}): it comes from api.nuget.org; let this machine reach it and run this again`,
+    { evidence: errors },
+  );
+}

@@ -1,0 +1,42 @@
+/** @file What computes an agent's policy on this machine, and how much of it at a time. */
+import * as z from "zod";
+
+/** What the compiled engine's graphs run on: onnxruntime's execution providers. */
+export const ExecutionProvider = z.enum(["cpu", "cuda", "webgpu"]);
+export type ExecutionProvider = z.infer<typeof ExecutionProvider>;
+
+/** `auto`: the first GPU that computes as the CPU does, WebGPU before CUDA; the CPU where there is none. */
+export const ProviderChoice = z.enum(["auto", ...ExecutionProvider.options]);
+export type ProviderChoice = z.infer<typeof ProviderChoice>;
+
+export const EngineConfig = z.strictObject({
+  /** Of policy `compiled`. A GPU has other bits than the CPU; what it needs: docs/gpu.md. */
+  provider: ProviderChoice.default("cpu"),
+  /** Threads that compute at the same time (gpu-workers/engines/compiled/lanes.ts). Decides bits: two runs agree only at the same number. */
+  threads: z.int().positive().default(1),
+  /** Sequences decoded together. */
+  slots: z.int().positive().default(32),
+  /** Tokens of one training micro-batch (padded). */
+  microBatchTokens: z.int().positive().default(4096),
+});
+
+interface PolicyOnEngine {
+  readonly policy: string;
+  readonly engine: { readonly provider: ProviderChoice };
+}
+
+/** Path and message of what an agent's policy would ignore. */
+export function engineFaults(
+  agents: Readonly<Record<string, PolicyOnEngine>>,
+): (readonly [(string | number)[], string])[] {
+  return Object.entries(agents).flatMap(([name, { policy, engine }]) =>
+    policy === "compiled" || engine.provider === "cpu"
+      ? []
+      : [
+          [
+            ["agents", name, "engine", "provider"],
+            `does nothing with policy '${policy}': remove it, or use 'compiled'`,
+          ],
+        ],
+  );
+}
