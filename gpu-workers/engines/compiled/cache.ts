@@ -15,7 +15,7 @@ export function cacheBytes({ layers, kvHeads, headWidth }: ModelConfig, slots: n
   return 4 * 2 * layers * kvHeads * headWidth * slots * (width + Math.max(0, width - GRAIN));
 }
 
-const widestCache = (contextTokens: number) => Math.ceil((contextTokens + 1) / GRAIN) * GRAIN;
+export const widestCache = (contextTokens: number) => Math.ceil((contextTokens + 1) / GRAIN) * GRAIN;
 
 /** One sequence's keys and values, [KV, hd, n] and [KV, n, hd] per layer. */
 export interface Parked {

@@ -144,6 +144,9 @@ export class Decoder {
     return this.#probabilities;
   }
 
+  /** It holds arrays, and nothing else. */
+  close(): void {}
+
   #show(slot: number, positions: number): void {
     this.#fitMask(this.cache.width);
     const width = this.cache.width;
@@ -173,7 +176,7 @@ export class Decoder {
 }
 
 /** Pieces of like length together, so that little is padding. */
-function batches(pieces: readonly Piece[]): Piece[][] {
+export function batches(pieces: readonly Piece[]): Piece[][] {
   const cut: Piece[][] = [];
   let padding = 0;
   for (const piece of [...pieces].sort((a, b) => b.tokens.length - a.tokens.length)) {

@@ -6,8 +6,7 @@
  * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end. So a copy has the bits that
  * computing would have given.
  */
-import type { Cache } from "./cache.ts";
-import type { Decoder, Piece } from "./decoder.ts";
+import type { Piece } from "./decoder.ts";
 import type { Placed } from "./residents.ts";
 
 /** Tokens of a piece, at most. */
@@ -19,12 +18,14 @@ export interface Filling {
   readonly tokens: readonly number[];
 }
 
+export interface Filler {
+  /** Gives a slot what another holds at positions [begin, end); before them they hold the same. */
+  readonly cache: { copy(from: number, to: number, begin: number, end: number): void };
+  prefill(pieces: readonly Piece[]): Promise<void>;
+}
+
 /** Ends when every cache holds its tokens. `known` are all caches that can be copied from, those to be filled among them. */
-export async function prefill(
-  fillings: readonly Filling[],
-  known: readonly Placed[],
-  decoder: Pick<Decoder, "cache" | "prefill">,
-): Promise<void> {
+export async function prefill(fillings: readonly Filling[], known: readonly Placed[], decoder: Filler): Promise<void> {
   let left = fillings;
   while (true) {
     for (const filling of left) copyPieces(filling, known, decoder.cache);
@@ -37,7 +38,7 @@ export async function prefill(
   }
 }
 
-function copyPieces(filling: Filling, known: readonly Placed[], cache: Cache): void {
+function copyPieces(filling: Filling, known: readonly Placed[], cache: Filler["cache"]): void {
   const { resident } = filling;
   while (unfinished(filling)) {
     const source = sourceOf(filling, known);

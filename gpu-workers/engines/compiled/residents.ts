@@ -3,7 +3,7 @@
  * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that speak are kept in the
  * lowest slots, so that a decode reads no other.
  */
-import type { Cache, Parked } from "./cache.ts";
+import type { Parked } from "./cache.ts";
 
 export interface Resident {
   readonly sequence: string;
@@ -28,13 +28,22 @@ export function forget(resident: Resident): void {
   resident.prefilled = [];
 }
 
+/** What holds the slots. */
+export interface Slots {
+  move(from: number, to: number): void;
+  swap(a: number, b: number): void;
+  /** Undefined: it is not kept. */
+  park(slot: number, tokens: number): Parked | undefined;
+  restore(slot: number, parked: Parked): void;
+}
+
 export class Residents {
-  readonly #cache: Cache;
+  readonly #cache: Slots;
   readonly #slots: (Placed | undefined)[];
   readonly #bySequence = new Map<string, Resident>();
   #uses = 0;
 
-  constructor(cache: Cache, slots: number) {
+  constructor(cache: Slots, slots: number) {
     this.#cache = cache;
     this.#slots = Array.from({ length: slots });
   }
@@ -116,7 +125,10 @@ export class Residents {
     const [oldest] = idle.sort((a, b) => Number(b.released) - Number(a.released) || a.lastUse - b.lastUse);
     if (!oldest) return undefined;
     const { slot } = oldest;
-    if (!oldest.released) oldest.parked = this.#cache.park(slot, oldest.tokens.length);
+    if (!oldest.released) {
+      (oldest as Resident).parked = this.#cache.park(slot, oldest.tokens.length);
+      if (!oldest.parked) forget(oldest);
+    }
     (oldest as Resident).slot = undefined;
     return slot;
   }

@@ -13,12 +13,18 @@ import { readAdapter } from "../checkpoint/adapter.ts";
 import { draw, endsWith } from "../draw.ts";
 import { checkPrompt } from "../sequences.ts";
 import { Decoder, FEWEST_SLOTS } from "./decoder.ts";
+import { DeviceDecoder } from "./device-decoder.ts";
 import { traceExtend } from "./graphs/extend.ts";
+import { nextName, traceExtendOnDevice } from "./graphs/extend-on-device.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import type { LaneOptions } from "./lanes.ts";
+import type { ExternalTensors } from "./onnx/serialize.ts";
+import type { PolicyShape } from "./policy-shape.ts";
 import { type Filling, prefill } from "./prefill.ts";
 import { forget, type Placed, Residents } from "./residents.ts";
+import type { Feeds } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
+import { onDevice } from "./upload.ts";
 import { openWeights } from "./weights.ts";
 
 interface Turn {
@@ -37,10 +43,9 @@ export async function openCompiledSampler(files: CheckpointFiles, options: LaneO
   const { config, external, feeds: base } = openWeights(files);
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
-  const session = await sharedSession("extend", shape, options, traceExtend, external);
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
   const slots = Math.max(FEWEST_SLOTS, options.slots);
-  const decoder = new Decoder(session, config, feeds, slots, options.contextTokens);
+  const decoder = await openDecoder({ shape, external, feeds, slots }, options);
   const residents = new Residents(decoder.cache, slots);
   let waiting: Turn[] = [];
   let active: Turn[] = [];
@@ -169,8 +174,27 @@ export async function openCompiledSampler(files: CheckpointFiles, options: LaneO
       closed = true;
       for (const turn of [...waiting, ...active]) drop(turn, cancelled(turn.request));
       await running;
+      decoder.close();
     },
   };
+}
+
+interface DecoderParts {
+  readonly shape: PolicyShape;
+  readonly external: ExternalTensors;
+  readonly feeds: Feeds;
+  readonly slots: number;
+}
+
+async function openDecoder({ shape, external, feeds, slots }: DecoderParts, options: LaneOptions) {
+  const { contextTokens, provider } = options;
+  if (provider !== "webgpu") {
+    const session = await sharedSession("extend", shape, options, traceExtend, external);
+    return new Decoder(session, shape.config, feeds, slots, contextTokens);
+  }
+  const stays = (output: string) => output.startsWith(nextName(""));
+  const session = await sharedSession("extend-on-device", shape, options, traceExtendOnDevice, external, stays);
+  return new DeviceDecoder(session, shape.config, await onDevice(feeds, options), slots, contextTokens);
 }
 
 /** The token that is not in the cache yet. */

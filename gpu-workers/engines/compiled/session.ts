@@ -1,8 +1,8 @@
 /** @file A traced graph as an onnxruntime session: fills in shapes, runs on arrays, writes outputs where it is told to. */
 import * as ort from "onnxruntime-node";
 import type { LaneOptions } from "./lanes.ts";
-import { withOwnRms } from "./onnx/norms.ts";
 import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
+import { forWebGpu } from "./onnx/webgpu.ts";
 import { isHalf, widenHalves } from "./onnx/widen.ts";
 import { evaluate, type Lengths } from "./trace/dimensions.ts";
 import type { TracedGraph } from "./trace/trace.ts";
@@ -11,6 +11,8 @@ export type Arrays = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
 export interface Session {
+  /** As `run`, with the outputs as tensors: those on the device stay there until they are disposed of. */
+  tensors(lengths: Lengths, feeds: Feeds, into?: Feeds, wanted?: readonly string[]): Promise<Feeds>;
   /**
    * Runs the graph at these lengths. Outputs are written into the tensors of `into`; those that it lacks are new arrays: keep them
    * small, for the collector counts every byte of them. Only `wanted` outputs, if given.
@@ -32,11 +34,16 @@ export async function openSession(
   traced: TracedGraph,
   { threads, provider }: Pick<LaneOptions, "threads" | "provider">,
   external: ExternalTensors = new Map(),
+  onDevice: readonly string[] = [],
 ): Promise<Session> {
-  const graph = widenHalves(provider === "webgpu" ? withOwnRms(traced.graph) : traced.graph, external);
+  const webgpu = provider === "webgpu";
+  const graph = widenHalves(webgpu ? forWebGpu(traced.graph) : traced.graph, external, !webgpu);
   const halves = [...external.keys()].some((name) => isHalf(external, name));
   const session = await ort.InferenceSession.create(serializeOnnx(graph, external), {
     executionProviders: [provider],
+    ...(onDevice.length > 0 && {
+      preferredOutputLocation: Object.fromEntries(onDevice.map((name) => [name, "gpu-buffer"] as const)),
+    }),
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: "sequential",
@@ -51,13 +58,15 @@ export async function openSession(
       session: {
         intra_op: { allow_spinning: "0" },
         set_denormal_as_zero: "1",
+        // What WebGPU has not would be computed on the CPU, and nobody told.
+        ...(webgpu && { disable_cpu_ep_fallback: "1" }),
         ...(external.size > 0 && {
           disable_prepacking: "1",
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
-      // Folded, the Cast of every half would be its float32 copy for good; but WebGPU knows no bfloat16, and its Cast would run on the CPU.
-      ...(halves && provider !== "webgpu" && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
+      // Folded, the Cast of every half would be its float32 copy for good; but WebGPU has no bfloat16, and float16 on some GPUs only.
+      ...(halves && !webgpu && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
     },
   });
   const shapes = new Map<string, Feeds>();
@@ -79,10 +88,14 @@ export async function openSession(
     shapes.set(key, feeds);
     return feeds;
   };
+  const tensors: Session["tensors"] = async (lengths, feeds, into = {}, wanted = session.outputNames) => {
+    const fetches = Object.fromEntries(wanted.map((name) => [name, into[name] ?? null]));
+    return session.run({ ...feeds, ...shapeFeeds(lengths) }, fetches);
+  };
   return {
-    async run(lengths, feeds, into = {}, wanted = session.outputNames) {
-      const fetches = Object.fromEntries(wanted.map((name) => [name, into[name] ?? null]));
-      const outputs = await session.run({ ...feeds, ...shapeFeeds(lengths) }, fetches);
+    tensors,
+    async run(lengths, feeds, into, wanted) {
+      const outputs = await tensors(lengths, feeds, into, wanted);
       return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
     },
   };

@@ -17,11 +17,14 @@ export function sharedSession(
   { threads, provider }: LaneOptions,
   trace: (shape: PolicyShape) => TracedGraph,
   external: ExternalTensors = new Map(),
+  staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<Session> {
   const key = JSON.stringify([graph, threads, provider, shape, ...external]);
   const known = sessions.get(key);
   if (known) return known;
-  const session = openSession(trace(shape), { threads, provider }, external);
+  const traced = trace(shape);
+  const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
+  const session = openSession(traced, { threads, provider }, external, onDevice);
   sessions.set(key, session);
   return session;
 }

@@ -7,21 +7,25 @@ import * as tf from "@tensorflow/tfjs-core";
 import { describe, expect, test } from "vitest";
 import type { LoraConfig } from "../../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../../../core/ports.ts";
+import type { ModelConfig } from "../../../gpu-workers/engines/checkpoint/config.ts";
 import { compiledEngine } from "../../../gpu-workers/engines/compiled/engine.ts";
-import { withOwnRms } from "../../../gpu-workers/engines/compiled/onnx/norms.ts";
+import { forWebGpu } from "../../../gpu-workers/engines/compiled/onnx/webgpu.ts";
 import { openSession, tensor } from "../../../gpu-workers/engines/compiled/session.ts";
 import { traceGraph } from "../../../gpu-workers/engines/compiled/trace/trace.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../../gpu-workers/engines/eager/backend.ts";
 import { rmsNorm } from "../../../gpu-workers/engines/model/kernels.ts";
-import { checkpointFiles, localFiles, referenceOf } from "../../fixtures/checkpoints.ts";
-import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../../fixtures/checkpoints.ts";
+import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const WEBGPU = { ...OPTIONS, provider: "webgpu" } as const;
 const saysOf = (options: EngineOptions) =>
   compiledEngine.computesOn?.(options).catch((error: Error) => error.message) ?? Promise.resolve("");
 const webgpu = await saysOf(WEBGPU);
 
+const ON_WEBGPU = /^webgpu: a tiny model/;
+const NO_ADAPTER = /Failed to get a WebGPU adapter/;
 const CPU = { threads: 1, provider: "cpu" } as const;
+const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
 const SOME: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].map((tokens, i) => ({
@@ -37,14 +41,14 @@ describe("without a GPU", () => {
   });
 
   test("a provider that is not there is refused, and nothing is taken in its place", async () => {
-    if (webgpu.startsWith("webgpu:")) return;
+    if (ON_WEBGPU.test(webgpu)) return;
     expect(webgpu).toMatch(/^engine\.provider webgpu: .*driver.*, or set engine\.provider to cpu$/);
     await expect(compiledEngine.openTrainer(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
     await expect(compiledEngine.openSampler(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
   });
 
-  test("a GPU whose numbers are wrong is a fault of this program or of a driver", () => {
-    expect(webgpu).not.toMatch(/other numbers/);
+  test("a GPU that is there and does not compute as the CPU does is a fault of this program or of its driver", () => {
+    expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
   });
 
   test("the command that installs an optional package names the version that package.json does", () => {
@@ -52,29 +56,42 @@ describe("without a GPU", () => {
     expect(INSTALL_GPU_PACKAGE).toBe(`npm install ${GPU_PACKAGE}@${peerDependencies[GPU_PACKAGE]}`);
   });
 
-  test("a norm apart from its 1 / rms(x) has the same output and gradients", async () => {
-    const traced = traceGraph("norm", (scope) => {
-      const [x, gain] = [scope.input<tf.Tensor2D>("x", [3, 5]), scope.input<tf.Tensor1D>("gain", [5])];
+  test("a graph in WebGPU's operators computes the same", async () => {
+    const traced = traceGraph("rewritten", (scope) => {
+      const [x, gain] = [scope.input<tf.Tensor2D>("x", [6, 5]), scope.input<tf.Tensor1D>("gain", [5])];
       const [dx, dgain] = tf.grads((...[a, g]) => rmsNorm(a as tf.Tensor2D, g as tf.Tensor, 1e-6))([x, gain]);
+      const cube = tf.reshape(x, [2, 3, 5]);
       scope.output("y", rmsNorm(x, gain, 1e-6));
       scope.output("dx", dx as tf.Tensor);
       scope.output("dgain", dgain as tf.Tensor);
+      scope.output("left", tf.matMul(x, x, true, false));
+      scope.output("right", tf.matMul(x, x, false, true));
+      scope.output("batched", tf.matMul(cube, cube, false, true));
+      scope.output("turned", tf.matMul(cube, cube, true, false));
+      scope.output("sum", tf.addN([x, tf.exp(x), tf.square(x)]));
+      scope.output("logSoftmax", tf.engine().runKernel("LogSoftmax", { logits: x }, { axis: -1 }) as never);
     });
-    const apart = { ...traced, graph: withOwnRms(traced.graph) };
-    expect(apart.graph.nodes.length).toBeGreaterThan(traced.graph.nodes.length);
+    const rewritten = { ...traced, graph: forWebGpu(traced.graph) };
+    const operators = new Set(rewritten.graph.nodes.map(({ op }) => op));
+    for (const lacking of ["FusedMatMul", "Sum", "LogSoftmax"]) expect(operators).not.toContain(lacking);
     const row = (length: number) => Float32Array.from({ length }, (_, i) => Math.sin(3 * i + 1));
-    const feeds = { x: tensor(row(15), [3, 5]), gain: tensor(row(5), [5]) };
-    const [whole, parts] = [await openSession(traced, CPU), await openSession(apart, CPU)];
-    const [wanted, found] = [await whole.run({}, feeds), await parts.run({}, feeds)];
+    const feeds = { x: tensor(row(30), [6, 5]), gain: tensor(row(5), [5]) };
+    const [wanted, found] = [
+      await (await openSession(traced, CPU)).run({}, feeds),
+      await (await openSession(rewritten, CPU)).run({}, feeds),
+    ];
+    expect(Object.keys(wanted)).toHaveLength(9);
     for (const [name, values] of Object.entries(wanted)) expect(distance(found[name], values), name).toBeLessThan(1e-6);
   });
 });
 
-describe.skipIf(!webgpu.startsWith("webgpu:"))(`on WebGPU (${webgpu})`, () => {
+describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
   test.each<[string, CheckpointFiles, Partial<EngineOptions>]>([
     ["all weights", tinyCheckpoint(TINY, 3), {}],
     ["all weights, layer by layer", tinyCheckpoint(UNTIED, 3), LAYERED],
+    ["all weights, biases among them", tinyCheckpoint(BIASED, 3), {}],
     ["an adapter", tinyAdapter(TINY, SOME, 3), {}],
+    ["an adapter on every layer", tinyAdapter(BIASED, LORA, 3), {}],
   ])("gradients are the CPU's: %s", async (_name, files, options) => {
     const passOn = async (provider: "cpu" | "webgpu") => {
       const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, ...options, provider });
@@ -90,7 +107,7 @@ describe.skipIf(!webgpu.startsWith("webgpu:"))(`on WebGPU (${webgpu})`, () => {
     expect(distance(found.moments, wanted.moments)).toBeLessThan(1e-4);
   });
 
-  test.each(["qwen3", "llama3-tied-bf16"])("%s, mapped from disk, speaks as transformers does", async (name) => {
+  test.each(checkpointNames)("%s, mapped from disk, speaks as transformers does", async (name) => {
     const { sequences, greedy } = referenceOf(name);
     for (const files of [localFiles(name), checkpointFiles(name)]) {
       const sampler = await compiledEngine.openSampler(files, { ...WEBGPU, contextTokens: 64 });

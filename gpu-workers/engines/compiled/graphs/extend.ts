@@ -12,7 +12,7 @@ import { splitHeads } from "../../model/attention.ts";
 import { type Attend, transformer, weightOf } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
-import { type TracedGraph, traceGraph } from "../trace/trace.ts";
+import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { declareWeights } from "./weights.ts";
 
 export const cacheNames = (layer: number) => ({
@@ -28,51 +28,76 @@ export const cacheNames = (layer: number) => ({
  * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
 export function traceExtend(shape: PolicyShape): TracedGraph {
-  const { config, lora } = shape;
-  return traceGraph("extend", (scope) => {
-    const { batch, tokens, cached, seen } = symbolic;
-    const { heads, kvHeads, headWidth } = config;
-    const group = heads / kvHeads;
-    const ids = scope.input<tf.Tensor2D>("tokens", [batch, tokens], "int32");
-    const cos = scope.input("cos", [batch, tokens, headWidth / 2]);
-    const sin = scope.input("sin", [batch, tokens, headWidth / 2]);
-    const mask = scope.input("mask", [batch, 1, 1, tokens, seen]);
-    const last = scope.input<tf.Tensor1D>("last", [batch], "int64");
-    const inverseTemperature = scope.input("inverseTemperature", [batch, 1]);
-    const weights = declareWeights(shapeParameters(shape), scope);
+  const { kvHeads, headWidth } = shape.config;
+  const { batch, cached } = symbolic;
+  return traceGraph("extend", (scope) =>
+    extend(shape, scope, {
+      cacheOf: (layer) => {
+        const { keys, values } = cacheNames(layer);
+        return {
+          keys: scope.input(keys, [batch, kvHeads, headWidth, cached]),
+          values: scope.input(values, [batch, kvHeads, cached, headWidth]),
+        };
+      },
+      put(layer, keys, values) {
+        const { newKeys, newValues } = cacheNames(layer);
+        scope.output(newKeys, keys);
+        scope.output(newValues, values);
+      },
+    }),
+  );
+}
 
-    const attend: Attend = ({ layer, q, k, v }) => {
-      const name = cacheNames(layer);
-      const keys = scope.input(name.keys, [batch, kvHeads, headWidth, cached]);
-      const values = scope.input(name.values, [batch, kvHeads, cached, headWidth]);
-      const newKeys = tf.transpose(tf.reshape(k, [batch, tokens, kvHeads, headWidth]), [0, 2, 3, 1]);
-      const newValues = splitHeads(v, kvHeads);
-      scope.output(name.newKeys, newKeys);
-      scope.output(name.newValues, newValues);
-      // One product per query head: with one new token each is a vector by a matrix, which needs no repacking of the cache.
-      const queries = tf.transpose(tf.reshape(q, [batch, tokens, kvHeads, group, headWidth]), [0, 2, 3, 1, 4]);
-      const scores = tf.concat(
-        [
-          tf.matMul(queries, tf.reshape(keys, [batch, kvHeads, 1, headWidth, cached])),
-          tf.matMul(queries, tf.reshape(newKeys, [batch, kvHeads, 1, headWidth, tokens])),
-        ],
-        -1,
-      );
-      const attention = tf.softmax(tf.add(scores, mask));
-      const [onCache, onNew] = [
-        tf.slice(attention, [0, 0, 0, 0, 0], [batch, kvHeads, group, tokens, cached]),
-        tf.slice(attention, [0, 0, 0, 0, cached], [batch, kvHeads, group, tokens, tokens]),
-      ];
-      const read = tf.add(
-        tf.matMul(onCache, tf.reshape(values, [batch, kvHeads, 1, cached, headWidth])),
-        tf.matMul(onNew, tf.reshape(newValues, [batch, kvHeads, 1, tokens, headWidth])),
-      );
-      return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
-    };
-    const embedded = tf.gather(weightOf(weights, EMBEDDING), ids) as tf.Tensor3D;
-    const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
-    const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
-    const head = weightOf(weights, headName(config)) as tf.Tensor2D;
-    scope.output("probabilities", tf.softmax(tf.matMul(chosen, head, false, true)));
-  });
+/** Where a graph has its cache, and what it does with new rows of it. */
+export interface CacheAccess {
+  /** keys [B, KV, hd, C] and values [B, KV, C, hd]. */
+  cacheOf(layer: number): { readonly keys: tf.Tensor; readonly values: tf.Tensor };
+  /** newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]. */
+  put(layer: number, newKeys: tf.Tensor, newValues: tf.Tensor): void;
+}
+
+/** Declares every input but the cache, and the output `probabilities`. */
+export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: CacheAccess): void {
+  const { config, lora } = shape;
+  const { batch, tokens, cached, seen } = symbolic;
+  const { heads, kvHeads, headWidth } = config;
+  const group = heads / kvHeads;
+  const ids = scope.input<tf.Tensor2D>("tokens", [batch, tokens], "int32");
+  const cos = scope.input("cos", [batch, tokens, headWidth / 2]);
+  const sin = scope.input("sin", [batch, tokens, headWidth / 2]);
+  const mask = scope.input("mask", [batch, 1, 1, tokens, seen]);
+  const last = scope.input<tf.Tensor1D>("last", [batch], "int64");
+  const inverseTemperature = scope.input("inverseTemperature", [batch, 1]);
+  const weights = declareWeights(shapeParameters(shape), scope);
+
+  const attend: Attend = ({ layer, q, k, v }) => {
+    const { keys, values } = cacheOf(layer);
+    const newKeys = tf.transpose(tf.reshape(k, [batch, tokens, kvHeads, headWidth]), [0, 2, 3, 1]);
+    const newValues = splitHeads(v, kvHeads);
+    put(layer, newKeys, newValues);
+    // One product per query head: with one new token each is a vector by a matrix, which needs no repacking of the cache.
+    const queries = tf.transpose(tf.reshape(q, [batch, tokens, kvHeads, group, headWidth]), [0, 2, 3, 1, 4]);
+    const scores = tf.concat(
+      [
+        tf.matMul(queries, tf.reshape(keys, [batch, kvHeads, 1, headWidth, cached])),
+        tf.matMul(queries, tf.reshape(newKeys, [batch, kvHeads, 1, headWidth, tokens])),
+      ],
+      -1,
+    );
+    const attention = tf.softmax(tf.add(scores, mask));
+    const [onCache, onNew] = [
+      tf.slice(attention, [0, 0, 0, 0, 0], [batch, kvHeads, group, tokens, cached]),
+      tf.slice(attention, [0, 0, 0, 0, cached], [batch, kvHeads, group, tokens, tokens]),
+    ];
+    const read = tf.add(
+      tf.matMul(onCache, tf.reshape(values, [batch, kvHeads, 1, cached, headWidth])),
+      tf.matMul(onNew, tf.reshape(newValues, [batch, kvHeads, 1, tokens, headWidth])),
+    );
+    return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
+  };
+  const embedded = tf.gather(weightOf(weights, EMBEDDING), ids) as tf.Tensor3D;
+  const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
+  const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
+  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
+  scope.output("probabilities", tf.softmax(tf.matMul(chosen, head, false, true)));
 }

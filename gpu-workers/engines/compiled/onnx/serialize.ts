@@ -16,6 +16,8 @@ export interface GraphNode {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attributes: Readonly<Record<string, Attribute>>;
+  /** Of its inputs, where a rewrite of the graph needs them. */
+  readonly ranks?: readonly number[];
 }
 
 /** A graph input or output; a dimension is a length or the name of one that varies. */

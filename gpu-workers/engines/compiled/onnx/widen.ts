@@ -12,15 +12,16 @@ export const isHalf = (external: ExternalTensors, name: string): boolean =>
 
 /**
  * The graph with a Cast behind every weight of `external` that is no float32. They come first in its list: of what a node waits for, the
- * runtime computes what is listed last before the rest, so a weight is widened when the node's other inputs are there, and not before.
+ * runtime computes what is listed last before the rest, so a weight is widened when the node's other inputs are there, and not before. Without
+ * `rowsFirst` each Cast is of a whole weight, which the runtime folds while it opens the session.
  */
-export function widenHalves(graph: Graph, external: ExternalTensors): Graph {
+export function widenHalves(graph: Graph, external: ExternalTensors, rowsFirst = true): Graph {
   const wide = (name: string) => (isHalf(external, name) ? `${name}:float32` : name);
   const widened = new Set<string>();
   const nodes = graph.nodes.flatMap((node): GraphNode[] => {
     const [first = ""] = node.inputs;
     const [output = ""] = node.outputs;
-    if (node.op === "Gather" && isHalf(external, first)) {
+    if (rowsFirst && node.op === "Gather" && isHalf(external, first)) {
       const rows = `${output}:rows`;
       return [{ ...node, outputs: [rows] }, cast(rows, output)];
     }

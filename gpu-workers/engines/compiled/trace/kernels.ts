@@ -95,7 +95,8 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB }) => {
   const batch = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
   const shape = [...batch, rows, columns];
   const names = [recorder.full(a), recorder.full(b)];
-  const options = { domain: CONTRIB, attributes: { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 } };
+  const attributes = { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 };
+  const options = { domain: CONTRIB, attributes, ranks: [a.shape.length, b.shape.length] };
   const [name] =
     transposeA || transposeB ? recorder.node("FusedMatMul", names, 1, options) : recorder.node("MatMul", names, 1);
   return recorder.tensor({ name, shape }, shape, a.dtype);

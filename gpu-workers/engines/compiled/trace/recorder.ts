@@ -26,6 +26,7 @@ export interface ShapeInput {
 export interface NodeOptions {
   readonly domain?: string;
   readonly attributes?: Readonly<Record<string, Attribute>>;
+  readonly ranks?: readonly number[];
 }
 
 /** A longer one is a shape with a varying dimension, written out. */
@@ -77,6 +78,7 @@ export class Recorder extends KernelBackend {
       inputs,
       outputs: names,
       attributes: options.attributes ?? {},
+      ...(options.ranks && { ranks: options.ranks }),
     });
     return names;
   }

@@ -1,0 +1,85 @@
+/** @file The decoder whose cache stays on the device says what the other one says, whatever is moved in between. Both compute on the CPU here. */
+import { expect, test } from "vitest";
+import { readCheckpoint } from "../../../gpu-workers/engines/checkpoint/weights.ts";
+import { Decoder } from "../../../gpu-workers/engines/compiled/decoder.ts";
+import { DeviceDecoder } from "../../../gpu-workers/engines/compiled/device-decoder.ts";
+import { traceExtend } from "../../../gpu-workers/engines/compiled/graphs/extend.ts";
+import { traceExtendOnDevice } from "../../../gpu-workers/engines/compiled/graphs/extend-on-device.ts";
+import { parameterTensors } from "../../../gpu-workers/engines/compiled/graphs/weights.ts";
+import { sharedSession } from "../../../gpu-workers/engines/compiled/sessions.ts";
+import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
+
+const SLOTS = 4;
+const CONTEXT = 90;
+const options = { ...OPTIONS, provider: "cpu" } as const;
+const shape = { config: TINY, lora: null };
+
+async function openBoth(): Promise<(Decoder | DeviceDecoder)[]> {
+  const { layout, weights } = readCheckpoint(tinyCheckpoint());
+  const feeds = parameterTensors(layout, weights);
+  const [host, device] = await Promise.all([
+    sharedSession("extend", shape, options, traceExtend),
+    sharedSession("extend-on-device", shape, options, traceExtendOnDevice),
+  ]);
+  return [new Decoder(host, TINY, feeds, SLOTS, CONTEXT), new DeviceDecoder(device, TINY, feeds, SLOTS, CONTEXT)];
+}
+
+/** Probabilities of rows 0 to count - 1. */
+async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
+  const said: number[][] = [];
+  const lengths = [0, 0, 0, 0];
+  const fill = async (slot: number, tokens: number[]) => {
+    await decoder.prefill([{ slot, position: lengths[slot] ?? 0, tokens }]);
+    lengths[slot] = (lengths[slot] ?? 0) + tokens.length;
+  };
+  const decode = async (tokens: number[], temperature = 1) => {
+    tokens.forEach((token, slot) => {
+      decoder.place(slot, token, lengths[slot] ?? 0, temperature);
+    });
+    const rows = await decoder.decode(tokens.length);
+    tokens.forEach((_, slot) => {
+      lengths[slot] = (lengths[slot] ?? 0) + 1;
+      said.push([...rows.subarray(slot * TINY.vocabulary, (slot + 1) * TINY.vocabulary)]);
+    });
+  };
+  const trade = (a: number, b: number) => {
+    [lengths[a], lengths[b]] = [lengths[b] ?? 0, lengths[a] ?? 0];
+  };
+  await decoder.prefill([
+    { slot: 0, position: 0, tokens: [1, 2, 3, 4, 5, 6, 7] },
+    { slot: 2, position: 0, tokens: [9, 8] },
+  ]);
+  [lengths[0], lengths[2]] = [7, 2];
+  decoder.cache.copy(0, 1, 0, 7);
+  lengths[1] = 7;
+  await fill(1, [11, 12]);
+  await decode([20, 21, 22]);
+  decoder.cache.swap(0, 2);
+  trade(0, 2);
+  decoder.cache.swap(2, 1);
+  trade(2, 1);
+  await decode([23, 24], 0.7);
+  decoder.cache.move(2, 3);
+  lengths[3] = lengths[2] ?? 0;
+  lengths[2] = 0;
+  await fill(
+    2,
+    Array.from({ length: 70 }, (_, i) => i % 30),
+  );
+  await decode([25, 26, 27, 28]);
+  await decode([29, 30, 31, 32], 1.3);
+  decoder.close();
+  return said;
+}
+
+test("the cache on the device is the cache on the host, through prefills, copies, swaps and moves", async () => {
+  const [host, device] = (await openBoth()) as [Decoder, DeviceDecoder];
+  const [wanted, found] = [await speak(host), await speak(device)];
+  expect(wanted).toHaveLength(13);
+  wanted.forEach((row, i) => {
+    expect(row.reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 5);
+    row.forEach((p, token) => {
+      expect(Math.abs((found[i]?.[token] ?? Number.NaN) - p), `row ${i}`).toBeLessThan(1e-5);
+    });
+  });
+});
