@@ -3,6 +3,7 @@
  * Run alone it prints one JSON object per line.
  */
 import { pathToFileURL } from "node:url";
+import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
@@ -39,9 +40,9 @@ const OPTIONS: EngineOptions = { threads: 2, slots: 64, contextTokens: 257, micr
 const REPEATS = 5;
 
 /** Tokens/s of forward, clipped loss and backward on 16 x 256 tokens: the median of several batches. */
-export async function engineTrain(repeats = REPEATS): Promise<Figure> {
+export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Figure> {
   const [sequences, tokens] = [16, 256];
-  const trainer = await compiledEngine.openTrainer(checkpoint(), OPTIONS);
+  const trainer = await compiledEngine.openTrainer(checkpoint(), { ...OPTIONS, provider });
   const batch = Array.from({ length: sequences }, (_, i) => ({
     tokens: randomTokens(i, tokens),
     weights_T: new Float32Array(tokens).fill(1 / (sequences * tokens)),
@@ -62,9 +63,9 @@ export async function engineTrain(repeats = REPEATS): Promise<Figure> {
 }
 
 /** Generated tokens/s: 64 sequences, prompt 128, 128 new tokens, temperature 1; prefill included. */
-export async function engineSample(repeats = REPEATS): Promise<Figure> {
+export async function engineSample(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Figure> {
   const [sequences, prompt, fresh] = [64, 128, 128];
-  const sampler = await compiledEngine.openSampler(checkpoint(), OPTIONS);
+  const sampler = await compiledEngine.openSampler(checkpoint(), { ...OPTIONS, provider });
   let round = 0;
   const seconds = await medianSeconds(repeats, async () => {
     round++;

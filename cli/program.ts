@@ -162,7 +162,7 @@ export function createProgram(): Command {
   program
     .command("bench")
     .description("measure this machine: one JSON object per line")
-    .argument("[name...]", "engine, rollouts, store, bundles, run, lora; all by default")
+    .argument("[name...]", "engine, rollouts, store, bundles, run, lora; all by default; gpu where there is one")
     .action(async (names) => (await import("./bench.ts")).bench(names));
 
   program

@@ -57,12 +57,12 @@ async function prove(provider: Gpu): Promise<Chosen> {
     const fault = `on this GPU and driver it computes other numbers than the CPU (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
   }
-  return {
-    provider,
-    why: `${provider}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`,
-  };
+  const why = `${provider}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
+  return { provider, why: provider === "cuda" ? `${why}; ${CUDA_SAMPLING}` : why };
 }
 
+const CUDA_SAMPLING =
+  "its cache crosses the bus for every token: where sampling is slow, take webgpu or a Tinker server";
 const NEEDS: Readonly<Record<Gpu, string>> = {
   cuda: "it needs NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH); standard error has what is missing",
   webgpu:

@@ -1,0 +1,28 @@
+/** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that computes here, and on the CPU beside it. */
+import type { ExecutionProvider } from "../core/contracts/engine.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { TINY_OPTIONS } from "../gpu-workers/engines/compiled/proof.ts";
+import { engineSample, engineTrain } from "./engine.ts";
+
+const REPEATS = 3;
+
+const found: ExecutionProvider[] = [];
+const reasons: string[] = [];
+for (const provider of ["webgpu", "cuda"] as const) {
+  try {
+    await compiledEngine.computesOn?.({ ...TINY_OPTIONS, provider });
+    found.push(provider);
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    reasons.push(error.message);
+  }
+}
+if (found.length === 0) throw new MgrpoError("engine-unsupported", `bench 'gpu': ${reasons.join("; ")}`);
+for (const provider of [...found, "cpu"] as const) {
+  for (const measure of [engineTrain, engineSample]) {
+    const { name, config, ...figure } = await measure(REPEATS, provider);
+    const gpuName = name.replace("engine.", "engine.gpu.");
+    console.log(JSON.stringify({ name: gpuName, ...figure, config: { provider, ...config } }));
+  }
+}
