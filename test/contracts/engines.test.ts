@@ -1,8 +1,10 @@
 /** @file Every engine keeps the contracts of Sampler and Trainer. */
 import { describe } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
+import type { PolicyEngine } from "../../core/ports.ts";
 import { ADAPTER_FILE } from "../../gpu-workers/engines/checkpoint/adapter.ts";
 import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
+import { openCompiledSampler } from "../../gpu-workers/engines/compiled/sampler.ts";
 import { eagerEngine } from "../../gpu-workers/engines/eager/engine.ts";
 import { bigramEngine, bigramFiles } from "../fakes/bigram-engine.ts";
 import { HOSTED } from "../fakes/tinker-models.ts";
@@ -34,6 +36,16 @@ describe("compiled engine on two lanes", () => {
 describe("compiled engine, layer by layer", () => {
   const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...options, ...LAYERED } };
   describe("trainer", () => trainerContract(subject));
+});
+
+// What GPUs do, on the CPU. A conversation that loses its place on a device is computed anew, in other pieces.
+describe.each(["block", "device"] as const)("compiled engine, decoding as a GPU does: %s", (decoding) => {
+  const engine: PolicyEngine = {
+    ...compiledEngine,
+    openSampler: (files, given) => openCompiledSampler(files, { ...given, provider: "cpu" }, decoding),
+  };
+  describe("sampler", () =>
+    samplerContract({ engine, files: tinyCheckpoint(), options, rounds: decoding === "device" }));
 });
 
 // It computes slowly, operation by operation; that two layers are right is seen in gradients.test.ts.

@@ -34,9 +34,18 @@ async function converse(sampler: Sampler, name: string, prompt: readonly number[
   return { tokens, logProbs };
 }
 
+type Said = Pick<Sample, "tokens" | "logProbs">;
+
 export function samplerContract(subject: TrainerSubject) {
   const open = (slots = subject.options.slots) =>
     subject.engine.openSampler(subject.files, { ...subject.options, slots });
+  const expectSame = (found: Said, wanted: Said | undefined) => {
+    if (!subject.rounds) return expect(found).toEqual(wanted);
+    expect(found.tokens).toEqual(wanted?.tokens);
+    found.logProbs.forEach((logProb, t) => {
+      expect(logProb).toBeCloseTo(wanted?.logProbs[t] ?? Number.NaN, 5);
+    });
+  };
   const prompts = Array.from({ length: 7 }, (_, k) => Array.from({ length: 1 + 5 * k }, (_, i) => (i * 7 + k) % 30));
 
   test("log-probs of sampled tokens are the training graph's, through turns, tool responses and temperatures", async () => {
@@ -66,10 +75,14 @@ export function samplerContract(subject: TrainerSubject) {
       return new Map(talks.sort(([a], [b]) => a - b));
     };
     const all = await run([0, 1, 2, 3, 4, 5, 6], 7);
-    expect(await run([6, 2, 0, 5, 1, 3, 4], 7)).toEqual(all);
     // Fewer slots than conversations: they wait, and are parked between turns.
-    expect(await run([3, 6, 2, 0, 5, 1, 4], 2)).toEqual(all);
-    expect((await run([4], 3)).get(4)).toEqual(all.get(4));
+    for (const others of [
+      await run([6, 2, 0, 5, 1, 3, 4], 7),
+      await run([3, 6, 2, 0, 5, 1, 4], 2),
+      await run([4], 3),
+    ]) {
+      for (const [k, talk] of others) expectSame(talk, all.get(k));
+    }
   });
 
   test("rollouts of a question have the bits that each would have alone", async () => {
@@ -82,7 +95,7 @@ export function samplerContract(subject: TrainerSubject) {
     await together.close();
     for (const [k, name] of names.entries()) {
       const alone = await open(3);
-      expect(await converse(alone, name, prompt)).toEqual(talks[k]);
+      expectSame(await converse(alone, name, prompt), talks[k]);
       await alone.close();
     }
   });
@@ -110,9 +123,9 @@ export function samplerContract(subject: TrainerSubject) {
     const best = Math.max(...every.map((row) => row[3] ?? 0));
     expect(greedy.logProbs[0] ?? 0).toBeGreaterThan(best - 1e-4);
     const topK = { temperature: 1, topP: 1, topK: 1 };
-    expect(await sampler.sample(request("k", prompt, { maxTokens: 1, sampling: topK }))).toEqual(greedy);
+    expectSame(await sampler.sample(request("k", prompt, { maxTokens: 1, sampling: topK })), greedy);
     const topP = { temperature: 1, topP: 1e-6, topK: 0 };
-    expect(await sampler.sample(request("p", prompt, { maxTokens: 1, sampling: topP }))).toEqual(greedy);
+    expectSame(await sampler.sample(request("p", prompt, { maxTokens: 1, sampling: topP })), greedy);
     await Promise.all([sampler.close(), trainer.close()]);
   });
 
@@ -151,7 +164,7 @@ export function samplerContract(subject: TrainerSubject) {
     const other = sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
     abort.abort();
     await expect(doomed).rejects.toSatisfy((error) => error instanceof MgrpoError && error.code === "cancelled");
-    expect(await other).toEqual(alone);
+    expectSame(await other, alone);
     await expect(sampler.sample(request("z", [1]), AbortSignal.abort())).rejects.toMatchObject({ code: "cancelled" });
     await sampler.close();
   });

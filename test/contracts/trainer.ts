@@ -13,6 +13,8 @@ export interface TrainerSubject {
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
   /** File of what is trained. */
   readonly trained?: string;
+  /** A sequence's numbers may differ in their last bits by what is computed beside it. */
+  readonly rounds?: boolean;
   /** How well it can learn seven tokens by heart: the least of their log-probs. */
   readonly byHeart?: number;
 }

@@ -12,7 +12,7 @@ const BATCH = 1024;
 /** no more of it than computing costs that a call of its own would, */
 const PADDING = 96;
 /** and never one token alone: a single row would take the path of a matrix-vector product, with other bits. */
-const FEWEST_TOKENS = 2;
+export const FEWEST_TOKENS = 2;
 /** The same holds for a decode. */
 export const FEWEST_SLOTS = 2;
 

@@ -5,7 +5,7 @@
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { HIDDEN, type RotaryTable, rotaryTable } from "../model/positions.ts";
 import { widestCache } from "./cache.ts";
-import { batches, type Piece } from "./decoder.ts";
+import { batches, FEWEST_SLOTS, FEWEST_TOKENS, type Piece } from "./decoder.ts";
 import { DeviceSlots } from "./device-slots.ts";
 import { cacheNames } from "./graphs/extend.ts";
 import { nextName } from "./graphs/extend-on-device.ts";
@@ -39,7 +39,10 @@ export class DeviceDecoder {
 
   /** As Decoder's. */
   async prefill(pieces: readonly Piece[]): Promise<void> {
-    for (const batch of batches(pieces)) await this.#extend(batch.map((piece) => ({ ...piece, temperature: 1 })));
+    for (const batch of batches(pieces)) {
+      const rows = batch.map((piece) => ({ ...piece, temperature: 1 }));
+      await this.#extend(rows, FEWEST_TOKENS);
+    }
   }
 
   /** As Decoder's. */
@@ -49,7 +52,7 @@ export class DeviceDecoder {
 
   /** As Decoder's. */
   async decode(count: number): Promise<Float32Array> {
-    const rows = Array.from({ length: count }, (_, slot) => this.#placed[slot]);
+    const rows = Array.from({ length: Math.max(count, FEWEST_SLOTS) }, (_, slot) => this.#placed[slot]);
     this.#placed = [];
     return this.#extend(rows);
   }
@@ -59,13 +62,10 @@ export class DeviceDecoder {
   }
 
   /** A row without tokens reads slot 0, writes nothing, and predicts what nobody asks for. Returns probabilities [rows, V]. */
-  async #extend(rows: readonly (Row | undefined)[]): Promise<Float32Array> {
+  async #extend(rows: readonly (Row | undefined)[], fewest = 1): Promise<Float32Array> {
     const batch = rows.length;
-    const [width, { half }, count] = [
-      this.#width,
-      this.#rotary,
-      Math.max(...rows.map((row) => row?.tokens.length ?? 1)),
-    ];
+    const [width, { half }] = [this.#width, this.#rotary];
+    const count = Math.max(fewest, ...rows.map((row) => row?.tokens.length ?? 1));
     const { slots: slotCount } = this.cache;
     const seen = width + count;
     const order = this.cache.takeOrder();

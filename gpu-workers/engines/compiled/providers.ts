@@ -58,11 +58,9 @@ async function prove(provider: Gpu): Promise<Chosen> {
     throw unusable(provider, fault, "update the driver");
   }
   const why = `${provider}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
-  return { provider, why: provider === "cuda" ? `${why}; ${CUDA_SAMPLING}` : why };
+  return { provider, why };
 }
 
-const CUDA_SAMPLING =
-  "its cache crosses the bus for every token: where sampling is slow, take webgpu or a Tinker server";
 const NEEDS: Readonly<Record<Gpu, string>> = {
   cuda: "it needs NVIDIA's driver, CUDA 12 and cuDNN 9 where the dynamic linker looks (LD_LIBRARY_PATH); standard error has what is missing",
   webgpu:

@@ -6,14 +6,18 @@
  *
  * waits for: a request (the loop ends when there is none). New requests join between two calls; nobody waits for another to end.
  */
+
+import type { ExecutionProvider } from "../../../core/contracts/engine.ts";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
-import { draw, endsWith } from "../draw.ts";
+import { type Drawn, draw, endsWith } from "../draw.ts";
 import { checkPrompt } from "../sequences.ts";
+import { BLOCK, BlockDecoder, type Spoken } from "./block-decoder.ts";
 import { Decoder, FEWEST_SLOTS } from "./decoder.ts";
 import { DeviceDecoder } from "./device-decoder.ts";
+import { traceBlock } from "./graphs/block.ts";
 import { traceExtend } from "./graphs/extend.ts";
 import { nextName, traceExtendOnDevice } from "./graphs/extend-on-device.ts";
 import { parameterTensors } from "./graphs/weights.ts";
@@ -39,13 +43,18 @@ interface Turn {
   cancelled: boolean;
 }
 
-export async function openCompiledSampler(files: CheckpointFiles, options: LaneOptions): Promise<Sampler> {
+/** `decoding`: that of the provider, but in tests. */
+export async function openCompiledSampler(
+  files: CheckpointFiles,
+  options: LaneOptions,
+  decoding: Decoding = DECODING[options.provider],
+): Promise<Sampler> {
   const { config, external, feeds: base } = openWeights(files);
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
   const slots = Math.max(FEWEST_SLOTS, options.slots);
-  const decoder = await openDecoder({ shape, external, feeds, slots }, options);
+  const { decoder, blocks } = await openDecoder({ shape, external, feeds, slots }, options, decoding);
   const residents = new Residents(decoder.cache, slots);
   let waiting: Turn[] = [];
   let active: Turn[] = [];
@@ -72,6 +81,7 @@ export async function openCompiledSampler(files: CheckpointFiles, options: LaneO
     const turns = active.filter((turn) => !turn.cancelled);
     if (turns.length === 0) return;
     const count = residents.compact();
+    if (blocks && turns.every(drawsPlainly)) return decodeBlock(blocks, turns, count);
     for (const { resident, request, tokens } of turns) {
       if (resident)
         decoder.place(
@@ -82,25 +92,42 @@ export async function openCompiledSampler(files: CheckpointFiles, options: LaneO
         );
     }
     const probabilities = await decoder.decode(count);
-    for (const turn of turns) take(turn, probabilities);
+    for (const turn of turns) {
+      const { resident, request, uniform } = turn;
+      if (!resident) continue;
+      resident.tokens.push(lastOf(request, turn.tokens));
+      if (turn.cancelled) continue;
+      const from = resident.slot * config.vocabulary;
+      take(turn, draw(probabilities, from, config.vocabulary, request.sampling, uniform));
+    }
   };
 
-  const take = (turn: Turn, probabilities: Float32Array) => {
-    const { resident, request, tokens, logProbs } = turn;
-    if (!resident) return;
-    resident.tokens.push(lastOf(request, tokens));
-    if (turn.cancelled) return;
-    const drawn = draw(
-      probabilities,
-      resident.slot * config.vocabulary,
-      config.vocabulary,
-      request.sampling,
-      turn.uniform,
-    );
-    tokens.push(drawn.token);
-    logProbs.push(drawn.logProb);
-    if (endsWith(tokens, request.stop)) finish(turn, "stop");
-    else if (tokens.length >= turn.limit) finish(turn, "length");
+  const decodeBlock = async (decoder: BlockDecoder, turns: readonly Turn[], count: number) => {
+    const speakers = turns.map(({ resident, request, tokens, limit, uniform }) => ({
+      ...{ slot: resident?.slot ?? 0, token: lastOf(request, tokens), position: resident?.tokens.length ?? 0 },
+      temperature: request.sampling.temperature || 1,
+      draws: Array.from({ length: Math.min(BLOCK, limit - tokens.length) }, () =>
+        request.sampling.temperature === 0 ? -1 : uniform(),
+      ),
+    }));
+    const spoken = await decoder.speak(speakers, count);
+    turns.forEach((turn, i) => {
+      const { tokens, logProbs, keep } = spoken[i] as Spoken;
+      let kept = 0;
+      while (kept < tokens.length && turn.resident?.active && !turn.cancelled) {
+        turn.resident.tokens.push(lastOf(turn.request, turn.tokens));
+        take(turn, { token: tokens[kept] as number, logProb: logProbs[kept] as number });
+        kept++;
+      }
+      keep(kept);
+    });
+  };
+
+  const take = (turn: Turn, drawn: Drawn) => {
+    turn.tokens.push(drawn.token);
+    turn.logProbs.push(drawn.logProb);
+    if (endsWith(turn.tokens, turn.request.stop)) finish(turn, "stop");
+    else if (turn.tokens.length >= turn.limit) finish(turn, "length");
   };
 
   const finish = (turn: Turn, stop: Sample["stop"]) => {
@@ -186,16 +213,34 @@ interface DecoderParts {
   readonly slots: number;
 }
 
-async function openDecoder({ shape, external, feeds, slots }: DecoderParts, options: LaneOptions) {
-  const { contextTokens, provider } = options;
-  if (provider !== "webgpu") {
-    const session = await sharedSession("extend", shape, options, traceExtend, external);
-    return new Decoder(session, shape.config, feeds, slots, contextTokens);
+/** Token by token with the cache here or on the device, or several in one run. */
+export type Decoding = "step" | "device" | "block";
+const DECODING: Readonly<Record<ExecutionProvider, Decoding>> = { cpu: "step", webgpu: "device", cuda: "block" };
+
+async function openDecoder(
+  { shape, external, feeds, slots }: DecoderParts,
+  options: LaneOptions,
+  decoding: Decoding,
+): Promise<{ decoder: Decoder | DeviceDecoder; blocks?: BlockDecoder }> {
+  const { contextTokens } = options;
+  const open = (graph: string, trace: typeof traceExtend, stays?: (output: string) => boolean) =>
+    sharedSession(graph, shape, options, trace, external, stays);
+  if (decoding === "device") {
+    const webgpu = options.provider === "webgpu";
+    const stays = (output: string) => webgpu && output.startsWith(nextName(""));
+    const session = await open("extend-on-device", traceExtendOnDevice, stays);
+    const weights = webgpu ? await onDevice(feeds, options) : feeds;
+    return { decoder: new DeviceDecoder(session, shape.config, weights, slots, contextTokens) };
   }
-  const stays = (output: string) => output.startsWith(nextName(""));
-  const session = await sharedSession("extend-on-device", shape, options, traceExtendOnDevice, external, stays);
-  return new DeviceDecoder(session, shape.config, await onDevice(feeds, options), slots, contextTokens);
+  const decoder = new Decoder(await open("extend", traceExtend), shape.config, feeds, slots, contextTokens);
+  if (decoding === "step") return { decoder };
+  const session = await open("block", traceBlock);
+  return { decoder, blocks: new BlockDecoder(decoder, session, shape.config, feeds, contextTokens) };
 }
+
+/** Of the whole distribution, or the likeliest. */
+const drawsPlainly = ({ request: { sampling } }: Turn) =>
+  sampling.temperature === 0 || (sampling.topK === 0 && sampling.topP === 1);
 
 /** The token that is not in the cache yet. */
 const lastOf = (request: SampleRequest, tokens: readonly number[]) => tokens.at(-1) ?? request.tokens.at(-1) ?? 0;

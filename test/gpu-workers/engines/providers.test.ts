@@ -14,6 +14,8 @@ import { openSession, tensor } from "../../../gpu-workers/engines/compiled/sessi
 import { traceGraph } from "../../../gpu-workers/engines/compiled/trace/trace.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../../gpu-workers/engines/eager/backend.ts";
 import { rmsNorm } from "../../../gpu-workers/engines/model/kernels.ts";
+import { samplerContract } from "../../contracts/sampler.ts";
+import { trainerContract } from "../../contracts/trainer.ts";
 import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../../fixtures/checkpoints.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
@@ -86,6 +88,10 @@ describe("without a GPU", () => {
 });
 
 describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
+  const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...WEBGPU, contextTokens: 90 } };
+  describe("trainer", () => trainerContract(subject));
+  describe("sampler", () => samplerContract({ ...subject, rounds: true }));
+
   test.each<[string, CheckpointFiles, Partial<EngineOptions>]>([
     ["all weights", tinyCheckpoint(TINY, 3), {}],
     ["all weights, layer by layer", tinyCheckpoint(UNTIED, 3), LAYERED],

@@ -5,8 +5,8 @@ import { onnx } from "./schema.ts";
 export type ElementType = "float32" | "int32" | "int64" | "bool";
 const ELEMENT_TYPES: Record<ElementType, number> = { float32: 1, int32: 6, int64: 7, bool: 9 };
 
-/** A float, an integer, or integers; a float attribute says so, since 1 is also an integer. */
-export type Attribute = number | readonly number[] | { readonly float: number };
+/** A float, an integer, integers, or the body of a loop; a float attribute says so, since 1 is also an integer. */
+export type Attribute = number | readonly number[] | { readonly float: number } | { readonly graph: Graph };
 
 export interface GraphNode {
   readonly op: string;
@@ -80,34 +80,38 @@ export function serializeOnnx(graph: Graph, external: ExternalTensors): Uint8Arr
         irVersion: IR_VERSION,
         producerName: "mgrpo",
         opsetImport: OPSETS,
-        graph: {
-          name: graph.name,
-          node: graph.nodes.map((node, index) => ({
-            name: `${node.op}_${index}`,
-            opType: node.op,
-            domain: node.domain,
-            input: node.inputs,
-            output: node.outputs,
-            attribute: Object.entries(node.attributes).map(([name, value]) => attribute(name, value)),
-          })),
-          initializer: [
-            ...graph.constants.map((constant) => ({
-              name: constant.name,
-              dims: constant.dims,
-              dataType: ELEMENT_TYPES[constant.type],
-              rawData: rawData(constant),
-            })),
-            ...graph.inputs.flatMap(({ name }) => {
-              const tensor = external.get(name);
-              return tensor ? [externalInitializer(name, tensor)] : [];
-            }),
-          ],
-          input: graph.inputs.filter(({ name }) => !external.has(name)).map(valueInfo),
-          output: graph.outputs.map(valueInfo),
-        },
+        graph: graphProto(graph, external),
       }),
     )
     .finish();
+}
+
+function graphProto(graph: Graph, external: ExternalTensors): object {
+  return {
+    name: graph.name,
+    node: graph.nodes.map((node, index) => ({
+      name: `${node.op}_${index}`,
+      opType: node.op,
+      domain: node.domain,
+      input: node.inputs,
+      output: node.outputs,
+      attribute: Object.entries(node.attributes).map(([name, value]) => attribute(name, value)),
+    })),
+    initializer: [
+      ...graph.constants.map((constant) => ({
+        name: constant.name,
+        dims: constant.dims,
+        dataType: ELEMENT_TYPES[constant.type],
+        rawData: rawData(constant),
+      })),
+      ...graph.inputs.flatMap(({ name }) => {
+        const tensor = external.get(name);
+        return tensor ? [externalInitializer(name, tensor)] : [];
+      }),
+    ],
+    input: graph.inputs.filter(({ name }) => !external.has(name)).map(valueInfo),
+    output: graph.outputs.map(valueInfo),
+  };
 }
 
 function externalInitializer(name: string, { type, path, offset, bytes, dims }: ExternalTensor) {
@@ -118,6 +122,7 @@ function externalInitializer(name: string, { type, path, offset, bytes, dims }: 
 
 function attribute(name: string, value: Attribute) {
   if (typeof value === "number") return { name, i: value, type: 2 };
+  if ("graph" in value) return { name, g: graphProto(value.graph, new Map()), type: 5 };
   if ("float" in value) return { name, f: value.float, type: 1 };
   return { name, ints: value, type: 7 };
 }
