@@ -1,6 +1,6 @@
 /** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that computes here, and on the CPU beside it. */
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
-import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import { isMgrpoError } from "../core/errors.ts";
 import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
 import { TINY_OPTIONS } from "../gpu-workers/engines/compiled/proof.ts";
 import { engineSample, engineTrain } from "./engine.ts";
@@ -18,7 +18,10 @@ for (const provider of ["webgpu", "cuda"] as const) {
     reasons.push(error.message);
   }
 }
-if (found.length === 0) throw new MgrpoError("engine-unsupported", `bench 'gpu': ${reasons.join("; ")}`);
+if (found.length === 0) {
+  console.error(reasons.join("\n"));
+  process.exit(1);
+}
 for (const provider of [...found, "cpu"] as const) {
   for (const measure of [engineTrain, engineSample]) {
     const { name, config, ...figure } = await measure(REPEATS, provider);
