@@ -5,7 +5,17 @@ import { Arm } from "../core/contracts/config.ts";
 import { addCloud } from "./cloud/commands.ts";
 import { parseArms } from "./compare/plan.ts";
 import { addEvaluation } from "./evaluation-commands.ts";
-import { arm, collect, extendHours, extendToolCalls, extendToolUsd, extendUsd, install, seed, setting } from "./options.ts";
+import {
+  arm,
+  collect,
+  extendHours,
+  extendToolCalls,
+  extendToolUsd,
+  extendUsd,
+  install,
+  seed,
+  setting,
+} from "./options.ts";
 import { count, integer, notNegative, positive } from "./terminal/fail.ts";
 
 /** Errors of parsing are thrown too, already printed. */
