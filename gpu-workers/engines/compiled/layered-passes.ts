@@ -2,12 +2,13 @@
  * @file Passes over a frozen model with an adapter on it, or over a large model all of whose weights are trained. Of the model's own
  * arrays there are, at any time, what entered each layer, those of one layer, and the head's of a few rows.
  */
-import { EMBEDDING, FINAL_NORM, headName, type Parameter, views } from "../checkpoint/parameters.ts";
+import { EMBEDDING, FINAL_NORM, headName, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
 import type { TrainedState } from "../trained-state.ts";
-import { addTo, scatterAdd } from "./arrays.ts";
+import { scatterAdd } from "./arrays.ts";
 import { type MicroBatch, paddedLength, plan } from "./batches.ts";
+import { gradientTensors } from "./graphs/gradient.ts";
 import {
   FIRST_GRADIENT,
   LAST_GRADIENT,
@@ -17,7 +18,7 @@ import {
   traceHeadLoss,
   traceStates,
 } from "./graphs/layered.ts";
-import { gradientName, trainLengths } from "./graphs/train.ts";
+import { trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { PolicyShape } from "./policy-shape.ts";
@@ -50,16 +51,15 @@ export function layeredPasses(
   const shape = { config, lora };
   const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const weightFeeds = { ...frozen.feeds, ...parameterTensors(layout, weights) };
-  // What a run of a graph adds to the gradient, where the graph writes it.
-  const share = new Float32Array(layout.length);
-  const shareOutputs = parameterTensors(layout, share, gradientName);
-  const [sums, terms] = [views(layout, gradient), views(layout, share)];
-  const sumOf = (name: string) => sums.get(name) ?? new Float32Array();
-  const ofHead = layout.parameters.filter(({ name }) => name === FINAL_NORM || name === headName(config));
-  const ofLayers = layout.parameters.filter(({ name }) => name.includes(".layers."));
-  const addShare = (parameters: readonly Parameter[]) => {
-    for (const { name } of parameters) addTo(sumOf(name), terms.get(name) ?? new Float32Array());
-  };
+  const gradientOf = (name: string) => views(layout, gradient).get(name) ?? new Float32Array();
+  const gradientsOf = (which: (name: string) => boolean) =>
+    gradientTensors(
+      layout,
+      gradient,
+      layout.parameters.filter(({ name }) => which(name)),
+    );
+  const ofHead = gradientsOf((name) => name === FINAL_NORM || name === headName(config));
+  const ofLayers = gradientsOf((name) => name.includes(".layers."));
   const open = (graph: string, trace: (shape: PolicyShape) => TracedGraph) =>
     sharedSession(graph, shape, options, trace, frozen.external);
   let states = new Float32Array();
@@ -121,19 +121,17 @@ export function layeredPasses(
         const lastGradient = new Float32Array(last.length);
         for (const asked of chunksOf(predictions(micro, sequences, (m, t) => batch[m]?.weights_T[t] !== 0))) {
           const rows = { ...lossFeeds(asked, batch, loss.kind === "linear"), ...clipFeeds(loss) };
-          const feeds = { ...headFeeds(last, asked, temperature), ...rows };
-          const outputs = await head.run({ rows: asked.row.length }, feeds, shareOutputs);
+          const feeds = { ...headFeeds(last, asked, temperature), ...ofHead.sums, ...rows };
+          const outputs = await head.run({ rows: asked.row.length }, feeds, ofHead.outputs);
           scatterAdd(lastGradient, asked.row, outputOf(outputs, LAST_GRADIENT), width);
-          addShare(ofHead);
-          if (!lora) scatterAdd(sumOf(headName(config)), asked.targets, outputOf(outputs, "targetRows"), width);
+          if (!lora) scatterAdd(gradientOf(headName(config)), asked.targets, outputOf(outputs, "targetRows"), width);
           collect(logProbs, asked, outputs["logProbs"]);
           total += outputs["loss"]?.[0] ?? 0;
         }
         const dLast = { [LAST_GRADIENT]: tensor(lastGradient, [last.length / width, width]) };
-        const feeds = { ...weightFeeds, ...positions, ...entering, ...dLast };
-        const outputs = await backward.run(lengthsOf(micro), feeds, shareOutputs);
-        addShare(ofLayers);
-        if (!lora) scatterAdd(sumOf(EMBEDDING), sources, outputOf(outputs, FIRST_GRADIENT), width);
+        const feeds = { ...weightFeeds, ...positions, ...entering, ...ofLayers.sums, ...dLast };
+        const outputs = await backward.run(lengthsOf(micro), feeds, ofLayers.outputs);
+        if (!lora) scatterAdd(gradientOf(EMBEDDING), sources, outputOf(outputs, FIRST_GRADIENT), width);
       }
       return { loss: total, logProbs };
     },

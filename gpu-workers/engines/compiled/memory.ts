@@ -20,7 +20,7 @@ export interface MemoryPlan {
   readonly weights: number;
   /** A, B: one for training and one of each sampler; absent without an adapter. */
   readonly adapter: number;
-  /** The gradient of what is trained, what a micro-batch adds to it, and AdamW's two moments. */
+  /** The gradient of what is trained, one of each lane, and AdamW's two moments. */
   readonly optimizer: number;
   /** Of one micro-batch. */
   readonly activations: number;
@@ -59,7 +59,7 @@ export function planMemory(
     program: PROGRAM_BYTES,
     weights: lora && stored.mapped ? mappedBytes(config, stored) : FLOAT_BYTES * parameters * COPIES * lanes,
     adapter: lora ? FLOAT_BYTES * trained * COPIES * lanes : 0,
-    optimizer: FLOAT_BYTES * trained * (2 * lanes + 2),
+    optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
     cache: cacheBytes(config, options.slots, options.contextTokens),
     saving: FLOAT_BYTES * trained * 4,

@@ -24,18 +24,24 @@ export function predictions(
   sequences: readonly (readonly number[])[],
   wanted: (member: number, t: number) => boolean,
 ): Predictions {
-  const asked = members.flatMap((member, b) =>
-    (sequences[member] ?? []).flatMap((token, t) =>
-      t > 0 && wanted(member, t) ? [{ member, t, token, row: b * tokens + t - 1 }] : [],
-    ),
-  );
-  while (asked.length < FEWEST_ROWS) asked.push({ member: NOBODY, t: 0, token: 0, row: 0 });
-  const column = (of: (entry: (typeof asked)[number]) => number) => Int32Array.from(asked, of);
+  const [member, position, row, targets]: [number[], number[], number[], number[]] = [[], [], [], []];
+  const ask = (sequence: number, t: number, from: number, token: number) => {
+    member.push(sequence);
+    position.push(t);
+    row.push(from);
+    targets.push(token);
+  };
+  members.forEach((sequence, b) => {
+    sequences[sequence]?.forEach((token, t) => {
+      if (t > 0 && wanted(sequence, t)) ask(sequence, t, b * tokens + t - 1, token);
+    });
+  });
+  while (row.length < FEWEST_ROWS) ask(NOBODY, 0, 0, 0);
   return {
-    member: column(({ member }) => member),
-    position: column(({ t }) => t),
-    row: column(({ row }) => row),
-    targets: column(({ token }) => token),
+    member: new Int32Array(member),
+    position: new Int32Array(position),
+    row: new Int32Array(row),
+    targets: new Int32Array(targets),
   };
 }
 
@@ -80,11 +86,12 @@ export function lossFeeds(
   linear: boolean,
 ): Feeds {
   const row = (values: (sequence: TrainingSequence) => Float32Array | undefined, used: boolean) => {
-    const of = (_: unknown, r: number) => {
-      const sequence = used ? batch[member[r] ?? NOBODY] : undefined;
-      return sequence ? (values(sequence)?.[position[r] ?? 0] ?? 0) : 0;
-    };
-    return tensor(Float32Array.from(member, of), [member.length]);
+    const rows = new Float32Array(member.length);
+    const of = used ? batch.map(values) : [];
+    member.forEach((sequence, r) => {
+      rows[r] = of[sequence]?.[position[r] ?? 0] ?? 0;
+    });
+    return tensor(rows, [member.length]);
   };
   return {
     linearWeights: row((sequence) => sequence.weights_T, linear),

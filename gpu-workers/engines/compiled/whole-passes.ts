@@ -1,14 +1,15 @@
 /**
- * @file Passes over a small model all of whose weights are trained: one graph each, which keeps every layer's arrays and writes the
+ * @file Passes over a small model all of whose weights are trained: one graph each, which keeps every layer's arrays and adds to the
  * gradient of every parameter in place.
  */
 import { EMBEDDING, headName, views } from "../checkpoint/parameters.ts";
 import { rotaryTable } from "../model/positions.ts";
 import { checkTraining } from "../sequences.ts";
 import type { TrainedState } from "../trained-state.ts";
-import { addTo, scatterAdd } from "./arrays.ts";
+import { scatterAdd } from "./arrays.ts";
 import { type MicroBatch, paddedLength, plan } from "./batches.ts";
-import { gradientName, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "./graphs/train.ts";
+import { gradientTensors } from "./graphs/gradient.ts";
+import { traceLogProbs, traceTrain, trainedParameters, trainLengths } from "./graphs/train.ts";
 import { parameterTensors } from "./graphs/weights.ts";
 import type { LaneOptions } from "./lanes.ts";
 import { type Feeds, tensor } from "./session.ts";
@@ -29,9 +30,7 @@ export function wholePasses({ config, layout, weights, gradient }: TrainedState,
   const rotary = rotaryTable(config, paddedLength(options.contextTokens));
   const parameters = trainedParameters(config);
   const weightFeeds = parameterTensors(layout, weights, undefined, parameters);
-  // What one micro-batch adds to the gradient, where the graph writes it.
-  const share = new Float32Array(layout.length);
-  const shareOutputs = parameterTensors(layout, share, gradientName, parameters);
+  const { sums, outputs: gradients } = gradientTensors(layout, gradient, parameters);
   const embedding = () => views(layout, weights).get(EMBEDDING) ?? new Float32Array();
   const gradientOf = (name: string) => views(layout, gradient).get(name) ?? new Float32Array();
 
@@ -58,7 +57,6 @@ export function wholePasses({ config, layout, weights, gradient }: TrainedState,
     trainLengths(members.length, tokens, asked.member.length);
 
   const accumulate = (outputs: Record<string, Float32Array>, targets: Int32Array, sources: Int32Array) => {
-    addTo(gradient, share);
     const { targetRows, embeddedGradient } = outputs;
     if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
     scatterAdd(gradientOf(headName(config)), targets, targetRows, config.width);
@@ -78,8 +76,8 @@ export function wholePasses({ config, layout, weights, gradient }: TrainedState,
         const rows = lossFeeds(asked, batch, loss.kind === "linear");
         const outputs = await session.run(
           lengths(micro, asked),
-          { ...feeds, ...rows, ...clipFeeds(loss) },
-          shareOutputs,
+          { ...feeds, ...sums, ...rows, ...clipFeeds(loss) },
+          gradients,
         );
         accumulate(outputs, asked.targets, sources);
         collect(logProbs, asked, outputs["logProbs"]);

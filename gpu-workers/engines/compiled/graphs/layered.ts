@@ -16,8 +16,9 @@ import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { after } from "./after.ts";
+import { outputGradient } from "./gradient.ts";
 import { logProbsByParts } from "./head.ts";
-import { ATTENTION_BLOCKS, declareLossRows, gradientName } from "./train.ts";
+import { ATTENTION_BLOCKS, declareLossRows } from "./train.ts";
 import { declareWeights } from "./weights.ts";
 
 /** Name of what enters a layer; of layer L: what leaves the last one. */
@@ -56,7 +57,7 @@ export function traceHead(shape: PolicyShape): TracedGraph {
 
 /**
  * The same, and the rows of a loss. Outputs: loss, logProbs [R], d:x [R, D]; where all weights are trained also targetRows [R, D], and
- * `d:<parameter>` of the final norm and the head.
+ * the gradients of the final norm and the head.
  */
 export function traceHeadLoss(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head-loss", (scope) => {
@@ -75,15 +76,17 @@ export function traceHeadLoss(shape: PolicyShape): TracedGraph {
     scope.output("loss", value);
     scope.output("logProbs", pass.logProbs);
     if (!shape.lora) scope.output("targetRows", pass.targetRows);
-    grads.forEach((gradient, i) => {
-      scope.output(i === 0 ? LAST_GRADIENT : gradientName(trained[i - 1] ?? ""), gradient);
+    const [lastGradient, ...gradients] = grads;
+    scope.output(LAST_GRADIENT, lastGradient as tf.Tensor);
+    gradients.forEach((gradient, i) => {
+      outputGradient(scope, trained[i] ?? "", gradient);
     });
   });
 }
 
 /**
- * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: `d:<parameter>` of the layers, the adapter's or all; of
- * all, d:x:0 too.
+ * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' parameters, the adapter's or
+ * all; of all, d:x:0 too.
  */
 export function traceBackward(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-backward", (scope) => {
@@ -105,7 +108,7 @@ export function traceBackward(shape: PolicyShape): TracedGraph {
       const given = [x, ...names.map((name) => weightOf(weights, name))];
       const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
       gradients.forEach((gradient, i) => {
-        scope.output(gradientName(names[i] ?? ""), gradient);
+        outputGradient(scope, names[i] ?? "", gradient);
       });
       dy = dx as tf.Tensor2D;
       before = [dx as tf.Tensor2D, ...gradients];

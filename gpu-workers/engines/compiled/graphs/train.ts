@@ -11,6 +11,7 @@ import { transformer, type Weights, weightOf } from "../../model/transformer.ts"
 import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
+import { outputGradient } from "./gradient.ts";
 import { logProbsByParts, pickRows } from "./head.ts";
 import { declareWeights } from "./weights.ts";
 
@@ -38,7 +39,7 @@ export function traceLogProbs({ config }: PolicyShape): TracedGraph {
   });
 }
 
-/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and `d:<parameter>` for each parameter. */
+/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
 export function traceTrain({ config }: PolicyShape): TracedGraph {
   return traceGraph("train", (scope) => {
     const inputs = declareInputs(config, scope);
@@ -58,8 +59,10 @@ export function traceTrain({ config }: PolicyShape): TracedGraph {
     scope.output("loss", value);
     scope.output("logProbs", pass.logProbs);
     scope.output("targetRows", pass.targetRows);
-    grads.forEach((gradient, i) => {
-      scope.output(i === 0 ? "embeddedGradient" : gradientName(names[i - 1] ?? ""), gradient);
+    const [embeddedGradient, ...gradients] = grads;
+    scope.output("embeddedGradient", embeddedGradient as tf.Tensor);
+    gradients.forEach((gradient, i) => {
+      outputGradient(scope, names[i] ?? "", gradient);
     });
   });
 }
@@ -75,8 +78,6 @@ export function declareLossRows(scope: TraceScope): LossRows {
     highest: scope.input("highest", []),
   };
 }
-
-export const gradientName = (parameter: string): string => `d:${parameter}`;
 
 interface ForwardInputs {
   readonly embedded: tf.Tensor3D;

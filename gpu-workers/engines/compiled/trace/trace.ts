@@ -48,7 +48,7 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
     if (before) void tf.setBackend(before);
     tf.removeBackend(BACKEND);
   }
-  const nodes = needed(nameOutputs(recorder.nodes, sources), outputs);
+  const nodes = leavesLast(needed(nameOutputs(recorder.nodes, sources), outputs));
   const read = new Set(nodes.flatMap((node) => node.inputs));
   const graph = {
     name,
@@ -95,6 +95,17 @@ function needed(nodes: readonly GraphNode[], outputs: readonly Port[]): GraphNod
       return true;
     })
     .reverse();
+}
+
+/**
+ * The runtime starts from the nodes that nobody reads, from the last in the list to the first, each after all that it waits for. So
+ * these come last, in reverse: a weight's gradient is computed as soon as it can be, while what it is made of lies in the cache and
+ * not in memory, where it would stay until the end.
+ */
+function leavesLast(nodes: readonly GraphNode[]): GraphNode[] {
+  const read = new Set(nodes.flatMap((node) => node.inputs));
+  const isLeaf = (node: GraphNode) => !node.outputs.some((output) => read.has(output));
+  return [...nodes.filter((node) => !isLeaf(node)), ...nodes.filter(isLeaf).reverse()];
 }
 
 function registerKernels(): void {
