@@ -9,6 +9,7 @@ import dynalite from "dynalite";
 import { asS3Error } from "./s3/errors.ts";
 import { type Distrust, Untrusted, type VerifySignature } from "./signature.ts";
 import type { Space } from "./space.ts";
+import { readAtOnce } from "./table-reads.ts";
 
 const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
 const LARGEST_BODY = 16 * 2 ** 20;
@@ -52,6 +53,7 @@ interface Answer {
 }
 
 export function createTableServer(directory: string, verify: VerifySignature, space: Space): TableServer {
+  readAtOnce();
   // Closing this server closes the database too, so it is the one that listens.
   const server = dynalite({ path: directory, createTableMs: 0 });
   const handler = server.listeners("request")[0] as Handler;

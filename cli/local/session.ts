@@ -77,7 +77,7 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
   return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
 }
 
-/** The same table; says when a write of it moved RUN or a STEP. */
+/** The same table; says when a write of it moved RUN or a STEP: not when it closed one, for then RUN moves next. */
 function announcing(table: Table, moved: () => void): Table {
   return {
     get: (key) => table.get(key),
@@ -87,7 +87,8 @@ function announcing(table: Table, moved: () => void): Table {
     async update(change) {
       const result = await table.update(change);
       const { sk } = change.key;
-      if (result.applied && (sk === "RUN" || sk.startsWith(tablePrefixes.steps))) moved();
+      const isNews = sk === "RUN" || (sk.startsWith(tablePrefixes.steps) && result.item?.["state"] !== "closed");
+      if (result.applied && isNews) moved();
       return result;
     },
   };

@@ -24,6 +24,7 @@ import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { StepWatch } from "../liveness/watch.ts";
+import { inParallel } from "../parallel.ts";
 import type { Trajectories } from "../training/trajectories.ts";
 import { takeable } from "./claims.ts";
 import { dueViews, type GroupView, newGroupView, startingAt } from "./group-view.ts";
@@ -208,16 +209,16 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     if (looksAround) lookedAt = now;
     const due = dueViews(inTurn(), { me: membership.id, stale: now - leaseSeconds / 2, looksAround });
     let unclaimed = hasRoom && team.complete() ? role.capacity - inFlight : 0;
-    await Promise.all(
-      inTurn().map(([group, view]) => {
-        if (!view.record && unclaimed > 0) {
-          const wanted = Math.min(unclaimed, run.config.rolloutsPerQuestion);
-          unclaimed -= wanted;
-          return claimUnseen(group, view, [...Array(wanted).keys()]);
-        }
-        return due.has(view) ? read(group, view) : undefined;
-      }),
-    );
+    const unseen: Parameters<typeof claimUnseen>[] = [];
+    const looks = inTurn().flatMap(([group, view]) => {
+      if (view.record || unclaimed === 0) return due.has(view) ? [read(group, view)] : [];
+      const wanted = [...Array(Math.min(unclaimed, run.config.rolloutsPerQuestion)).keys()];
+      unclaimed -= wanted.length;
+      unseen.push([group, view, wanted]);
+      return [];
+    });
+    // Two claims at a time: of all at once the first would be answered with the last, and no conversation begin before.
+    await Promise.all([...looks, inParallel(unseen, 2, (claiming) => claimUnseen(...claiming))]);
     if (!hasRoom) return false;
     const look = () =>
       views.map(({ record, mine }) => record && takeable(record, membership.id, mine, observer.isDead));

@@ -23,7 +23,7 @@ import type { StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
 import type { Run } from "../run.ts";
 import { loadBatch } from "./batch.ts";
-import { trainStep } from "./train-step.ts";
+import { type TrainingEntry, trainStep } from "./train-step.ts";
 import { trainerPlace } from "./trainer-place.ts";
 import type { Trajectories } from "./trajectories.ts";
 
@@ -50,6 +50,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   const place = trainerPlace(run, agent, role.worker, role.observer);
   const engine = openTrainerState(role);
   let done = -1;
+  let mine = false;
   try {
     for (;;) {
       const step = await watch.until(({ run: now, step }) => {
@@ -58,12 +59,16 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         return isMine ? step : undefined;
       }, signal);
       const version = (step.policy[agent] ?? 0) + 1;
-      const [published, mine] = await Promise.all([checkpoints.find(agent, version), place.take()]);
+      // Who held the place for the step before most likely still does.
+      const early = mine ? readInputs(role, step, version) : undefined;
+      early?.catch(() => {});
+      const [published, taken] = await Promise.all([checkpoints.find(agent, version), place.take()]);
+      mine = taken;
       if (published) {
         done = step.step;
         await place.advanceTo(version);
       } else if (mine) {
-        await trainVersion(role, engine, step, version);
+        await trainVersion(role, engine, step, await (early ?? readInputs(role, step, version)));
         done = step.step;
         watch.poke();
         await place.advanceTo(version);
@@ -79,14 +84,27 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   }
 }
 
-async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRecord, version: number): Promise<void> {
-  const { run, agent, checkpoints, meter } = role;
-  const config = run.config.agents[agent];
-  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
+/** What a version is made from. */
+interface Inputs {
+  readonly base: Manifest;
+  readonly batch: readonly TrainingEntry[];
+}
+
+async function readInputs(role: TrainRole, step: StepRecord, version: number): Promise<Inputs> {
+  const { run, agent, checkpoints, trajectories } = role;
   const [base, batch] = await Promise.all([
     checkpoints.manifest(agent, version - 1),
-    loadBatch(run, step, agent, role.trajectories),
+    loadBatch(run, step, agent, trajectories),
   ]);
+  return { base, batch };
+}
+
+async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRecord, inputs: Inputs): Promise<void> {
+  const { run, agent, meter } = role;
+  const { base, batch } = inputs;
+  const version = base.version + 1;
+  const config = run.config.agents[agent];
+  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
   let files = base.files;
   let stats: TrainingStats | null = null;
   let trained = false;

@@ -8,8 +8,8 @@
  * power.)
  */
 import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, renameSync } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, readFile, rm, rmdir } from "node:fs/promises";
+import { linkSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Journal } from "../journal.ts";
 import type { Space } from "../space.ts";
@@ -128,7 +128,9 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
       return { file, facts: await readFacts(file) };
     },
     async read(bucket, key) {
-      const whole = await unlessMissing(readFile(fileOf(bucket, key)), () => undefined);
+      // Four calls of a thread (open, stat, read, close) would take longer than reading a few kilobytes.
+      const reading = async () => readFileSync(fileOf(bucket, key));
+      const whole = await unlessMissing(reading(), () => undefined);
       return whole && new Uint8Array(whole.buffer, whole.byteOffset, bytesBeforeFacts(whole));
     },
     async delete(bucket, key) {

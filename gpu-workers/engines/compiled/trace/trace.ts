@@ -99,13 +99,16 @@ function needed(nodes: readonly GraphNode[], outputs: readonly Port[]): GraphNod
 
 /**
  * The runtime starts from the nodes that nobody reads, from the last in the list to the first, each after all that it waits for. So
- * these come last, in reverse: a weight's gradient is computed as soon as it can be, while what it is made of lies in the cache and
- * not in memory, where it would stay until the end.
+ * these come last, those that can be computed first at the end: a weight's gradient is taken while what it is made of lies in the cache,
+ * and not in memory, where it would stay until then.
  */
 function leavesLast(nodes: readonly GraphNode[]): GraphNode[] {
   const read = new Set(nodes.flatMap((node) => node.inputs));
   const isLeaf = (node: GraphNode) => !node.outputs.some((output) => read.has(output));
-  return [...nodes.filter((node) => !isLeaf(node)), ...nodes.filter(isLeaf).reverse()];
+  const places = new Map(nodes.flatMap((node, place) => node.outputs.map((output) => [output, place] as const)));
+  const ready = (leaf: GraphNode) => Math.max(...leaf.inputs.map((input) => places.get(input) ?? 0));
+  const leaves = nodes.filter(isLeaf).sort((a, b) => ready(b) - ready(a));
+  return [...nodes.filter((node) => !isLeaf(node)), ...leaves];
 }
 
 function registerKernels(): void {
