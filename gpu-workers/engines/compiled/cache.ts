@@ -118,7 +118,9 @@ export class Cache {
       for (let head = 0; head < kvHeads; head++) {
         const source = (from + head * headWidth) * stride;
         const target = (to + head * headWidth) * width + position * headWidth;
-        values.set(newValues.subarray(source, source + tokens * headWidth), target);
+        // Of one token there is less to copy than a view of it would cost.
+        if (tokens === 1) for (let i = 0; i < headWidth; i++) values[target + i] = newValues[source + i] as number;
+        else values.set(newValues.subarray(source, source + tokens * headWidth), target);
       }
     }
   }

@@ -5,6 +5,7 @@
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { HIDDEN, type RotaryTable, rotaryTable } from "../model/positions.ts";
 import { Cache } from "./cache.ts";
+import { cacheNames } from "./graphs/extend.ts";
 import { type Feeds, type Session, tensor } from "./session.ts";
 
 /** Prefill takes at most so many tokens in one call, padding included, */
@@ -40,8 +41,12 @@ export class Decoder {
   readonly #cos: Float32Array;
   readonly #sin: Float32Array;
   readonly #everyRow: BigInt64Array;
-  readonly #vocabulary: number;
   readonly #probabilities: Float32Array;
+  /** Of every slot, keys of layer 0, values of layer 0, keys of layer 1, ...: where a decode writes them. */
+  readonly #newRows: readonly Float32Array[];
+  /** Where a decode of so many slots writes: views. */
+  readonly #outputs = new Map<number, Feeds>();
+  readonly #config: ModelConfig;
 
   constructor(session: Session, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
     this.#session = session;
@@ -56,8 +61,10 @@ export class Decoder {
     this.#cos = new Float32Array(slots * this.#rotary.half);
     this.#sin = new Float32Array(slots * this.#rotary.half);
     this.#everyRow = BigInt64Array.from({ length: slots }, (_, row) => BigInt(row));
-    this.#vocabulary = config.vocabulary;
+    this.#config = config;
     this.#probabilities = new Float32Array(slots * config.vocabulary);
+    const { layers, kvHeads, headWidth } = config;
+    this.#newRows = Array.from({ length: 2 * layers }, () => new Float32Array(slots * kvHeads * headWidth));
   }
 
   /** Writes each slot's tokens into its cache from `position` on, several slots in one call. */
@@ -137,7 +144,7 @@ export class Decoder {
         last: tensor(this.#everyRow.subarray(0, rows), [rows]),
         inverseTemperature: part(this.#inverseTemperature, 1, [1]),
       },
-      { probabilities: part(this.#probabilities, this.#vocabulary, [this.#vocabulary]) },
+      this.#outputsOf(rows),
     );
     for (const [slot, position] of this.#placed) this.cache.write(slot, position, outputs, slot, 1, 1);
     this.#placed.clear();
@@ -146,6 +153,24 @@ export class Decoder {
 
   /** It holds arrays, and nothing else. */
   close(): void {}
+
+  /** The same arrays for every decode: what the runtime hands over anew the collector has to take away. */
+  #outputsOf(rows: number): Feeds {
+    const known = this.#outputs.get(rows);
+    if (known) return known;
+    const { layers, kvHeads, headWidth, vocabulary } = this.#config;
+    const outputs: Feeds = {
+      probabilities: tensor(this.#probabilities.subarray(0, rows * vocabulary), [rows, vocabulary]),
+    };
+    for (let layer = 0; layer < layers; layer++) {
+      const { newKeys, newValues } = cacheNames(layer);
+      const view = (index: number) => (this.#newRows[index] as Float32Array).subarray(0, rows * kvHeads * headWidth);
+      outputs[newKeys] = tensor(view(2 * layer), [rows, kvHeads, headWidth, 1]);
+      outputs[newValues] = tensor(view(2 * layer + 1), [rows, kvHeads, 1, headWidth]);
+    }
+    this.#outputs.set(rows, outputs);
+    return outputs;
+  }
 
   #show(slot: number, positions: number): void {
     this.#fitMask(this.cache.width);
