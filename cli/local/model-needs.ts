@@ -34,7 +34,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
   const files = await readModel(model, "--model");
   checkContext(files, agent.limits.contextTokens);
-  const { plan, lora, parameters, mapped } = needsOf(agent, files);
+  const { plan, lora, parameters, mapped } = needsOf(agent, files, false);
   const total = totalBytes(plan);
   const available = process.availableMemory();
   const largest = largestPart(plan);
@@ -69,10 +69,12 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
 const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGABYTE / 10 ? 3 : 1)} GB`;
 
 /** Refuses a team that this machine could not hold, all trained agents together. */
-export function refuseUnfit({ agents }: RunConfig, bases: Bases, available = totalmem()): void {
+export function refuseUnfit({ agents, algorithm }: RunConfig, bases: Bases, available = totalmem()): void {
   const plans = Object.entries(agents).flatMap(([name, agent]) => {
     const files = bases.get(name);
-    return files && agent.trained && agent.policy === "compiled" ? [{ name, ...needsOf(agent, files) }] : [];
+    return files && agent.trained && agent.policy === "compiled"
+      ? [{ name, ...needsOf(agent, files, algorithm.kl.coefficient > 0) }]
+      : [];
   });
   const total = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
   const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
@@ -85,14 +87,14 @@ export function refuseUnfit({ agents }: RunConfig, bases: Bases, available = tot
   );
 }
 
-function needsOf(agent: AgentConfig, files: CheckpointFiles) {
+function needsOf(agent: AgentConfig, files: CheckpointFiles, reference: boolean) {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const places = [...locateParameters(files, config, layout).values()];
   const mapped = places.every(isMapped);
   const bytes = places.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
-  const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes });
+  const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes }, reference);
   return { plan, lora, parameters: layout.length, mapped };
 }
 

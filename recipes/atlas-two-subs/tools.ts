@@ -1,2 +1,4 @@
 /** @file The tools of atlas-two-subs: those of atlas. */
-export { tools } from "../atlas/tools.ts";
+import { tools as atlas } from "../atlas/tools.ts";
+
+export const tools = atlas;

@@ -40,25 +40,29 @@ const FLOAT_BYTES = 4;
 const PROGRAM_BYTES = 400e6;
 /** The trainer's, the sampler's, and the next version's sampler, which opens before that one closes. */
 const COPIES = 3;
+/** And that of the reference, under a KL term. */
+const COPIES_WITH_REFERENCE = 4;
 /** All weights are trained in one graph that keeps every layer's arrays where those take no more than this in a lane, for it is faster. */
 const LARGEST_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** Bytes. */
+/** Bytes. `reference`: a trainer of version 0 is open too, for a KL term. */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
+  reference = false,
 ): MemoryPlan {
   const parameters = parameterLayout(config).length;
   const trained = lora ? adapterLayout(config, lora).length : parameters;
   const lanes = laneCount(config, options);
+  const copies = lanes * (reference ? COPIES_WITH_REFERENCE : COPIES);
   const whole = !lora && computesWhole(config, options);
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   return {
     program: PROGRAM_BYTES,
-    weights: lora && stored.mapped ? mappedBytes(config, stored) : FLOAT_BYTES * parameters * COPIES * lanes,
-    adapter: lora ? FLOAT_BYTES * trained * COPIES * lanes : 0,
+    weights: lora && stored.mapped ? mappedBytes(config, stored) : FLOAT_BYTES * parameters * copies,
+    adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
     cache: cacheBytes(config, options.slots, options.contextTokens),

@@ -47,6 +47,15 @@ test("an adapter on a mapped base needs it once, on halves less; all weights nee
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
+test("the reference of a KL term is one copy more of what is trained; a mapped base is its own", () => {
+  const [full, withReference] = [false, true].map((reference) =>
+    planMemory(QWEN3_06B, null, options, stored(4), reference),
+  );
+  expect(withReference).toEqual({ ...full, weights: ((full?.weights ?? 0) * 4) / 3 });
+  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), true);
+  expect(adapter.weights).toBe(plan().weights);
+});
+
 test("all weights are trained in one graph only while its arrays are few; of a large model there is one layer's", () => {
   expect(computesWhole(TINY, options)).toBe(true);
   expect(computesWhole(QWEN3_06B, options)).toBe(false);
