@@ -5,6 +5,7 @@
  *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server      any  train  runTraining
  *     whole team   eval     runEvaluations
  */
+import { randomBytes } from "node:crypto";
 import type { OpenOutside } from "../core/checkpoint-source.ts";
 import type { AgentConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
@@ -102,15 +103,17 @@ export async function serveWorker(
   crashed.catch(() => {});
 
   const desk = own && !isMain && has("rollout") ? openInvocations(own) : undefined;
+  const place = randomBytes(6).toString("hex");
   const server =
     desk &&
     own &&
     (await network.listen(
-      invocationApp(own.name, openCallVerifier(options.token, store.clock), desk, log),
+      invocationApp(own.name, place, openCallVerifier(options.token, store.clock), desk, log),
       options.host,
       options.port,
     ));
-  const url = server ? (options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`) : "";
+  const reached = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server?.port}`;
+  const url = server ? `${reached}/${place}` : "";
 
   function openInvocations(agent: Agent): Desk {
     return openDesk({

@@ -1,5 +1,6 @@
 /**
- * @file The HTTP face of a sub-agent (design rule 3).
+ * @file The HTTP face of a sub-agent (design rule 3), below a path that is this process's own: who still has the URL of a worker that is
+ * gone, whose port another run's has by now, is answered 404.
  *
  *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 step no longer open
  *                                · 503 draining · 400 the id is not the hash of the request · 413
@@ -30,13 +31,15 @@ export interface InvocationServer {
   close(): Promise<void>;
 }
 
-export function invocationApp(agent: string, verify: VerifyCall, desk: Desk, log: Log): Hono {
-  const app = new Hono();
+/** `place`: the first part of its paths. */
+export function invocationApp(agent: string, place: string, verify: VerifyCall, desk: Desk, log: Log): Hono {
+  const app = new Hono().basePath(`/${place}`);
   app.use("/invocations/*", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context, next) => {
     const { method, url } = context.req;
     const { pathname, search } = new URL(url);
     const body = new Uint8Array(await context.req.arrayBuffer());
-    const refusal = await verify({ method, path: pathname + search, body }, (name) => context.req.header(name));
+    const path = pathname.slice(`/${place}`.length) + search;
+    const refusal = await verify({ method, path, body }, (name) => context.req.header(name));
     return refusal === undefined ? next() : context.text(refusal, 401);
   });
 

@@ -93,7 +93,7 @@ test("a run trains through a proxy with a path of its own that is at times alone
     startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
   ]);
   expect(heard.length).toBeGreaterThan(0);
-  expect(heard.join("")).toMatch(/\/box\/searcher\/invocations\//);
+  expect(heard.join("")).toMatch(/\/box\/searcher\/[0-9a-f]{12}\/invocations\//);
   expect(heard.join("")).not.toContain(TOKEN);
   closeFronts();
 });

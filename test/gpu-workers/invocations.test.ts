@@ -9,6 +9,7 @@ import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
+const PLACE = "0123456789ab";
 const TOKEN = "a secret of the team";
 const log = createLog(() => {});
 
@@ -62,7 +63,7 @@ let world: ReturnType<typeof answering>;
 let app: ReturnType<typeof invocationApp>;
 beforeEach(() => {
   world = answering();
-  app = invocationApp("searcher", openCallVerifier(TOKEN, clock), world.desk as Desk, log);
+  app = invocationApp("searcher", PLACE, openCallVerifier(TOKEN, clock), world.desk as Desk, log);
 });
 
 const clock = { storeTime: async () => Date.now() };
@@ -70,11 +71,16 @@ const clock = { storeTime: async () => Date.now() };
 async function call(
   method: string,
   path: string,
-  { body, token = TOKEN, prefer = "" } = {} as { body?: unknown; token?: string; prefer?: string },
+  { body, token = TOKEN, prefer = "", place = PLACE } = {} as {
+    body?: unknown;
+    token?: string;
+    prefer?: string;
+    place?: string;
+  },
 ) {
   const text = body === undefined ? "" : canonicalJson(body);
   const signed = await openCallSigner(token, clock)({ method, path: `/invocations/${path}`, body: text });
-  return app.request(`/invocations/${path}`, {
+  return app.request(`/${place}/invocations/${path}`, {
     method,
     headers: { ...signed, ...(prefer && { prefer }), "content-length": String(text.length) },
     ...(body !== undefined && { body: text }),
@@ -83,13 +89,21 @@ async function call(
 
 describe("the server", () => {
   test("wants calls signed with its secret, whole and exact", async () => {
-    expect((await app.request(`/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(
-      401,
-    );
+    expect(
+      (await app.request(`/${PLACE}/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status,
+    ).toBe(401);
     for (const token of ["", "wrong", `${TOKEN}x`, TOKEN.slice(0, -1)]) {
       expect((await call("PUT", id, { body: request, token })).status).toBe(401);
       expect((await call("GET", id, { token })).status).toBe(401);
       expect((await call("DELETE", id, { token })).status).toBe(401);
+    }
+    expect(world.run).not.toHaveBeenCalled();
+  });
+
+  test("knows nothing of calls to a worker that had its address before", async () => {
+    for (const method of ["PUT", "GET", "DELETE"]) {
+      const body = method === "PUT" ? request : undefined;
+      expect((await call(method, id, { body, place: "gone" })).status).toBe(404);
     }
     expect(world.run).not.toHaveBeenCalled();
   });
