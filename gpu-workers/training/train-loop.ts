@@ -61,6 +61,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       const version = (step.policy[agent] ?? 0) + 1;
       // Who held the place for the step before most likely still does.
       const early = mine ? readInputs(role, step, version) : undefined;
+      // Told where it is awaited; whoever has lost the place needs it no more.
       early?.catch(() => {});
       const [published, taken] = await Promise.all([checkpoints.find(agent, version), place.take()]);
       mine = taken;
