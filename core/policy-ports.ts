@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { OptimizerConfig } from "./contracts/config.ts";
-import type { ProviderChoice } from "./contracts/engine.ts";
+import type { Precision, ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 
 /** A file on this machine that is too large to be carried around as bytes: read in parts, or mapped. It does not change while it is used. */
@@ -96,6 +96,8 @@ export interface Trainer {
 export interface EngineOptions {
   /** Of engines that have a choice. Absent: the CPU. */
   readonly provider?: ProviderChoice;
+  /** Absent: fp32. */
+  readonly precision?: Precision;
   /** Threads that compute at the same time. */
   readonly threads: number;
   readonly slots: number;

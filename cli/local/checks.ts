@@ -56,11 +56,18 @@ export async function checkEngines(): Promise<Check[]> {
 export async function checkProvider(provider: "webgpu" | "cuda"): Promise<Check> {
   const name = `provider ${provider}`;
   try {
-    const found = await timed(async () => openEngine("compiled").computesOn?.({ ...TINY_OPTIONS, provider }));
+    const found = await timed(() => tryProvider(provider));
     return { name, state: "ok", found };
   } catch (error) {
     return { name, state: "missing", found: messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "") };
   }
+}
+
+async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefined> {
+  const { computesOn } = openEngine("compiled");
+  const found = await computesOn?.({ ...TINY_OPTIONS, provider });
+  if (provider !== "cuda") return found;
+  return `${found}; ${await computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" }).catch(messageOf)}`;
 }
 
 /** Log-probs of a short sequence under a model of a few hundred parameters. */

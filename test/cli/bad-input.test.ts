@@ -33,6 +33,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.searcher\.engine\.provider: does nothing with policy 'recipe:relay': remove it/,
   ],
   [
+    "bf16 without a provider that multiplies it",
+    ["train", "atlas", "--set", "agents.main.engine.precision=bf16"],
+    /agents\.main\.engine\.precision: bf16 needs engine\.provider cuda, not 'cpu'/,
+  ],
+  [
     "an unknown provider",
     trainRelay("bad", "--set", "agents.main.engine.provider=rocm"),
     /"auto"\|"cpu"\|"cuda"\|"webgpu"/,

@@ -2,7 +2,6 @@
  * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in threads of its own. Threads that sample are not those
  * that train, whatever number of samplers and trainers is open, so that an evaluation can sample while the trainer is busy.
  */
-import type { ProviderChoice } from "../../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
 import { dataParallel } from "./data-parallel.ts";
@@ -16,7 +15,7 @@ const sampling: EngineThread[] = [];
 const training: EngineThread[] = [];
 /** All that a GPU computes: onnxruntime's WebGPU device crashes the process when two threads use it. */
 const onGpu = new EngineThread();
-const chosen = new Map<ProviderChoice, Promise<Chosen>>();
+const chosen = new Map<string, Promise<Chosen>>();
 
 export const compiledEngine: PolicyEngine = {
   async openSampler(files, options) {
@@ -25,27 +24,28 @@ export const compiledEngine: PolicyEngine = {
   async openTrainer(files, options) {
     return dataParallel(await openLanes(training, openTrainer, files, options));
   },
-  computesOn: async ({ provider }) => (await choose(provider)).why,
+  computesOn: async (options) => (await choose(options)).why,
 };
 
 type Open<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
 
 async function openLanes<T>(threads: EngineThread[], open: Open<T>, files: CheckpointFiles, options: EngineOptions) {
   checkContext(files, options.contextTokens);
-  const { provider } = await choose(options.provider);
+  const { provider } = await choose(options);
   const { lanes, each } = divide(files, { ...options, provider });
   if (provider !== "cpu") return [await open(onGpu, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
   return Promise.all(threads.slice(0, lanes).map((thread) => open(thread, files, each)));
 }
 
-async function choose(choice: ProviderChoice = "cpu"): Promise<Chosen> {
+async function choose({ provider: choice = "cpu", precision = "fp32" }: EngineOptions): Promise<Chosen> {
   if (choice === "cpu") return { provider: "cpu", why: "cpu" };
-  const known = chosen.get(choice);
+  const key = `${choice} ${precision}`;
+  const known = chosen.get(key);
   if (known) return known;
-  const choosing = onGpu.call<Chosen>(onGpu.newHandle(), { method: "chooseProvider", choice });
-  chosen.set(choice, choosing);
-  choosing.catch(() => chosen.delete(choice));
+  const choosing = onGpu.call<Chosen>(onGpu.newHandle(), { method: "chooseProvider", choice, precision });
+  chosen.set(key, choosing);
+  choosing.catch(() => chosen.delete(key));
   return choosing;
 }
 

@@ -2,7 +2,7 @@
  * @file Whether a provider computes what the CPU computes: the log-probs and the gradient of a tiny model, and what is sampled from it. A driver, or
  * an operator of a provider, that is wrong would otherwise train a model on noise and never say so.
  */
-import type { ExecutionProvider } from "../../../core/contracts/engine.ts";
+import type { ExecutionProvider, Precision } from "../../../core/contracts/engine.ts";
 import type { TrainingSequence } from "../../../core/ports.ts";
 import { type ModelConfig, writeModelConfig } from "../checkpoint/config.ts";
 import { initializeWeights } from "../checkpoint/initialize.ts";
@@ -51,12 +51,12 @@ export function tinyModel(): Map<string, Uint8Array> {
   ]);
 }
 
-/** ||provider - CPU|| / ||CPU|| of log-probs, gradient and sampled log-probs: the largest. */
-export async function deviationFromCpu(provider: ExecutionProvider): Promise<number> {
+/** ||provider - CPU|| / ||CPU|| of log-probs, gradient and sampled log-probs: the largest. The CPU rounds to bf16 where the provider multiplies it. */
+export async function deviationFromCpu(provider: ExecutionProvider, precision: Precision): Promise<number> {
   const files = tinyModel();
-  const onProvider = openLaneTrainer(files, { ...TINY_OPTIONS, provider });
-  const onCpu = openLaneTrainer(files, { ...TINY_OPTIONS, provider: "cpu" });
-  const sampler = await openCompiledSampler(files, { ...TINY_OPTIONS, provider });
+  const onProvider = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider });
+  const onCpu = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider: "cpu" });
+  const sampler = await openCompiledSampler(files, { ...TINY_OPTIONS, precision, provider });
   try {
     const [found, wanted] = [await pass(onProvider), await pass(onCpu)];
     const sample = await sampler.sample({

@@ -1,7 +1,7 @@
 /** @file What crosses between the program and its engine threads. */
 
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
-import type { ProviderChoice } from "../../../core/contracts/engine.ts";
+import type { Precision, ProviderChoice } from "../../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../../core/errors.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
@@ -9,7 +9,11 @@ import type { LaneOptions } from "./lanes.ts";
 /** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
 export type Call =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
-  | { readonly method: "chooseProvider"; readonly choice: Exclude<ProviderChoice, "cpu"> }
+  | {
+      readonly method: "chooseProvider";
+      readonly choice: Exclude<ProviderChoice, "cpu">;
+      readonly precision: Precision;
+    }
   | { readonly method: "sample"; readonly request: SampleRequest }
   | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }
   | {

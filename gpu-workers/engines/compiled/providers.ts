@@ -3,7 +3,7 @@
  * (proof.ts); one that was named and is not there is refused, and nothing else is taken in its place.
  */
 import { existsSync } from "node:fs";
-import type { ExecutionProvider, ProviderChoice } from "../../../core/contracts/engine.ts";
+import type { ExecutionProvider, Precision, ProviderChoice } from "../../../core/contracts/engine.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { checkCuda } from "./cuda.ts";
 import { deviationFromCpu } from "./proof.ts";
@@ -21,10 +21,10 @@ const LARGEST_DEVIATION = 0.01;
 /** Where Linux shows a GPU, WSL's among them. Without one, Vulkan computes on the CPU, slower than we do. */
 const GPU_DEVICES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
 
-export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">): Promise<Chosen> {
+export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">, precision: Precision): Promise<Chosen> {
   if (choice !== "auto") {
     try {
-      return await prove(choice);
+      return await prove(choice, precision);
     } catch (error) {
       throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set engine.provider to cpu`, {
         cause: error,
@@ -37,7 +37,7 @@ export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">): Pr
   const against: string[] = [];
   for (const provider of ["webgpu", "cuda"] as const) {
     try {
-      return await prove(provider);
+      return await prove(provider, precision);
     } catch (error) {
       against.push(messageOf(error));
     }
@@ -45,11 +45,11 @@ export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">): Pr
   return { provider: "cpu", why: `cpu: ${against.join("; ")}` };
 }
 
-async function prove(provider: Gpu): Promise<Chosen> {
+async function prove(provider: Gpu, precision: Precision): Promise<Chosen> {
   if (provider === "cuda") checkCuda();
   let deviation: number;
   try {
-    deviation = await deviationFromCpu(provider);
+    deviation = await deviationFromCpu(provider, precision);
   } catch (error) {
     throw unusable(provider, `it does not start: ${messageOf(error)}`, NEEDS[provider], error);
   }
@@ -57,7 +57,8 @@ async function prove(provider: Gpu): Promise<Chosen> {
     const fault = `on this GPU and driver it computes other numbers than the CPU (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
   }
-  const why = `${provider}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
+  const products = precision === "fp32" ? "" : `, products in ${precision}`;
+  const why = `${provider}${products}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
   return { provider, why };
 }
 

@@ -1,9 +1,9 @@
 /** @file A traced graph as an onnxruntime session: fills in shapes, runs on arrays, writes outputs where it is told to. */
 import * as ort from "onnxruntime-node";
 import type { LaneOptions } from "./lanes.ts";
+import { isHalf, onHalves } from "./onnx/halves.ts";
 import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
 import { forWebGpu } from "./onnx/webgpu.ts";
-import { isHalf, widenHalves } from "./onnx/widen.ts";
 import { evaluate, type Lengths } from "./trace/dimensions.ts";
 import type { TracedGraph } from "./trace/trace.ts";
 
@@ -32,12 +32,16 @@ export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
 /** `external` weights are part of the session: they lie in their files, mapped, and all sessions on a machine share those pages. */
 export async function openSession(
   traced: TracedGraph,
-  { threads, provider }: Pick<LaneOptions, "threads" | "provider">,
+  { threads, provider, precision = "fp32" }: Pick<LaneOptions, "threads" | "provider" | "precision">,
   external: ExternalTensors = new Map(),
   onDevice: readonly string[] = [],
 ): Promise<Session> {
   const webgpu = provider === "webgpu";
-  const graph = widenHalves(webgpu ? forWebGpu(traced.graph) : traced.graph, external, !webgpu);
+  const graph = onHalves(webgpu ? forWebGpu(traced.graph) : traced.graph, external, {
+    rowsFirst: !webgpu,
+    precision,
+    multipliesHalves: provider === "cuda",
+  });
   const halves = [...external.keys()].some((name) => isHalf(external, name));
   const session = await ort.InferenceSession.create(serializeOnnx(graph, external), {
     executionProviders: [provider],

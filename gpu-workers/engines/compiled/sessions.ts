@@ -14,17 +14,18 @@ const sessions = new Map<string, Promise<Session>>();
 export function sharedSession(
   graph: string,
   shape: PolicyShape,
-  { threads, provider }: LaneOptions,
+  options: LaneOptions,
   trace: (shape: PolicyShape) => TracedGraph,
   external: ExternalTensors = new Map(),
   staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<Session> {
-  const key = JSON.stringify([graph, threads, provider, shape, ...external]);
+  const { threads, provider, precision } = options;
+  const key = JSON.stringify([graph, threads, provider, precision, shape, ...external]);
   const known = sessions.get(key);
   if (known) return known;
   const traced = trace(shape);
   const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
-  const session = openSession(traced, { threads, provider }, external, onDevice);
+  const session = openSession(traced, options, external, onDevice);
   sessions.set(key, session);
   return session;
 }

@@ -62,7 +62,7 @@ async function serve(handle: number, body: Call): Promise<unknown> {
     }
     case "chooseProvider": {
       const { chooseProvider } = await import("./providers.ts");
-      return chooseProvider(body.choice);
+      return chooseProvider(body.choice, body.precision);
     }
     case "close":
       await (samplers.get(handle) ?? trainerOf(handle)).close();

@@ -1,5 +1,6 @@
 /** @file How GPUs decode, on the CPU: with the cache on the device, and in blocks, they say what the decoder of the CPU says. */
 import { expect, test } from "vitest";
+import type { CheckpointFiles } from "../../../core/ports.ts";
 import { readCheckpoint } from "../../../gpu-workers/engines/checkpoint/weights.ts";
 import { Decoder } from "../../../gpu-workers/engines/compiled/decoder.ts";
 import { DeviceDecoder } from "../../../gpu-workers/engines/compiled/device-decoder.ts";
@@ -8,6 +9,7 @@ import { traceExtendOnDevice } from "../../../gpu-workers/engines/compiled/graph
 import { parameterTensors } from "../../../gpu-workers/engines/compiled/graphs/weights.ts";
 import { type Decoding, openCompiledSampler } from "../../../gpu-workers/engines/compiled/sampler.ts";
 import { sharedSession } from "../../../gpu-workers/engines/compiled/sessions.ts";
+import { localFiles } from "../../fixtures/checkpoints.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const SLOTS = 4;
@@ -85,30 +87,36 @@ test("the cache on the device is the cache on the host, through prefills, copies
   });
 });
 
-test("what is drawn in blocks, or with the cache on the device, is what is drawn token by token", async () => {
-  const lengths = [3, 40, 70];
-  const say = async (decoding: Decoding) => {
-    const sampler = await openCompiledSampler(tinyCheckpoint(), { ...options, contextTokens: CONTEXT }, decoding);
-    const samples = await Promise.all(
-      lengths.map((maxTokens, i) =>
-        sampler.sample({
-          ...{ sequence: `s${i}`, tokens: [i, 7, 9], maxTokens, stop: [], stream: ["blocks", i] },
-          sampling: { temperature: i === 1 ? 0 : 0.8, topP: 1, topK: 0 },
-        }),
-      ),
-    );
-    await sampler.close();
-    return samples;
-  };
-  const wanted = await say("step");
-  expect(wanted.map(({ tokens }) => tokens.length)).toEqual(lengths);
-  for (const decoding of ["block", "device"] as const) {
-    const found = await say(decoding);
-    found.forEach(({ tokens, logProbs }, i) => {
-      expect(tokens, decoding).toEqual(wanted[i]?.tokens);
-      logProbs.forEach((logProb, t) => {
-        expect(logProb).toBeCloseTo(wanted[i]?.logProbs[t] ?? Number.NaN, 4);
+test.each<[string, CheckpointFiles]>([
+  ["weights in memory", tinyCheckpoint()],
+  ["bfloat16 on disk", localFiles("llama3-tied-bf16")],
+])(
+  "what is drawn in blocks, or with the cache on the device, is what is drawn token by token: %s",
+  async (_name, files) => {
+    const lengths = [3, 40, 50];
+    const say = async (decoding: Decoding) => {
+      const sampler = await openCompiledSampler(files, { ...options, contextTokens: CONTEXT }, decoding);
+      const samples = await Promise.all(
+        lengths.map((maxTokens, i) =>
+          sampler.sample({
+            ...{ sequence: `s${i}`, tokens: [i, 7, 9], maxTokens, stop: [], stream: ["blocks", i] },
+            sampling: { temperature: i === 1 ? 0 : 0.8, topP: 1, topK: 0 },
+          }),
+        ),
+      );
+      await sampler.close();
+      return samples;
+    };
+    const wanted = await say("step");
+    expect(wanted.map(({ tokens }) => tokens.length)).toEqual(lengths);
+    for (const decoding of ["block", "device"] as const) {
+      const found = await say(decoding);
+      found.forEach(({ tokens, logProbs }, i) => {
+        expect(tokens, decoding).toEqual(wanted[i]?.tokens);
+        logProbs.forEach((logProb, t) => {
+          expect(logProb).toBeCloseTo(wanted[i]?.logProbs[t] ?? Number.NaN, 4);
+        });
       });
-    });
-  }
-});
+    }
+  },
+);

@@ -13,6 +13,7 @@ import { type Attend, transformer, weightOf } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
+import { logitsOf } from "./head.ts";
 import { declareWeights } from "./weights.ts";
 
 export const cacheNames = (layer: number) => ({
@@ -99,5 +100,5 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
   const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
   const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
   const head = weightOf(weights, headName(config)) as tf.Tensor2D;
-  scope.output("probabilities", tf.softmax(tf.matMul(chosen, head, false, true)));
+  scope.output("probabilities", tf.softmax(logitsOf(chosen, head)));
 }

@@ -22,7 +22,7 @@ export function logProbsByParts(
   let targetRows: tf.Tensor2D | undefined;
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
-    const logits = tf.matMul(tf.mul<tf.Tensor2D>(h, inverseTemperature), e, false, true);
+    const logits = logitsOf(tf.mul<tf.Tensor2D>(h, inverseTemperature), e);
     // The kernel itself: tf.logSoftmax is composed of five passes.
     const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
     save([h, e, all]);
@@ -45,6 +45,12 @@ export function logProbsByParts(
       return targetRows;
     },
   };
+}
+
+/** hidden [N, D], head [V, D] -> [N, V], exact: rounded to bf16, sampler and trainer would be percents apart in what they call likely. */
+export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
+  const options = { transposeA: false, transposeB: true, exact: true };
+  return tf.engine().runKernel("BatchMatMul", { a: hidden, b: head }, options) as unknown as tf.Tensor2D;
 }
 
 /**

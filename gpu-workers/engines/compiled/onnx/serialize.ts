@@ -18,6 +18,8 @@ export interface GraphNode {
   readonly attributes: Readonly<Record<string, Attribute>>;
   /** Of its inputs, where a rewrite of the graph needs them. */
   readonly ranks?: readonly number[];
+  /** Of a product: stays in fp32 where others are in bf16. */
+  readonly exact?: boolean;
 }
 
 /** A graph input or output; a dimension is a length or the name of one that varies. */

@@ -87,8 +87,8 @@ function reduce(op: string): TracedKernel {
   };
 }
 
-/** FusedMatMul transposes while it multiplies. */
-const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB }) => {
+/** FusedMatMul transposes while it multiplies. What makes one row or one column is a sum, which is no product to save on. */
+const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact }) => {
   const [a, b] = [given(inputs, "a"), given(inputs, "b")];
   const rows = a.shape.at(transposeA ? -1 : -2) ?? 0;
   const columns = b.shape.at(transposeB ? -2 : -1) ?? 0;
@@ -96,9 +96,12 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB }) => {
   const shape = [...batch, rows, columns];
   const names = [recorder.full(a), recorder.full(b)];
   const attributes = { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 };
-  const options = { domain: CONTRIB, attributes, ranks: [a.shape.length, b.shape.length] };
+  const options = { exact: exact === true || rows === 1 || columns === 1 };
+  const fused = { ...options, domain: CONTRIB, attributes, ranks: [a.shape.length, b.shape.length] };
   const [name] =
-    transposeA || transposeB ? recorder.node("FusedMatMul", names, 1, options) : recorder.node("MatMul", names, 1);
+    transposeA || transposeB
+      ? recorder.node("FusedMatMul", names, 1, fused)
+      : recorder.node("MatMul", names, 1, options);
   return recorder.tensor({ name, shape }, shape, a.dtype);
 };
 

@@ -27,6 +27,7 @@ export interface NodeOptions {
   readonly domain?: string;
   readonly attributes?: Readonly<Record<string, Attribute>>;
   readonly ranks?: readonly number[];
+  readonly exact?: boolean;
 }
 
 /** A longer one is a shape with a varying dimension, written out. */
@@ -79,6 +80,7 @@ export class Recorder extends KernelBackend {
       outputs: names,
       attributes: options.attributes ?? {},
       ...(options.ranks && { ranks: options.ranks }),
+      ...(options.exact && { exact: true }),
     });
     return names;
   }
