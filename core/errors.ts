@@ -19,6 +19,7 @@ export type ErrorCode =
   | "port-in-use"
   | "worker-unavailable"
   | "claim-lost"
+  | "replay-failed"
   | "step-closed"
   | "deadline"
   | "tool-backend"

@@ -2,6 +2,7 @@
 import type { OptimizerConfig } from "./contracts/config.ts";
 import type { Precision, ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
+import type { TinkerCalls } from "./contracts/tinker-calls.ts";
 
 /** A file on this machine that is too large to be carried around as bytes: read in parts, or mapped. It does not change while it is used. */
 export interface LocalFile {
@@ -76,7 +77,10 @@ export interface ForwardBackward {
   readonly logProbs: readonly Float32Array[];
 }
 
-/** Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine knows nothing of M-GRPO. */
+/**
+ * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine knows nothing of M-GRPO. One that
+ * went on with what a dead process left may reject with `replay-failed`: whoever then `load`s can begin the step anew.
+ */
 export interface Trainer {
   /** Per sequence, log-probs_T at the temperature; no gradient. */
   logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]>;
@@ -91,6 +95,17 @@ export interface Trainer {
   /** Replaces what is trained and the optimizer's state (absent file: a fresh one), and drops any gradient. The base of an adapter stays. */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;
+}
+
+/**
+ * Where a trainer whose model outlives it, on a server, writes each call down before it is made, for the process that comes after it. Who
+ * took the journal last is its one writer.
+ */
+export interface CallJournal {
+  /** Makes the caller the writer, and tells what was written last. Null: nothing that could be gone on from. */
+  take(): Promise<TinkerCalls | null>;
+  /** Writes over what is there. Rejects with `claim-lost` once another has taken it. */
+  write(calls: TinkerCalls | null): Promise<void>;
 }
 
 export interface EngineOptions {
@@ -112,7 +127,8 @@ export interface EngineOptions {
  */
 export interface PolicyEngine {
   openSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler>;
-  openTrainer(files: CheckpointFiles, options: EngineOptions): Promise<Trainer>;
+  /** `journal`: of the agent's one trainer. Engines whose state dies with the process have no use for it. */
+  openTrainer(files: CheckpointFiles, options: EngineOptions, journal?: CallJournal): Promise<Trainer>;
   /** Rejects when what it computes on is not there: its package, or a server, or this model on it. Absent: it computes here. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;
   /** Says what it computes on here, once that has been seen to work; rejects where it does not. Absent: on what every machine has. */

@@ -14,6 +14,7 @@ import type { TokenRoom } from "./conversation/token-room.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
 export type {
+  CallJournal,
   ChatMessage,
   CheckpointFile,
   CheckpointFiles,

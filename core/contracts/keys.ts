@@ -65,6 +65,7 @@ export const tableKeys = {
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),
   step: (run: string, step: number): TableKey => ({ pk: `RUN#${run}`, sk: `STEP#${padded(step)}` }),
   agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),
+  calls: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `CALLS#${agent}` }),
   worker: (run: string, worker: string): TableKey => ({ pk: `RUN#${run}`, sk: `WORKER#${worker}` }),
   job: (run: string, job: string): TableKey => ({ pk: `RUN#${run}`, sk: `JOB#${job}` }),
   fleet: (run: string, fleet: string): TableKey => ({ pk: `RUN#${run}`, sk: `FLEET#${fleet}` }),

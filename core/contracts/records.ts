@@ -1,6 +1,6 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS. Small, one item each, changed only by the named
- * conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS; CALLS is in tinker-calls.ts. Small, one item
+ * each, changed only by the named conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
  */
 import * as z from "zod";
 import { JudgeCost } from "./judge.ts";

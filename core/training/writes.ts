@@ -1,7 +1,7 @@
 /**
- * @file Every conditional write of the program but those of evaluation jobs (job-writes.ts), as data: what it changes, and under which
- * named conditions. One can read here why each is safe to repeat: either its condition fails the second time, or it sets what is already
- * there.
+ * @file Every conditional write of the program but those of evaluation jobs (job-writes.ts) and of trainers' calls (call-writes.ts), as
+ * data: what it changes, and under which named conditions. One can read here why each is safe to repeat: either its condition fails the
+ * second time, or it sets what is already there.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {

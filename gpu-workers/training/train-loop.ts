@@ -11,7 +11,7 @@
 import type { Manifest, Part, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { expiredParts, expiredVersion, neighbours } from "../../core/training/retention.ts";
 import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
@@ -23,6 +23,7 @@ import type { StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
 import type { Run } from "../run.ts";
 import { loadBatch } from "./batch.ts";
+import { callJournal } from "./call-journal.ts";
 import { type TrainingEntry, trainStep } from "./train-step.ts";
 import { trainerPlace } from "./trainer-place.ts";
 import type { Trajectories } from "./trajectories.ts";
@@ -69,7 +70,9 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         done = step.step;
         await place.advanceTo(version);
       } else if (mine) {
-        await trainVersion(role, engine, step, await (early ?? readInputs(role, step, version)));
+        const inputs = await (early ?? readInputs(role, step, version));
+        mine = await unlessReplaced(trainVersion(role, engine, step, inputs));
+        if (!mine) continue;
         done = step.step;
         watch.poke();
         await place.advanceTo(version);
@@ -82,6 +85,17 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   } finally {
     await engine.close();
     await place.release();
+  }
+}
+
+/** False when another worker took the training over meanwhile: one that found this one dead. */
+async function unlessReplaced(work: Promise<void>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (isMgrpoError(error, "claim-lost")) return false;
+    throw error;
   }
 }
 
@@ -110,13 +124,13 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
   let stats: TrainingStats | null = null;
   let trained = false;
   if (batch.length > 0) {
-    const trainer = await engine.at(base);
     const { algorithm, temperature } = run.config;
     const reference = algorithm.kl.coefficient > 0 ? await engine.reference() : undefined;
     const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
-    const result = await meter.training(() => trainStep(trainer, batch, settings, reference));
-    ({ stats, trained } = result);
-    if (trained) files = replaceFiles(base.files, await engine.save());
+    ({ stats, trained, files } = await engine.on(base, async (trainer) => {
+      const result = await meter.training(() => trainStep(trainer, batch, settings, reference));
+      return { ...result, files: result.trained ? replaceFiles(base.files, await engine.save()) : base.files };
+    }));
   }
   const manifest: Manifest = { run: run.name, agent, version, trained, files, stats, seconds: meter.takeSeconds() };
   await discardExpired(role, manifest);
@@ -155,8 +169,8 @@ async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, ne
 
 /** The engine's trainer, and which bytes it holds. */
 interface TrainerState {
-  /** The trainer, holding exactly the manifest's weights and optimizer state. */
-  at(manifest: Manifest): Promise<Trainer>;
+  /** Works with the trainer, which holds exactly the manifest's weights and optimizer state; anew where it could not go on from a dead one. */
+  on<T>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T>;
   /** Version 0, for the KL term: of an adapter that began afresh, its base. */
   reference(): Promise<Trainer>;
   /** Stores what the trainer holds. */
@@ -164,7 +178,7 @@ interface TrainerState {
   close(): Promise<void>;
 }
 
-function openTrainerState({ run, agent, engine, checkpoints }: TrainRole): TrainerState {
+function openTrainerState({ run, agent, engine, checkpoints, worker }: TrainRole): TrainerState {
   const config = run.config.agents[agent];
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
   let trainer: Trainer | undefined;
@@ -172,18 +186,28 @@ function openTrainerState({ run, agent, engine, checkpoints }: TrainRole): Train
   let holds = "";
   const identity = (files: Manifest["files"]) => `${weightsSha256(files)} ${files[OPTIMIZER]?.sha256 ?? "fresh"}`;
 
-  return {
-    async at(manifest) {
-      if (trainer && holds === identity(manifest.files)) {
-        // A training step will change it; until it is saved, it is nobody's version.
-        holds = "";
-        return trainer;
-      }
-      const files = await checkpoints.files(manifest, "all");
-      if (trainer) await trainer.load(files);
-      else trainer = await engine.openTrainer(files, engineOptions(config));
+  const at = async (manifest: Manifest): Promise<Trainer> => {
+    if (trainer && holds === identity(manifest.files)) {
+      // A training step will change it; until it is saved, it is nobody's version.
       holds = "";
       return trainer;
+    }
+    const files = await checkpoints.files(manifest, "all");
+    if (trainer) await trainer.load(files);
+    else trainer = await engine.openTrainer(files, engineOptions(config), callJournal(run, agent, worker));
+    holds = "";
+    return trainer;
+  };
+
+  return {
+    async on(manifest, work) {
+      try {
+        return await work(await at(manifest));
+      } catch (error) {
+        if (!isMgrpoError(error, "replay-failed")) throw error;
+        run.log.warn("the step begins anew", { agent, error: error.message });
+        return work(await at(manifest));
+      }
     },
     async reference() {
       frozen ??= await engine.openTrainer(

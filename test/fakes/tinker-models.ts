@@ -24,6 +24,8 @@ export interface TinkerRules {
   readonly reduction: "sum" | "mean";
   /** Whether grad_clip_norm is looked at (hosted), or dropped (SkyRL). */
   readonly clips: boolean;
+  /** Whether numbered work that is sent again is done once (SkyRL, for as long as its database is there), or again. */
+  readonly remembers: boolean;
   /** Whether Adam's settings are looked at, or its own taken (SkyRL's FSDP and Megatron). */
   readonly adam: boolean;
   /**
@@ -33,8 +35,8 @@ export interface TinkerRules {
   readonly samples: "path" | "slot";
 }
 
-export const SKYRL_JAX: TinkerRules = { reduction: "mean", clips: false, adam: true, samples: "slot" };
-export const HOSTED: TinkerRules = { reduction: "sum", clips: true, adam: true, samples: "path" };
+export const SKYRL_JAX: TinkerRules = { reduction: "mean", clips: false, remembers: true, adam: true, samples: "slot" };
+export const HOSTED: TinkerRules = { reduction: "sum", clips: true, remembers: true, adam: true, samples: "path" };
 
 /** A refusal that a future ends with. */
 export class OperationFailed extends Error {}
@@ -59,8 +61,16 @@ export interface Saved {
   readonly steps: number;
 }
 
+/** A pass or an optimizer step that was really computed, and what it was computed of. */
+export interface Computed {
+  readonly model: string;
+  readonly kind: "forward" | "forward_backward" | "optim_step";
+  readonly of: PassInput | AdamParams;
+}
+
 export class TinkerModels {
   readonly rules: TinkerRules;
+  readonly computed: Computed[] = [];
   readonly saved = new Map<string, Saved>();
   private readonly engine: PolicyEngine;
   private readonly base: CheckpointFiles;
@@ -95,13 +105,15 @@ export class TinkerModels {
     this.models.delete(id);
   }
 
-  async forward(id: string, { data }: PassInput): Promise<number[][]> {
-    const rows = await this.model(id).trainer.logProbs(data.map(tokensOf), 1);
-    return rows.map((row) => [...row.slice(1)]);
+  async forward(id: string, input: PassInput): Promise<number[][]> {
+    const rows = await this.logProbs(id, input);
+    this.computed.push({ model: id, kind: "forward", of: input });
+    return rows;
   }
 
   async forwardBackward(id: string, input: PassInput): Promise<number[][]> {
-    const rows = await this.forward(id, input);
+    const rows = await this.logProbs(id, input);
+    this.computed.push({ model: id, kind: "forward_backward", of: input });
     for (const [i, datum] of input.data.entries()) {
       const weights = derivatives(input.loss_fn, datum, rows[i] ?? [], this.rules.reduction);
       this.model(id).gradient.push({ tokens: tokensOf(datum), weights_T: Float32Array.of(0, ...weights) });
@@ -111,6 +123,7 @@ export class TinkerModels {
 
   async optimizerStep(id: string, params: AdamParams): Promise<number> {
     const model = this.model(id);
+    this.computed.push({ model: id, kind: "optim_step", of: params });
     const divisor = this.rules.reduction === "mean" ? Math.max(1, model.gradient.length) : 1;
     const batch = model.gradient.map(({ tokens, weights_T }) => ({
       tokens,
@@ -160,6 +173,11 @@ export class TinkerModels {
     sampler.release(sequence);
     const { tokens, logProbs: logprobs, stop: stop_reason } = sample;
     return { sequences: [{ tokens: [...tokens], logprobs: [...logprobs], stop_reason }] };
+  }
+
+  private async logProbs(id: string, { data }: PassInput): Promise<number[][]> {
+    const rows = await this.model(id).trainer.logProbs(data.map(tokensOf), 1);
+    return rows.map((row) => [...row.slice(1)]);
   }
 
   private async filesToSample(path: string): Promise<CheckpointFiles> {

@@ -51,6 +51,7 @@ const Bodies = {
   session_heartbeat: z.object({ session_id: z.string() }),
   create_model: z.object({ session_id: z.string(), base_model: z.string(), lora_config: LoraConfig }),
   unload_model: z.object({ model_id: z.string() }),
+  get_info: z.object({ model_id: z.string() }),
   forward: z.object({ ...Numbered, forward_input: PassInput }),
   forward_backward: z.object({ ...Numbered, forward_backward_input: PassInput }),
   optim_step: z.object({ ...Numbered, adam_params: AdamParams }),
@@ -88,7 +89,8 @@ export function fakeTinker({ engine, files, options, rules = SKYRL_JAX, ...rest 
   const futures: { settled: Promise<Settled>; now: Settled | undefined }[] = [];
   const numbered = new Map<string, { body: string; request_id: string }>();
   const names = new Set<string>();
-  const known = new Set<string>();
+  /** Also of models that were unloaded, or died with the server. */
+  const known = new Map<string, { status: "created" | "unloading" | "unloaded"; rank: number }>();
   const sessions = new Set<string>();
   let fault: (call: Call, index: number) => Fault = () => undefined;
   let engineQueue: Promise<unknown> = Promise.resolve();
@@ -112,7 +114,7 @@ export function fakeTinker({ engine, files, options, rules = SKYRL_JAX, ...rest 
   }
   const pending = (request_id: string) => ({ future_id: request_id, status: "pending", request_id });
 
-  /** The same number with the same body is the same work; saves and loads are not numbered. */
+  /** The same number with the same body is the same work, whatever became of its model; saves and loads are not numbered. */
   function once(
     { model_id, seq_id }: { model_id: string; seq_id?: number | null | undefined },
     body: unknown,
@@ -120,7 +122,8 @@ export function fakeTinker({ engine, files, options, rules = SKYRL_JAX, ...rest 
   ) {
     const text = JSON.stringify(body);
     const key = `${model_id} ${seq_id}`;
-    const earlier = seq_id == null ? undefined : numbered.get(key);
+    if (!known.has(model_id)) refuse(404, "Model not found");
+    const earlier = seq_id == null || !rules.remembers ? undefined : numbered.get(key);
     if (earlier && earlier.body !== text) refuse(409, "Training request sequence number was reused");
     const request_id = earlier?.request_id ?? future(work);
     numbered.set(key, { body: text, request_id });
@@ -168,7 +171,7 @@ export function fakeTinker({ engine, files, options, rules = SKYRL_JAX, ...rest 
   post("create_model", ({ session_id, base_model, lora_config }) => {
     if (!sessions.has(session_id)) refuse(404, "Session not found");
     const model_id = `model_${++count}`;
-    known.add(model_id);
+    known.set(model_id, { status: "created", rank: lora_config.rank });
     const request_id = future(async () => {
       await models.create(model_id);
       // Whatever was asked for, its own base is trained.
@@ -177,10 +180,19 @@ export function fakeTinker({ engine, files, options, rules = SKYRL_JAX, ...rest 
     return { model_id, base_model, lora_config, status: "created", request_id };
   });
   post("unload_model", ({ model_id }) => {
-    if (!known.has(model_id)) refuse(404, "Model not found");
-    const work = async () =>
-      models.unload(model_id).then(() => ({ model_id, status: "unloaded", type: "unload_model" }));
+    const model = known.get(model_id) ?? refuse(404, "Model not found");
+    model.status = "unloading";
+    const work = async () => {
+      await models.unload(model_id);
+      model.status = "unloaded";
+      return { model_id, status: "unloaded", type: "unload_model" };
+    };
     return { request_id: future(work), model_id };
+  });
+  post("get_info", ({ model_id }) => {
+    const { status, rank } = known.get(model_id) ?? refuse(404, "Model not found");
+    const lora_config = { rank, seed: null };
+    return { model_id, status, model_data: { base_model: baseModel, lora_config, model_name: baseModel } };
   });
   const pass = (rows: number[][]) => ({
     loss_fn_output_type: "scalar",

@@ -7,12 +7,12 @@ import { openServer } from "./server.ts";
 import { openTinkerTrainer } from "./trainer.ts";
 import { readTinkerVersion } from "./version.ts";
 
-/** `apiKey`: TINKER_API_KEY. Every engine is one process's view of the server: a session, and models that nobody else uses. */
+/** `apiKey`: TINKER_API_KEY. Every engine is one process's view of the server: its sessions, and models that nobody else uses. */
 export function tinkerEngine(policy: string, options: Omit<TransportOptions, "baseUrl"> = {}): PolicyEngine {
   const server = openServer({ ...options, baseUrl: parseTinkerPolicy(policy).baseUrl });
   return {
     openSampler: (files, engineOptions) => openTinkerSampler(server, files, engineOptions),
-    openTrainer: (files, engineOptions) => openTinkerTrainer(server, files, engineOptions),
+    openTrainer: (files, engineOptions, journal) => openTinkerTrainer(server, files, engineOptions, journal),
     async check(files, { contextTokens }) {
       await server.check(readTinkerVersion(files), contextTokens);
     },

@@ -7,6 +7,7 @@
  *     clipping   a norm of 1e-9 holds them still, or the server does not clip              -> `clips`
  *     sign       a step without either makes the sequence more likely                      -> or refused
  *     stops      a sample ends with the token it stopped at                                -> or refused
+ *     numbers    a pass sent again under its number is the one that is done already        -> `remembersCalls`
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { TinkerClient, TinkerModel } from "./client/client.ts";
@@ -20,6 +21,8 @@ export interface ServerBehaviour {
   readonly overSequences: "sum" | "mean";
   /** Whether `grad_clip_norm` is looked at. */
   readonly clips: boolean;
+  /** Whether a call that is made again under its number is answered with what was done: what a dead process began can be gone on with. */
+  readonly remembersCalls: boolean;
 }
 
 /** Of the step that really moves; at its first, Adam moves every weight by about this. */
@@ -96,6 +99,7 @@ export async function probeServer(
     overTokens,
     overSequences: overSequences === "same" ? "mean" : "sum",
     clips: Math.abs(byClipping) < NONE * free,
+    remembersCalls: await model.remembersCalls([scored(longer)]),
   };
 }
 

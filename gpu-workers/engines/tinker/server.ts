@@ -1,6 +1,7 @@
-/** @file One Tinker server as this process knows it: its client, its session, the models it has, what was found out about it. */
-import { MgrpoError } from "../../../core/errors.ts";
-import { openTinkerClient, type TinkerModel, type TinkerSession } from "./client/client.ts";
+/** @file One Tinker server as this process knows it: its client, its sessions, the models it has, what was found out about it. */
+import type { TinkerCalls } from "../../../core/contracts/tinker-calls.ts";
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { type BeforeCall, openTinkerClient, type TinkerModel, type TinkerSession } from "./client/client.ts";
 import type { TransportOptions } from "./client/transport.ts";
 import { probeServer, type ServerBehaviour } from "./probe.ts";
 import type { TinkerVersion } from "./version.ts";
@@ -9,6 +10,12 @@ import type { TinkerVersion } from "./version.ts";
 const CHECK_SECONDS = 5;
 
 export type TinkerServer = ReturnType<typeof openServer>;
+
+/** A model in a session of its own: who goes on with it keeps nothing else of a dead process alive. */
+export interface OwnModel {
+  readonly session: TinkerSession;
+  readonly model: TinkerModel;
+}
 
 export function openServer(transport: TransportOptions) {
   const client = openTinkerClient(transport);
@@ -39,8 +46,12 @@ export function openServer(transport: TransportOptions) {
     return found.model_name;
   }
 
-  async function fresh(base: string, { rank, seed }: TinkerVersion): Promise<TinkerModel> {
-    return (await session(() => client.openSession())).createModel(base, { rank, seed });
+  const shared = () => session(() => client.openSession());
+
+  async function create(by: TinkerSession, base: string, { rank, seed, weights }: TinkerVersion, before?: BeforeCall) {
+    const model = await by.createModel(base, { rank, seed }, before);
+    if (weights !== null) await model.loadWeights(weights);
+    return model;
   }
 
   return {
@@ -52,7 +63,7 @@ export function openServer(transport: TransportOptions) {
     /** How it computes; asked of it once, by training a model of its own. */
     behaviour: (base: string, version: TinkerVersion, vocabulary: number) =>
       probed(async () => {
-        const model = await fresh(base, version);
+        const model = await create(await shared(), base, { ...version, weights: null });
         try {
           return await probeServer(client, model, vocabulary);
         } finally {
@@ -60,10 +71,23 @@ export function openServer(transport: TransportOptions) {
         }
       }),
     /** A model of this process's own that holds the version, its optimizer included. No other call ever reaches it. */
-    async open(base: string, version: TinkerVersion): Promise<TinkerModel> {
-      const model = await fresh(base, version);
-      if (version.weights !== null) await model.loadWeights(version.weights);
-      return model;
+    open: async (base: string, version: TinkerVersion) => create(await shared(), base, version),
+    /** The same in a session of its own. */
+    async openAlone(base: string, version: TinkerVersion, before: BeforeCall): Promise<OwnModel> {
+      const alone = await client.openSession();
+      return { session: alone, model: await create(alone, base, version, before) };
+    },
+    /** The model that another process made those calls of, which are to be made again. Undefined: it is not there any more. */
+    async resume({ session: id, model, from }: TinkerCalls, before: BeforeCall): Promise<OwnModel | undefined> {
+      try {
+        const alone = await client.resumeSession(id);
+        const found = await alone.resumeModel(model, from, before);
+        if (found) return { session: alone, model: found };
+        alone.close();
+      } catch (error) {
+        if (!isMgrpoError(error, "endpoint-refused")) throw error;
+      }
+      return undefined;
     },
     leave,
   };

@@ -5,13 +5,15 @@
  *     optimizerStep     forward_backward with those as weights of a linear loss, then optim_step
  *
  * Any loss is thus the same on any server, at the price of a forward pass; and a server that averages over the sequences of a step is
- * told their number, which is known only when the step is made.
+ * told their number, which is known only when the step is made. A step's calls follow from the weights and the batch alone, byte for byte:
+ * that is how a step that a dead process began is gone on with (journal.ts).
  */
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
 import { MgrpoError } from "../../../core/errors.ts";
-import type { CheckpointFiles, EngineOptions, Trainer } from "../../../core/ports.ts";
+import type { CallJournal, CheckpointFiles, EngineOptions, Trainer } from "../../../core/ports.ts";
 import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
 import { aligned, batches, scored, weighted } from "./data.ts";
+import { NO_JOURNAL, openJournaledModel } from "./journal.ts";
 import { objectiveOf } from "./objective.ts";
 import { gradientNormOf } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
@@ -28,12 +30,13 @@ export async function openTinkerTrainer(
   server: TinkerServer,
   files: CheckpointFiles,
   { contextTokens, microBatchTokens }: EngineOptions,
+  journal: CallJournal = NO_JOURNAL,
 ): Promise<Trainer> {
   const vocabulary = readVocabulary(files);
-  let version = readTinkerVersion(files);
+  const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
   const behaviour = await server.behaviour(base, version, vocabulary);
-  let model = await server.open(base, version);
+  let model = await openJournaledModel(server, base, version, { journal, resumes: behaviour.remembersCalls });
   let gradient: Term[] = [];
   /** Log-probs under the weights as they are, by tokens: the linear loss asks for them a second time. */
   const known = new Map<string, Float32Array>();
@@ -47,10 +50,8 @@ export async function openTinkerTrainer(
     const unknown = new Map(sequences.filter((tokens) => tokens.length > 1).map((tokens) => [tokens.join(), tokens]));
     for (const key of known.keys()) unknown.delete(key);
     const asked = batches([...unknown], ([, tokens]) => tokens.length, microBatchTokens);
-    const rows = await model.forward(
-      asked.map((batch) => batch.map(([, tokens]) => scored(tokens))),
-      "cross_entropy",
-    );
+    const data = asked.map((batch) => batch.map(([, tokens]) => scored(tokens)));
+    const rows = await model.on((it) => it.forward(data, "cross_entropy"));
     for (const [i, [key, tokens]] of [...unknown].entries()) known.set(key, checked(aligned(rows[i] ?? []), tokens));
     return sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
   }
@@ -90,14 +91,13 @@ export async function openTinkerTrainer(
       const requests = batches(gradient, ({ tokens }) => tokens.length, microBatchTokens).map((terms) =>
         terms.map((term) => weighted(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
       );
-      await model.forwardBackward(requests, "importance_sampling");
-      const result = await model.optimizerStep(params);
+      await model.on((it) => it.forwardBackward(requests, "importance_sampling"));
+      const result = await model.on((it) => it.optimizerStep(params));
       forget();
       return { gradientNorm: gradientNormOf(result) };
     },
     async save() {
-      const weights = await model.saveWeights();
-      return new Map([[TINKER_FILE, writeTinkerVersion({ ...version, weights })]]);
+      return new Map([[TINKER_FILE, writeTinkerVersion(await model.save())]]);
     },
     async load(from) {
       const next = readTinkerVersion(from);
@@ -108,12 +108,11 @@ export async function openTinkerTrainer(
         );
       }
       // A server loads into a fresh model only; what the old one was in the middle of is left with it.
-      await server.leave(model);
+      await model.leave();
       forget();
-      version = next;
-      model = await server.open(base, version);
+      model = await openJournaledModel(server, base, next, { journal, resumes: false });
     },
-    close: () => server.leave(model),
+    close: () => model.leave(),
   };
 }
 

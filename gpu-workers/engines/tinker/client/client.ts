@@ -6,6 +6,8 @@
  *
  * A model's calls are numbered from 1 in the order they are made, so that one whose answer was lost is sent again and done once. SkyRL
  * does not number saves: one whose answer was lost has taken its name, and is made again under the next.
+ *
+ * A process that wrote its calls down (`BeforeCall`) can be gone on from by another: `resume`, then the same calls under the same numbers.
  */
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import {
@@ -17,6 +19,7 @@ import {
   type LoraConfig,
   type LossFunction,
   ModelCreated,
+  ModelInfo,
   ModelSubmitted,
   ModelUnloaded,
   OptimizerResult,
@@ -34,9 +37,14 @@ const SDK_VERSION = "mgrpo";
 /** Names tried for one save. */
 const SAVE_NAMES = 5;
 
+/** Told of each numbered call of a model before it is sent. The call waits for it, and is not made if it rejects. */
+export type BeforeCall = (seqId: number, path: string, body: object) => Promise<void>;
+
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
   openSession(): Promise<TinkerSession>;
+  /** A session that another process opened, beating again. Refused (404) when the server does not know it. */
+  resumeSession(id: string): Promise<TinkerSession>;
   sample(
     model: SampledModel,
     prompt: readonly number[],
@@ -48,8 +56,11 @@ export interface TinkerClient {
 }
 
 export interface TinkerSession {
+  readonly id: string;
   /** A fresh adapter on the base model. Refused when the server made one of another base or rank. */
-  createModel(baseModel: string, lora: LoraConfig): Promise<TinkerModel>;
+  createModel(baseModel: string, lora: LoraConfig, before?: BeforeCall): Promise<TinkerModel>;
+  /** A model of this session that another process made; `next`: the number of its next call. Undefined: it was unloaded. */
+  resumeModel(id: string, next: number, before?: BeforeCall): Promise<TinkerModel | undefined>;
   /** Stops the beat: the server unloads what is left. */
   close(): void;
 }
@@ -69,6 +80,8 @@ export interface TinkerModel {
   saveForSampler(): Promise<string>;
   /** Only as a model's first call. */
   loadWeights(path: string): Promise<void>;
+  /** Whether a pass that is sent again under its number, after it and a later one are done, is known for the one that is done. */
+  remembersCalls(batch: readonly Datum[]): Promise<boolean>;
   unload(): Promise<void>;
 }
 
@@ -77,6 +90,10 @@ export function openTinkerClient(options: TransportOptions): TinkerClient {
   return {
     capabilities: () => transport.call("get_server_capabilities", undefined, Capabilities),
     openSession: () => openSession(transport),
+    async resumeSession(id) {
+      await beat(transport, id);
+      return keepSession(transport, id);
+    },
     sample: (model, prompt, params, signal) =>
       transport.work(
         "asample",
@@ -107,13 +124,19 @@ async function openSession(transport: Transport): Promise<TinkerSession> {
     SessionCreated,
   );
   if (created.error_message) throw new MgrpoError("endpoint-refused", `create_session: ${created.error_message}`);
-  const { session_id } = created;
-  const beat = () => transport.call("session_heartbeat", { session_id, type: "session_heartbeat" }, Heartbeat);
+  return keepSession(transport, created.session_id);
+}
+
+const beat = (transport: Transport, session_id: string) =>
+  transport.call("session_heartbeat", { session_id, type: "session_heartbeat" }, Heartbeat);
+
+function keepSession(transport: Transport, session_id: string): TinkerSession {
   // A beat that is lost matters only when all are, and then the next call says so.
-  const timer = setInterval(() => beat().catch(() => {}), BEAT_SECONDS * 1000).unref();
+  const timer = setInterval(() => beat(transport, session_id).catch(() => {}), BEAT_SECONDS * 1000).unref();
   let models = 0;
   return {
-    async createModel(baseModel, lora) {
+    id: session_id,
+    async createModel(baseModel, lora, before) {
       const lora_config = { ...lora, train_attn: true, train_mlp: true, train_unembed: true };
       const body = { session_id, model_seq_id: models++, base_model: baseModel, lora_config, type: "create_model" };
       const { model_id, request_id } = await transport.call("create_model", body, ModelSubmitted);
@@ -125,20 +148,30 @@ async function openSession(transport: Transport): Promise<TinkerSession> {
           `create_model: asked for rank ${lora.rank} on '${baseModel}', the server made rank ${rank} on '${base}'`,
         );
       }
-      return openModel(transport, model_id);
+      return openModel(transport, model_id, 1, before);
+    },
+    async resumeModel(model_id, next, before) {
+      const { status } = await transport.call("get_info", { model_id, type: "get_info" }, ModelInfo);
+      return status?.startsWith("unload") ? undefined : openModel(transport, model_id, next, before);
     },
     close: () => clearInterval(timer),
   };
 }
 
-function openModel(transport: Transport, model_id: string): TinkerModel {
-  let last = 0;
-  const next = () => ++last;
+function openModel(transport: Transport, model_id: string, first: number, before?: BeforeCall): TinkerModel {
+  let next = first;
+  /** The body of the next call, once it may be sent. */
+  async function numbered(path: string, content: object) {
+    const seq_id = next++;
+    const body = { model_id, seq_id, ...content };
+    if (before) await before(seq_id, path, body);
+    return body;
+  }
 
   async function pass(path: string, field: string, batches: readonly (readonly Datum[])[], loss_fn: LossFunction) {
     const submitted: { ticket: Ticket; count: number }[] = [];
     for (const data of batches) {
-      const body = { model_id, seq_id: next(), [field]: { data, loss_fn } };
+      const body = await numbered(path, { [field]: { data, loss_fn } });
       submitted.push({ ticket: await transport.submit(path, body), count: data.length });
     }
     const results = await Promise.all(
@@ -153,8 +186,7 @@ function openModel(transport: Transport, model_id: string): TinkerModel {
 
   async function save(path: string, kind: string): Promise<string> {
     for (let tried = 1; ; tried++) {
-      const seq_id = next();
-      const body = { model_id, path: `${kind}-${seq_id}`, seq_id, type: path };
+      const body = await numbered(path, { path: `${kind}-${next}`, type: path });
       try {
         return (await transport.work(path, body, Saved)).path;
       } catch (error) {
@@ -167,13 +199,32 @@ function openModel(transport: Transport, model_id: string): TinkerModel {
     id: model_id,
     forward: (batches, loss) => pass("forward", "forward_input", batches, loss),
     forwardBackward: (batches, loss) => pass("forward_backward", "forward_backward_input", batches, loss),
-    optimizerStep: (adam_params) =>
-      transport.work("optim_step", { model_id, seq_id: next(), adam_params, type: "optim_step" }, OptimizerResult),
+    async optimizerStep(adam_params) {
+      const body = await numbered("optim_step", { adam_params, type: "optim_step" });
+      return transport.work("optim_step", body, OptimizerResult);
+    },
     saveWeights: () => save("save_weights", "weights"),
     saveForSampler: () => save("save_weights_for_sampler", "sampler"),
     async loadWeights(path) {
-      const body = { model_id, seq_id: next(), path, optimizer: true, type: "load_weights" };
+      const body = await numbered("load_weights", { path, optimizer: true, type: "load_weights" });
       await transport.work("load_weights", body, Loaded);
+    },
+    async remembersCalls(data) {
+      const send = async (body: object) => {
+        const ticket = await transport.submit("forward", body);
+        await transport.result(ticket, PassResult);
+        return ticket.requestId;
+      };
+      const pass = () => numbered("forward", { forward_input: { data, loss_fn: "cross_entropy" } });
+      const first = await pass();
+      const done = await send(first);
+      await send(await pass());
+      try {
+        return (await send(first)) === done;
+      } catch (error) {
+        if (isMgrpoError(error, "endpoint-refused")) return false;
+        throw error;
+      }
     },
     async unload() {
       await transport.work("unload_model", { model_id, type: "unload_model" }, ModelUnloaded);

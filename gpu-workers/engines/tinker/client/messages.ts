@@ -92,6 +92,8 @@ export const ModelCreated = z.object({
   base_model: z.string().nullish(),
   lora_config: LoraConfig.nullish(),
 });
+/** SkyRL tells of a model that was unloaded for as long as it tells of others; of one that went with its server it does not know. */
+export const ModelInfo = z.object({ model_id: z.string(), status: z.string().nullish() });
 export const ModelUnloaded = z.object({ model_id: z.string() });
 
 export const PassResult = z.object({
