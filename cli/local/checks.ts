@@ -21,6 +21,7 @@ export interface Check {
 
 const ENDPOINTS = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
 const ENDPOINT_TIMEOUT_MILLISECONDS = 3000;
+
 /** Starts it in an empty folder, commits an object and reads it back. */
 export async function checkLocalCloud(): Promise<Check[]> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
@@ -59,7 +60,7 @@ export async function checkProvider(provider: "webgpu" | "cuda"): Promise<Check>
     const found = await timed(() => tryProvider(provider));
     return { name, state: "ok", found };
   } catch (error) {
-    return { name, state: "missing", found: messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "") };
+    return { name, state: "missing", found: lackOf(error) };
   }
 }
 
@@ -67,8 +68,12 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
   const { computesOn } = openEngine("compiled");
   const found = await computesOn?.({ ...TINY_OPTIONS, provider });
   if (provider !== "cuda") return found;
-  return `${found}; ${await computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" }).catch(messageOf)}`;
+  const halves = computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" });
+  return `${found}; ${await halves?.catch((error: unknown) => `no bf16: ${lackOf(error)}`)}`;
 }
+
+/** Without the settings that a run would have to change. */
+const lackOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
 
 /** Log-probs of a short sequence under a model of a few hundred parameters. */
 async function checkEngine(policy: string): Promise<Check> {

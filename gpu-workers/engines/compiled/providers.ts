@@ -26,9 +26,8 @@ export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">, pre
     try {
       return await prove(choice, precision);
     } catch (error) {
-      throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set engine.provider to cpu`, {
-        cause: error,
-      });
+      const other = precision === "fp32" ? "engine.provider to cpu" : "engine.precision to fp32";
+      throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set ${other}`, { cause: error });
     }
   }
   if (process.platform === "linux" && !GPU_DEVICES.some((device) => existsSync(device))) {

@@ -31,37 +31,30 @@ const isProduct = ({ op, exact = false }: GraphNode): boolean => (op === "MatMul
 export function onHalves(graph: Graph, external: ExternalTensors, halves: Halves): Graph {
   const { rowsFirst, precision, multipliesHalves } = halves;
   const widened = new Map<string, GraphNode>();
-  const narrowed = new Set<string>();
+  const made = new Set<string>();
   const wide = (name: string) => {
     if (!isHalf(external, name)) return name;
     const float = `${name}:float32`;
     widened.set(name, cast(name, float, FLOAT));
     return float;
   };
-  /** The name of a value as bfloat16, after the nodes that make it so. */
-  const narrow = (name: string, nodes: GraphNode[]) => {
-    if (typeOf(external, name) === "bfloat16") return name;
-    const half = `${name}:bfloat16`;
-    if (!narrowed.has(half)) nodes.push(cast(name, half, BFLOAT16));
-    narrowed.add(half);
-    return half;
-  };
   const product = (node: GraphNode): GraphNode[] => {
     const [output = ""] = node.outputs;
     const nodes: GraphNode[] = [];
+    /** A value that many products read is cast once. */
+    const castOnce = (from: string, to: string, type: number) => {
+      if (!made.has(to)) nodes.push(cast(from, to, type));
+      made.add(to);
+      return to;
+    };
     const inputs = node.inputs.map((name) => {
-      const half = narrow(name, nodes);
+      const half = typeOf(external, name) === "bfloat16" ? name : castOnce(name, `${name}:bfloat16`, BFLOAT16);
       if (multipliesHalves) return half;
-      if (half === name) return wide(name);
-      const rounded = `${name}:rounded`;
-      if (!narrowed.has(rounded)) nodes.push(cast(half, rounded, FLOAT));
-      narrowed.add(rounded);
-      return rounded;
+      return half === name ? wide(name) : castOnce(half, `${name}:rounded`, FLOAT);
     });
-    const made = `${output}:made`;
-    const half = multipliesHalves ? made : `${output}:half`;
-    nodes.push({ ...node, inputs, outputs: [made] });
-    if (!multipliesHalves) nodes.push(cast(made, half, BFLOAT16));
+    const [result, half] = [`${output}:product`, `${output}:half`];
+    nodes.push({ ...node, inputs, outputs: [multipliesHalves ? half : result] });
+    if (!multipliesHalves) nodes.push(cast(result, half, BFLOAT16));
     return [...nodes, cast(half, output, FLOAT)];
   };
   const nodes = graph.nodes.flatMap((node): GraphNode[] => {
