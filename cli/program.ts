@@ -104,7 +104,10 @@ export function createProgram(): Command {
       new Option("--jobs <n>", "runs at a time; each uses about two cores").argParser(count("--jobs")).default(1),
     )
     .addOption(
-      new Option("--vary <path=value,value>", "a setting of which every value is tried, by every arm (repeatable)")
+      new Option(
+        "--vary <path=value,value>",
+        "a setting of which every value is tried beside each arm as it is, one setting at a time (repeatable)",
+      )
         .argParser(collect)
         .default([], "none"),
     )

@@ -1,5 +1,5 @@
 /**
- * @file What a comparison runs: every arm, with every variation of `--vary`, with every seed. Pure.
+ * @file What a comparison runs: every arm as it is, and with every value of `--vary`, one setting at a time, with every seed. Pure.
  *
  * All arms get the same number of sampled tokens, those of all agents together, frozen ones too: the first arm trains for its steps, and
  * each other one, with the same seed, until it has sampled as much (`sampledTokens`), in at most LONGEST times as many steps.
@@ -8,6 +8,7 @@
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
+import { differences } from "../../core/training/differences.ts";
 import { resolveConfig } from "../../core/training/resolve.ts";
 
 /** Steps that an arm may take, in those of the first: a team that falls silent must not go on for ever. */
@@ -20,7 +21,7 @@ export interface CompareOptions {
   readonly steps?: number;
   readonly tokens?: number;
   readonly jobs: number;
-  /** `path=v1,v2`: settings of which every value is tried. */
+  /** `path=v1,v2`: settings of which every value is tried, all others as they are. */
   readonly vary: readonly string[];
   readonly set: readonly string[];
   /** Names its runs and its folder under results/. */
@@ -32,8 +33,8 @@ export interface Entry {
   /** `mgrpo`, or `mgrpo, algorithm.alignment.d=2`. */
   readonly label: string;
   readonly arm: Arm;
-  /** Of its variation. */
-  readonly settings: readonly string[];
+  /** `path=value` in which it differs from the arm as it is. */
+  readonly varied?: string;
 }
 
 export interface PlannedRun {
@@ -53,13 +54,15 @@ export function parseArms(text: string): Arm[] {
   throw new MgrpoError("config-invalid", `--arms ${text}: ${fault}; arms are ${Arm.options.join(", ")}`);
 }
 
-/** Every arm with every combination of the varied settings. */
+/** Every arm as it is, and with every value of every varied setting. */
 export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">): Entry[] {
-  const variations = vary.reduce<readonly (readonly string[])[]>(
-    (before, one) => before.flatMap((settings) => parseVary(one).map((setting) => [...settings, setting])),
-    [[]],
-  );
-  return arms.flatMap((arm) => variations.map((settings) => ({ arm, settings, label: [arm, ...settings].join(", ") })));
+  const variations = vary.flatMap(parseVary);
+  const twice = variations.find((one, i) => variations.indexOf(one) !== i);
+  if (twice !== undefined) throw new MgrpoError("config-invalid", `--vary: ${twice} is named twice`);
+  return arms.flatMap((arm) => [
+    { arm, label: arm },
+    ...variations.map((varied) => ({ arm, varied, label: `${arm}, ${varied}` })),
+  ]);
 }
 
 /** The run of an entry with a seed. `budget`: what it may sample; undefined for the first arm, which trains for its steps. */
@@ -69,11 +72,18 @@ export function planRun(
   seed: number,
   budget: number | undefined,
 ): PlannedRun {
-  const { arm, settings } = entry;
-  const run = [options.name, arm, ...settings.map(slug), `seed${seed}`].join("-");
+  const { arm, varied } = entry;
+  const run = [options.name, arm, ...(varied === undefined ? [] : [slug(varied)]), `seed${seed}`].join("-");
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
-  const common = [...options.set, ...settings, ...steps];
+  const asItIs = [...options.set, ...steps];
+  const common = varied === undefined ? asItIs : [...options.set, varied, ...steps];
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
+  if (varied !== undefined && differences(resolve(common), resolve(asItIs)).length === 0) {
+    throw new MgrpoError(
+      "config-invalid",
+      `--vary ${varied}: ${arm} has it anyway, and is run without it too; leave it out`,
+    );
+  }
   if (budget === undefined) return { entry, config: resolve(common), set: common };
   const longest = LONGEST * resolve(common).steps;
   const set = [...common, `steps=${longest}`, `sampledTokens=${budget}`];
@@ -89,9 +99,7 @@ function parseVary(text: string): string[] {
       `--vary ${text}: write path=value,value, such as --vary algorithm.alignment.d=1,2,4`,
     );
   }
-  const values = valuesOf(list);
-  if (new Set(values).size === values.length) return values.map((value) => `${path}=${value}`);
-  throw new MgrpoError("config-invalid", `--vary ${text}: names a value twice`);
+  return valuesOf(list).map((value) => `${path}=${value}`);
 }
 
 function valuesOf(list: string): string[] {

@@ -46,7 +46,7 @@ const RunResult = z.strictObject({
 const ArmResult = z.strictObject({
   label: z.string(),
   arm: Arm,
-  settings: z.array(z.string()),
+  varied: z.string().nullable(),
   runs: z.array(RunResult),
   /** Held-out questions answered right, per open-book suite. */
   heldOut: z.array(Measured),
@@ -98,14 +98,14 @@ export function summarize(
 }
 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {
-  const { label, arm, settings } = entry;
+  const { label, arm, varied } = entry;
   const suites = openSuites(runs);
   const measured = (suite: Suite, what: string, pick: Counts) => measure(label, suite, what, runs, first?.runs, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
   const [shown = suites[0]] = suites.filter(({ temperature }) => temperature > 0);
   const kinds = [...new Set(scoresOf(runs[0], shown?.suite, "after").map(({ kind }) => kind))];
   return {
-    ...{ label, arm, settings: [...settings] },
+    ...{ label, arm, varied: varied ?? null },
     runs: runs.map((one) => runResult(one, budgets)),
     heldOut: suites.map((suite) => measured(suite, "held-out", (question) => question)),
     caseStudies: suites.flatMap((suite) =>

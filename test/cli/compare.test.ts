@@ -18,37 +18,48 @@ const options: CompareOptions = { arms: ["mgrpo"], seeds: 2, jobs: 1, vary: [], 
 const source = { recipe, recipeName: "relay", options };
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
-test("arms, each with every combination of what varies", () => {
+test("arms, each as it is and with every value of what varies, one setting at a time", () => {
   expect(labels([])).toEqual(["mgrpo", "main-only"]);
-  expect(labels(["algorithm.alignment.d=1,2"])).toEqual([
+  expect(labels(["algorithm.alignment.d=1,2", "algorithm.ratio=sequence-mean"])).toEqual([
+    "mgrpo",
     "mgrpo, algorithm.alignment.d=1",
     "mgrpo, algorithm.alignment.d=2",
+    "mgrpo, algorithm.ratio=sequence-mean",
+    "main-only",
     "main-only, algorithm.alignment.d=1",
     "main-only, algorithm.alignment.d=2",
+    "main-only, algorithm.ratio=sequence-mean",
   ]);
-  expect(labels(["seed=1,2", "algorithm.ratio=token,sequence-mean"])).toHaveLength(8);
   expect(
     entriesOf({ arms: ["mgrpo"], vary: ['algorithm.mainReward={"format":0,"correct":1},{"format":1,"correct":0}'] }),
   ).toMatchObject([
-    { settings: ['algorithm.mainReward={"format":0,"correct":1}'] },
-    { settings: ['algorithm.mainReward={"format":1,"correct":0}'] },
+    { label: "mgrpo" },
+    { varied: 'algorithm.mainReward={"format":0,"correct":1}' },
+    { varied: 'algorithm.mainReward={"format":1,"correct":0}' },
   ]);
   expect(() => labels(["d"])).toThrow("--vary d: write path=value,value");
-  expect(() => labels(["d=1,1"])).toThrow("--vary d=1,1: names a value twice");
+  expect(() => labels(["d=1,1"])).toThrow("--vary: d=1 is named twice");
+  expect(() => labels(["d=1", "d=2,1"])).toThrow("--vary: d=1 is named twice");
   expect(parseArms("mgrpo, main-only")).toEqual(["mgrpo", "main-only"]);
   expect(() => parseArms("solo")).toThrow(/there is no arm 'solo'; arms are mgrpo, main-only/);
   expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
 });
 
 test("the first arm trains for its steps; the others until they have sampled as much, in four times the steps at most", () => {
-  const [entry = expect.fail()] = entriesOf({ arms: ["no-alignment"], vary: ["rolloutsPerQuestion=2,4"] });
-  const first = planRun(source, entry, 2, undefined);
+  const [asItIs = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
+    arms: ["no-alignment"],
+    vary: ["rolloutsPerQuestion=4,2"],
+  });
+  const first = planRun(source, asItIs, 2, undefined);
   expect(first.config).toMatchObject({
-    ...{ run: "c-no-alignment-rolloutsPerQuestion-2-seed2", seed: 2, steps: 3, sampledTokens: null, temperature: 0.9 },
+    ...{ run: "c-no-alignment-seed2", seed: 2, steps: 3, sampledTokens: null, temperature: 0.9 },
     algorithm: { alignment: { mode: "none" } },
   });
   const other = planRun({ ...source, options: { ...options, steps: 5 } }, entry, 2, 777);
-  expect(other.config).toMatchObject({ run: first.config.run, steps: 20, sampledTokens: 777 });
+  expect(other.config).toMatchObject({
+    ...{ run: "c-no-alignment-rolloutsPerQuestion-4-seed2", rolloutsPerQuestion: 4, steps: 20, sampledTokens: 777 },
+  });
+  expect(() => planRun(source, same, 2, 777)).toThrow("--vary rolloutsPerQuestion=2: no-alignment has it anyway");
 });
 
 const QUESTIONS = 8;
