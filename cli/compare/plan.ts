@@ -9,7 +9,7 @@ import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
 
 /** Steps that an arm may take, in those of the first: a team that falls silent must not go on for ever. */
 const LONGEST = 4;
@@ -35,6 +35,8 @@ export interface Entry {
   readonly arm: Arm;
   /** `path=value` in which it differs from the arm as it is. */
   readonly varied?: string;
+  /** The same, fit for a run's name. */
+  readonly slug?: string;
 }
 
 export interface PlannedRun {
@@ -57,11 +59,10 @@ export function parseArms(text: string): Arm[] {
 /** Every arm as it is, and with every value of every varied setting. */
 export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">): Entry[] {
   const variations = vary.flatMap(parseVary);
-  const twice = variations.find((one, i) => variations.indexOf(one) !== i);
-  if (twice !== undefined) throw new MgrpoError("config-invalid", `--vary: ${twice} is named twice`);
+  const slugs = slugsOf(variations);
   return arms.flatMap((arm) => [
     { arm, label: arm },
-    ...variations.map((varied) => ({ arm, varied, label: `${arm}, ${varied}` })),
+    ...variations.map((varied, i) => ({ arm, varied, slug: slugs[i] ?? "", label: `${arm}, ${varied}` })),
   ]);
 }
 
@@ -73,10 +74,11 @@ export function planRun(
   budget: number | undefined,
 ): PlannedRun {
   const { arm, varied } = entry;
-  const run = [options.name, arm, ...(varied === undefined ? [] : [slug(varied)]), `seed${seed}`].join("-");
+  const run = [options.name, arm, ...(entry.slug === undefined ? [] : [entry.slug]), `seed${seed}`].join("-");
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
   const asItIs = [...options.set, ...steps];
   const common = varied === undefined ? asItIs : [...options.set, varied, ...steps];
+  refuseOwn(common, varied);
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   if (varied !== undefined && differences(resolve(common), resolve(asItIs)).length === 0) {
     throw new MgrpoError(
@@ -88,6 +90,20 @@ export function planRun(
   const longest = LONGEST * resolve(common).steps;
   const set = [...common, `steps=${longest}`, `sampledTokens=${budget}`];
   return { entry, config: resolve(set), set };
+}
+
+/** What a comparison sets in each of its runs. */
+const OWN = ["run", "seed", "arm", "recipe", "sampledTokens"];
+
+function refuseOwn(set: readonly string[], varied: string | undefined): void {
+  const chosen = chosenBy(set);
+  const found = OWN.find((path) => chosen(path) !== undefined) ?? (varied?.startsWith("steps=") ? "steps" : undefined);
+  if (found === undefined) return;
+  const instead = "see --arms, --seeds, --steps and --tokens";
+  throw new MgrpoError(
+    "config-invalid",
+    `${found} is not to be set or varied, the comparison sets it itself: ${instead}`,
+  );
 }
 
 /** `d=1,2` as `d=1` and `d=2`. Values with commas inside are JSON: `{"format":0.1,"correct":0},{…}`. */
@@ -110,9 +126,25 @@ function valuesOf(list: string): string[] {
   }
 }
 
-/** `algorithm.alignment.d=2` as `d-2`, fit for a run's name: the last word of the path, and what can be written of the value. */
-function slug(setting: string): string {
-  const [, key = "", value = ""] = /([^.=]+)=(.*)$/s.exec(setting) ?? [];
+/**
+ * `algorithm.alignment.d=2` as `d-2`: the end of the path, as much of it as tells all apart, and what a name can hold of the value.
+ */
+function slugsOf(variations: readonly string[]): string[] {
+  const depth = Math.max(1, ...variations.map((one) => pathOf(one).length));
+  for (let words = 1; words <= depth; words++) {
+    const slugs = variations.map((one) => slug(one, words));
+    if (new Set(slugs).size === slugs.length) return slugs;
+  }
+  const longest = variations.map((one) => slug(one, depth));
+  const second = variations.find((_, i) => longest.indexOf(longest[i] ?? "") !== i);
+  throw new MgrpoError("config-invalid", `--vary ${second}: another one is called the same; leave one of the two out`);
+}
+
+const pathOf = (setting: string) => setting.slice(0, setting.indexOf("=")).split(".");
+
+function slug(setting: string, words: number): string {
+  const key = pathOf(setting).slice(-words).join("-");
+  const value = setting.slice(setting.indexOf("=") + 1);
   const plain = value.replace(/"[^"]*":/g, "").replace(/[^A-Za-z0-9.]+/g, "-");
   return `${key}-${plain}`.replace(/^-+|-+$/g, "").replace(/-+/g, "-");
 }

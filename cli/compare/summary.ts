@@ -6,6 +6,7 @@ import * as z from "zod";
 import { Arm } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parse } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, type Scores_SQ, shareEstimate } from "../../core/training/bootstrap.ts";
 import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import type { HeldOutScores } from "../held-out/scores.ts";
@@ -87,6 +88,7 @@ export function summarize(
 ): Comparison {
   const [first] = arms;
   const all = arms.flatMap(({ runs }) => runs);
+  refuseOtherQuestions(all);
   const comparison: Comparison = {
     ...about,
     commits: [...new Set(all.map(({ by }) => by.commit))],
@@ -95,6 +97,21 @@ export function summarize(
     arms: arms.map((one) => summarizeArm(one, one === first ? undefined : first)),
   };
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);
+}
+
+/** Scores are paired by question: every run must have been asked the same ones. */
+function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void {
+  const asked = ({ heldOut }: FinishedRun) =>
+    new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
+  for (const one of others) {
+    const suite = [...asked(one)].find(([name, questions]) => asked(first as FinishedRun).get(name) !== questions)?.[0];
+    if (suite === undefined) continue;
+    const runs = `runs '${first?.report.run}' and '${one.report.run}'`;
+    throw new MgrpoError(
+      "config-invalid",
+      `suite ${suite}: ${runs} were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
+    );
+  }
 }
 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {

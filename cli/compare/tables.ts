@@ -105,7 +105,8 @@ function csv(records: readonly Record[]): string {
 }
 
 function quoted(cell: Cell): string {
-  const text = typeof cell === "number" ? String(Number(cell.toPrecision(8))) : (cell ?? "");
+  const text =
+    typeof cell === "number" ? String(Number.isInteger(cell) ? cell : Number(cell.toPrecision(8))) : (cell ?? "");
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

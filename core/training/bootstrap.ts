@@ -34,6 +34,9 @@ const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
+/** Beyond the table by the first term of its expansion in 1 / degrees of freedom: 2.108 at 16, where 2.120 is right. */
+const student = (freedom: number): number => STUDENT[freedom - 1] ?? Z + (Z ** 3 + Z) / (4 * freedom);
+
 /** The pooled share of all scores. Undefined where nothing was counted. `name` is the stream of its draws. */
 export function shareEstimate(scores_SQ: Scores_SQ, name: StreamName): Estimate | undefined {
   return estimate([{ sign: 1, scores_SQ }], name, [0, 1]);
@@ -67,7 +70,7 @@ function estimate(
   }));
   const value = combined(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
-  const k = S > 1 ? stretch(linearised(arms), STUDENT[S - 2] ?? Z) : 0;
+  const k = S > 1 ? stretch(linearised(arms), student(S - 1)) : 0;
   const random = stream(...name, "bootstrap");
   const deviations: number[] = [];
   for (let i = 0; i < RESAMPLES; i++) {

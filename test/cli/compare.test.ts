@@ -38,11 +38,34 @@ test("arms, each as it is and with every value of what varies, one setting at a 
     { varied: 'algorithm.mainReward={"format":1,"correct":0}' },
   ]);
   expect(() => labels(["d"])).toThrow("--vary d: write path=value,value");
-  expect(() => labels(["d=1,1"])).toThrow("--vary: d=1 is named twice");
-  expect(() => labels(["d=1", "d=2,1"])).toThrow("--vary: d=1 is named twice");
+  for (const vary of [["d=1,1"], ["d=1", "d=2,1"], ["d=1,-1"]])
+    expect(() => labels(vary)).toThrow("another one is called the same; leave one of the two out");
   expect(parseArms("mgrpo, main-only")).toEqual(["mgrpo", "main-only"]);
   expect(() => parseArms("solo")).toThrow(/there is no arm 'solo'; arms are mgrpo, main-only/);
   expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
+});
+
+test("runs are named by as much of a setting's path as tells them apart", () => {
+  const slugs = (...vary: string[]) => entriesOf({ arms: ["mgrpo"], vary }).map(({ slug }) => slug);
+  expect(slugs("algorithm.alignment.d=1", "rolloutsPerQuestion=4")).toEqual([
+    undefined,
+    "d-1",
+    "rolloutsPerQuestion-4",
+  ]);
+  expect(slugs("agents.main.optimizer.learningRate=1e-4", "agents.searcher.optimizer.learningRate=1e-4")).toEqual([
+    undefined,
+    "main-optimizer-learningRate-0.0001",
+    "searcher-optimizer-learningRate-0.0001",
+  ]);
+});
+
+test("what a comparison sets itself is refused", () => {
+  const [asItIs = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
+  for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
+    const named = { ...source, options: { ...options, set: [set] } };
+    expect(() => planRun(named, asItIs, 1, undefined)).toThrow(`${set.split("=")[0]} is not to be set or varied`);
+  }
+  expect(() => planRun(source, varied, 1, undefined)).toThrow("steps is not to be set or varied");
 });
 
 test("the first arm trains for its steps; the others until they have sampled as much, in four times the steps at most", () => {
