@@ -14,16 +14,18 @@ export interface BusyMeter {
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
   takeSeconds(): WorkerSeconds;
-  /** Intervals with any engine call since the last call. */
+  /** Intervals with any engine call since the last call; none unless they are kept. */
   takeIntervals(): Interval[];
 }
 
-export function createBusyMeter(now: () => number = () => performance.timeOrigin + performance.now()): BusyMeter {
-  const sampling = createUnion(now);
-  const training = createUnion(now);
-  const either = createUnion(now);
+export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {}): BusyMeter {
+  const intervals: Interval[] = [];
+  const sampling = createUnion(now, () => {});
+  const training = createUnion(now, () => {});
+  const either = createUnion(now, (interval) => {
+    if (keepsIntervals) intervals.push(interval);
+  });
   let since = now();
-  let intervals: Interval[] = [];
 
   async function during<T>(kind: Union, work: () => Promise<T>): Promise<T> {
     kind.enter();
@@ -44,50 +46,49 @@ export function createBusyMeter(now: () => number = () => performance.timeOrigin
       close: () => sampler.close(),
     }),
     takeSeconds() {
-      const elapsed = now() - since;
+      const elapsed = (now() - since) / 1000;
       since = now();
-      const busy = either.take();
-      intervals.push(...busy);
-      const seconds = (spans: readonly Interval[]) => spans.reduce((sum, [start, end]) => sum + end - start, 0) / 1000;
       return {
-        sampling: seconds(sampling.take()),
-        training: seconds(training.take()),
-        waiting: Math.max(0, elapsed / 1000 - seconds(busy)),
+        sampling: sampling.takeSeconds(),
+        training: training.takeSeconds(),
+        waiting: Math.max(0, elapsed - either.takeSeconds()),
       };
     },
-    takeIntervals() {
-      const taken = intervals;
-      intervals = [];
-      return taken;
-    },
+    takeIntervals: () => intervals.splice(0),
   };
+}
+
+function sinceEpoch(): number {
+  return performance.timeOrigin + performance.now();
 }
 
 interface Union {
   enter(): void;
   leave(): void;
-  /** Closed intervals so far; one still open is cut here and goes on. */
-  take(): Interval[];
+  /** Since the last call; an interval that is still open is cut here and goes on. */
+  takeSeconds(): number;
 }
 
-function createUnion(now: () => number): Union {
-  let depth = 0;
-  let start = 0;
-  let spans: Interval[] = [];
+/** `closed` is told of each interval that ends. */
+function createUnion(now: () => number, closed: (interval: Interval) => void): Union {
+  let [depth, start, milliseconds] = [0, 0, 0];
+  const close = () => {
+    const end = now();
+    milliseconds += end - start;
+    closed([start, end]);
+    start = end;
+  };
   return {
     enter() {
       if (depth++ === 0) start = now();
     },
     leave() {
-      if (--depth === 0) spans.push([start, now()]);
+      if (--depth === 0) close();
     },
-    take() {
-      if (depth > 0) {
-        spans.push([start, now()]);
-        start = now();
-      }
-      const taken = spans;
-      spans = [];
+    takeSeconds() {
+      if (depth > 0) close();
+      const taken = milliseconds / 1000;
+      milliseconds = 0;
       return taken;
     },
   };

@@ -8,7 +8,7 @@ import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles, Store } from "../core/ports.ts";
-import { sha256 } from "./hash.ts";
+import { recordBytes, sha256 } from "./hash.ts";
 
 export const WEIGHTS = "model.safetensors";
 export const ADAPTER = "adapter_model.safetensors";
@@ -51,6 +51,8 @@ export interface Checkpoints {
   find(agent: string, version: number): Promise<Manifest | undefined>;
   /** The same; a version that must exist. */
   manifest(agent: string, version: number): Promise<Manifest>;
+  /** Publishes a version, and forgets the parts of the one before: false when another manifest of it was there first. */
+  publish(manifest: Manifest): Promise<boolean>;
   /** Rejects unless every manifest is the one that the team names, by its hash. */
   confirm(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
@@ -61,6 +63,8 @@ export interface Checkpoints {
 
 export function openCheckpoints(run: string, { objects }: Store, openOutside?: OpenOutside): Checkpoints {
   const parts = new Map<string, Map<string, Uint8Array>>();
+  /** The newest manifest of each agent that this process published. It cannot change. */
+  const published = new Map<string, Manifest>();
   const remembered = (agent: string) => {
     const mine = parts.get(agent) ?? new Map<string, Uint8Array>();
     parts.set(agent, mine);
@@ -68,6 +72,8 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
   };
 
   async function find(agent: string, version: number) {
+    const own = published.get(agent);
+    if (own?.version === version) return own;
     const key = objectKeys.manifest(run, agent, version);
     const bytes = await objects.get(key);
     if (!bytes) return undefined;
@@ -104,6 +110,15 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
         "not-found",
         `${objectKeys.manifest(run, agent, version)} is missing: version ${version} was not published`,
       );
+    },
+    async publish(manifest) {
+      const { agent, version } = manifest;
+      const won = await objects.commit(objectKeys.manifest(run, agent, version), recordBytes(manifest));
+      if (won) published.set(agent, manifest);
+      const named = new Set(Object.values(manifest.files).map(({ sha256: hash }) => hash));
+      const mine = remembered(agent);
+      for (const hash of mine.keys()) if (!named.has(hash)) mine.delete(hash);
+      return won;
     },
     async confirm({ agents }) {
       const named = Object.values(agents).map(async ({ manifest: key, sha256: expected }) => {

@@ -31,7 +31,7 @@ import { watchSteps } from "./liveness/watch.ts";
 import type { Agent } from "./rollouts/agent.ts";
 import { type RolloutRole, runRollouts } from "./rollouts/rollout-loop.ts";
 import { runTraining, type TrainRole } from "./training/train-loop.ts";
-import { rememberTrajectories } from "./training/trajectories.ts";
+import { noTrajectories, rememberTrajectories } from "./training/trajectories.ts";
 
 /** Seconds that running invocations have to end when the worker drains. */
 const DRAIN_SECONDS = 5;
@@ -86,14 +86,15 @@ export async function serveWorker(
     throw new MgrpoError("config-invalid", "--agent * goes with --roles eval, and one agent with rollout and train");
   }
 
-  const meter = createBusyMeter();
+  const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
   const checkpoints = openCheckpoints(run.name, store, openOutside);
   const watch = watchSteps(run);
   options.onHint?.(() => watch.hint());
   const observer = observeWorkers(run);
-  const trajectories = rememberTrajectories();
   const agents = openAgents(parts, options.agent, checkpoints, meter);
   const own = agents.get(options.agent);
+  const trains = has("train") && own?.config.trained === true;
+  const trajectories = trains ? rememberTrajectories() : noTrajectories;
   // Before it is registered: a worker whose server or GPU is away claims nothing, and makes nothing suspect by its end.
   await checkEngines(parts, agents, checkpoints);
   let fail: (error: unknown) => void = () => {};
@@ -150,7 +151,7 @@ export async function serveWorker(
       const delegation = httpDelegation(run, observer, options.token, network);
       working.push(runRollouts({ ...common, agent: own, delegation, capacity: capacityOf(own.config) }, signal));
     }
-    if (own && has("train") && own.config.trained) {
+    if (own && trains) {
       const published = async (version: number, step: number) => {
         if (has("rollout")) await own.policy.prepare(version);
         if (options.recordBusy) await recordBusy(common.worker, step);

@@ -24,7 +24,7 @@ import { alignmentWarnings } from "../warnings.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun, type RunEvent } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
-import { type RunFolder, type RunStatus, readStatus, writeStatus } from "./run-folder.ts";
+import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
 import { openSession, type Session } from "./session.ts";
 import { watchForStop } from "./stop.ts";
 import { startWorkers, workersOf } from "./workers.ts";
@@ -124,6 +124,9 @@ function openLedger(config: RunConfig, folder: RunFolder, session: Session): Led
   const started = performance.now();
   let scoringSeconds = before.scoringSeconds;
   const steps = readSteps(folder);
+  // Without a line that was cut short: what is appended must begin a line.
+  if (existsSync(folder.steps))
+    writeAtomically(folder.steps, steps.map((step) => `${JSON.stringify(step)}\n`).join(""));
   const evaluations: Evaluation[] = [];
   let ended: Ledger["ended"];
 

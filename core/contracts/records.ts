@@ -139,7 +139,7 @@ export const AgentRecord = z.strictObject({
   version: Version,
   /** The worker that trains this agent; empty when none does. */
   trainer: z.string(),
-  /** Raised by each takeover; every later write of a trainer carries it. */
+  /** Raised whenever the place is taken: of two that reach for it, one wins. */
   fence: z.int().nonnegative(),
   /** Takeovers since the version last moved; the third halts the run. */
   takeovers: z.int().nonnegative(),

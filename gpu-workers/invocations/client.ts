@@ -117,8 +117,8 @@ export function httpDelegation(
     const worker = await choose(id, asked.agent);
     const prefer = `wait=${LONGEST_POLL_SECONDS}`;
     const headers = { "content-type": "application/json", prefer };
-    let response = await request(worker, { id, method: "PUT", body, headers, signal });
     try {
+      let response = await request(worker, { id, method: "PUT", body, headers, signal });
       while (response.status === 202) {
         response = await request(worker, { id, method: "GET", signal });
       }

@@ -79,6 +79,7 @@ export function openDesk(options: DeskOptions): Desk {
       if (entries.has(id)) return "accepted";
       if (draining) return "draining";
       if (!(await options.isOpen(request))) return "step-closed";
+      if (draining) return "draining";
       const loading = options.loading();
       if (loading !== undefined && loading !== request.version) return "loading";
       for (const [old, { step, answer }] of entries) if (answer && step < request.address.step) entries.delete(old);

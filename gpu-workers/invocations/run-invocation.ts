@@ -11,7 +11,7 @@ import type { Delegated } from "../rollouts/converse.ts";
 import type { Run } from "../run.ts";
 import type { Trajectories } from "../training/trajectories.ts";
 
-export function invocationKey(run: string, id: string, { address }: InvocationRequest): string {
+function invocationKey(run: string, id: string, { address }: InvocationRequest): string {
   return objectKeys.invocation(run, address.step, id);
 }
 

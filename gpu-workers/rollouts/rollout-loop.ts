@@ -123,24 +123,25 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
       await commit(await attemptRollout(team, plan, aborted, (error) => !mustIsolate(error)));
     } catch (error) {
-      if (isMgrpoError(error, "worker-unavailable")) return void view.lonely.add(k);
-      if (!isMgrpoError(error, "cancelled", "step-closed")) {
-        if (!(await haltedBy(run, error))) throw error;
-        await watch.refresh();
+      if (isMgrpoError(error, "worker-unavailable")) view.lonely.add(k);
+      else {
+        if (!isMgrpoError(error, "cancelled", "step-closed")) {
+          // This process ends of it; where it ran alone, it stays named as that and is counted.
+          if (!(await haltedBy(run, error))) throw error;
+          await watch.refresh();
+        }
+        await release(group, k, view);
+        view.mine.delete(k);
       }
-      await release(group, k, view);
-      view.mine.delete(k);
-    } finally {
-      if (isAlone) {
-        alone = false;
-        await membership.alone([]);
-      }
+    }
+    if (isAlone) {
+      alone = false;
+      await membership.alone([]);
     }
   }
 
   async function release(group: number, k: number, view: GroupView) {
-    const { item } = await table.update(releaseClaim(groupAddress(group), k, membership.id));
-    see(group, view, item);
+    see(group, view, (await table.update(releaseClaim(groupAddress(group), k, membership.id))).item);
   }
 
   async function commit(outcome: Outcome) {

@@ -9,15 +9,15 @@
  * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds.
  */
 import type { Manifest, Part, TrainingStats } from "../../core/contracts/checkpoint.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { expiredParts, expiredVersion, neighbours } from "../../core/training/retention.ts";
 import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
+import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { type Checkpoints, OPTIMIZER, replaceFiles, weightsSha256 } from "../checkpoints.ts";
-import { recordBytes } from "../hash.ts";
+import { haltedBy } from "../halt.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
@@ -52,6 +52,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   const engine = openTrainerState(role);
   let done = -1;
   let mine = false;
+  let stopped = false;
   try {
     for (;;) {
       const step = await watch.until(({ run: now, step }) => {
@@ -64,38 +65,55 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       const early = mine ? readInputs(role, step, version) : undefined;
       // Told where it is awaited; whoever has lost the place needs it no more.
       early?.catch(() => {});
-      const [published, taken] = await Promise.all([checkpoints.find(agent, version), place.take()]);
+      // In that place nobody else has published it; if somebody did, this version loses to that one.
+      const [published, taken]: [Manifest | undefined, boolean] = await Promise.all([
+        mine ? undefined : checkpoints.find(agent, version),
+        place.take(),
+      ]);
       mine = taken;
       if (published) {
         done = step.step;
         await place.advanceTo(version);
       } else if (mine) {
         const inputs = await (early ?? readInputs(role, step, version));
-        mine = await unlessReplaced(trainVersion(role, engine, step, inputs));
-        if (!mine) continue;
+        const end = await endOf(trainVersion(role, engine, step, inputs), run);
+        if (end === "halted") await watch.refresh();
+        mine = end !== "replaced";
+        if (end !== "published") continue;
         done = step.step;
         watch.poke();
-        await place.advanceTo(version);
-        await role.published(version, step.step);
+        await Promise.all([place.advanceTo(version), role.published(version, step.step)]);
       } else {
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
       }
       role.trajectories.forgetBefore(step.step);
     }
+  } catch (error) {
+    stopped = isMgrpoError(error, "cancelled");
+    throw error;
   } finally {
-    await engine.close();
-    await place.release();
+    try {
+      await engine.close();
+    } finally {
+      // A crash leaves the place taken: whoever takes it over counts that.
+      if (stopped) await place.release();
+    }
   }
 }
 
-/** False when another worker took the training over meanwhile: one that found this one dead. */
-async function unlessReplaced(work: Promise<void>): Promise<boolean> {
+/**
+ * What became of a version. `replaced`: another worker took the training over meanwhile, one that found this one dead. `halted`: a
+ * service refused, or the step cannot be taken (a loss that is no number), and the run is halted for it.
+ */
+async function endOf(work: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
   try {
     await work;
-    return true;
+    return "published";
   } catch (error) {
-    if (isMgrpoError(error, "claim-lost")) return false;
-    throw error;
+    if (isMgrpoError(error, "claim-lost")) return "replaced";
+    if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
+    else if (!(await haltedBy(run, error))) throw error;
+    return "halted";
   }
 }
 
@@ -115,7 +133,7 @@ async function readInputs(role: TrainRole, step: StepRecord, version: number): P
 }
 
 async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRecord, inputs: Inputs): Promise<void> {
-  const { run, agent, meter } = role;
+  const { run, agent, checkpoints, meter } = role;
   const { base, batch } = inputs;
   const version = base.version + 1;
   const config = run.config.agents[agent];
@@ -134,7 +152,7 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
   }
   const manifest: Manifest = { run: run.name, agent, version, trained, files, stats, seconds: meter.takeSeconds() };
   await discardExpired(role, manifest);
-  const won = await run.store.objects.commit(objectKeys.manifest(run.name, agent, version), recordBytes(manifest));
+  const won = await checkpoints.publish(manifest);
   run.log.info(won ? "published" : "published by another", {
     agent,
     version,

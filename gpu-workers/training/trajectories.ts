@@ -13,6 +13,9 @@ export interface Trajectories {
   forgetBefore(step: number): void;
 }
 
+/** Where nobody trains on them. */
+export const noTrajectories: Trajectories = { remember() {}, recall: () => undefined, forgetBefore() {} };
+
 export function rememberTrajectories(): Trajectories {
   const steps = new Map<number, Map<string, { trajectory: AnyTrajectory; digest: Digest }>>();
   return {

@@ -1,0 +1,107 @@
+/** @file Workers that end of an exception, again and again: what keeps a run from going round for ever. One process, the store in memory. */
+import { expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+const log = createLog(() => {});
+const never = new AbortController().signal;
+const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
+
+async function open() {
+  const config = relayConfig({ steps: 1, liveness, limits: { lostFraction: 1 } });
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  const stop = new AbortController();
+  const searcher = startWorker(store, config.run, { agent: "searcher" }, stop.signal, log);
+  const main = (engine: PolicyEngine) => startWorker(store, config.run, {}, never, log, { engineOf: () => engine });
+  const runRecord = () => store.table.get(tableKeys.run(config.run));
+  const close = async () => {
+    stop.abort();
+    await searcher.catch(() => {});
+  };
+  return { config, store, functions, main, runRecord, close };
+}
+
+/** The main agent's engine with another trainer. */
+const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine => ({
+  ...relayEngine,
+  async openTrainer(...opened) {
+    const trainer = await relayEngine.openTrainer(...opened);
+    return { ...trainer, ...change(trainer) };
+  },
+});
+
+test("a rollout that ends its worker with an error whenever it runs is given up after three times alone; the others are not", {
+  timeout: 30_000,
+}, async () => {
+  const { config, store, main, close } = await open();
+  const deadly: PolicyEngine = {
+    ...relayEngine,
+    async openSampler(...opened) {
+      const sampler = await relayEngine.openSampler(...opened);
+      const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
+      return {
+        ...sampler,
+        sample: (request, signal) =>
+          isDeadly(request.stream) ? Promise.reject(new RangeError("engine bug")) : sampler.sample(request, signal),
+      };
+    },
+  };
+  let deaths = 0;
+  for (let isOver = false; !isOver; )
+    isOver = await main(deadly).then(
+      () => true,
+      (error: unknown) => {
+        expect(String(error)).toContain("engine bug");
+        deaths += 1;
+        return false;
+      },
+    );
+  // Together with others first, then three times alone.
+  expect(deaths).toBe(4);
+  const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
+  expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
+  expect(rollouts[0]).toHaveProperty("reward");
+  await close();
+});
+
+test("a trainer that ends of an error whenever it trains keeps its place, and is taken over three times at most", {
+  timeout: 30_000,
+}, async () => {
+  const { config, store, functions, main, runRecord, close } = await open();
+  const broken = training(() => ({ forwardBackward: () => Promise.reject(new Error("out of memory")) }));
+  const trainer = async () => AgentRecord.parse(await store.table.get(tableKeys.agent(config.run, "main"))).trainer;
+  while ((await runRecord())?.["status"] === "running") {
+    const end = await main(broken).catch((error: unknown) => error);
+    if (!isMgrpoError(end, "run-halted")) {
+      expect(String(end)).toContain("out of memory");
+      expect(await trainer()).not.toBe("");
+    }
+    await functions.tick({ run: config.run });
+  }
+  expect(await runRecord()).toMatchObject({
+    status: "halted",
+    reason: expect.stringContaining("the trainer of main was lost 3 times without a new version"),
+  });
+  await close();
+});
+
+test("a loss that is no number halts the run with the words that say what to do", async () => {
+  const { main, runRecord, close } = await open();
+  const diverged = training((trainer) => ({
+    forwardBackward: async (...asked) => ({ ...(await trainer.forwardBackward(...asked)), loss: Number.NaN }),
+  }));
+  const why = /^training step: loss is NaN: lower the learning rate/;
+  await expect(main(diverged)).rejects.toMatchObject({ code: "run-halted" });
+  expect(await runRecord()).toMatchObject({ status: "halted", reason: expect.stringMatching(why) });
+  await close();
+});
