@@ -9,6 +9,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { endRun } from "../core/training/writes.ts";
 import { namesOfStage } from "./deployment.ts";
 import { storeNames } from "./store-names.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 const REASON = "its user halted it; launch it again to go on";
 
@@ -17,7 +18,7 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   const store = openAwsStore(names);
   try {
     const { item } = await store.table.update(endRun(run, "halted", REASON));
-    if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': mgrpo runs lists them`);
+    if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': ${MGRPO} runs lists them`);
     const { status, reason } = parse(RunRecord, item, `RUN '${run}'`);
     if (process.stdout.isTTY) console.log(`run '${run}' is ${status}${reason ? `: ${reason}` : ""}`);
     else console.log(JSON.stringify({ kind: "halted", run, status, reason }));

@@ -17,13 +17,14 @@ import {
   setting,
 } from "./options.ts";
 import { count, integer, notNegative, positive } from "./terminal/fail.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 /** Errors of parsing are thrown too, already printed. */
 export function createProgram(): Command {
   const program = new Command("mgrpo")
     .exitOverride()
     .description("Train teams of language models together: M-GRPO for a main agent and its sub-agents.")
-    .showHelpAfterError("(mgrpo --help lists the commands)")
+    .showHelpAfterError(`(${MGRPO} --help lists the commands)`)
     .version(packageVersion());
 
   program
@@ -175,7 +176,10 @@ export function createProgram(): Command {
   program
     .command("bench")
     .description("measure this machine: one JSON object per line")
-    .argument("[name...]", "engine, rollouts, store, bundles, run, lora; all by default; gpu where there is one")
+    .argument(
+      "[name...]",
+      "engine, rollouts, store, bundles, run, lora, memory, run-memory; all by default; gpu where there is one",
+    )
     .action(async (names) => (await import("./bench.ts")).bench(names));
 
   program

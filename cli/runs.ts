@@ -9,6 +9,7 @@ import { heldOut, openBook } from "./report.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 type Row = Pick<
   RunStatus,
@@ -36,7 +37,7 @@ export async function listRuns(): Promise<void> {
     return;
   }
   if (rows.length === 0) {
-    console.log("no runs here yet: start one with `mgrpo train atlas`");
+    console.log(`no runs here yet: start one with \`${MGRPO} train atlas\``);
     return;
   }
   const cells = rows.map((run) => [

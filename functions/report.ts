@@ -7,7 +7,7 @@ import type { Move } from "./protocol/scaling.ts";
 export type Log = (line: string) => void;
 
 /** Whether another delivery may help. Foreign errors are faults of ours: they are tried again until the queue's limit. */
-export const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
+const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
 /** One line that says what failed, where, and whether it will be tried again. */
 export function describe(what: string, error: unknown): string {

@@ -14,7 +14,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import type { Credentials } from "./credentials.ts";
 
 /** As AWS has it. The SDK learns its offset from the Date header of the refusal, and tries again. */
-export const LARGEST_SKEW_MINUTES = 15;
+const LARGEST_SKEW_MINUTES = 15;
 
 export type Service = "s3" | "dynamodb";
 

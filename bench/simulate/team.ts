@@ -24,7 +24,7 @@ const QUESTIONS = 1000;
 const ANSWER = "Paris";
 const LOG_PROB = -0.5;
 
-export const subAgents = (agents: number) => Array.from({ length: agents - 1 }, (_, i) => `searcher-${i + 1}`);
+const subAgents = (agents: number) => Array.from({ length: agents - 1 }, (_, i) => `searcher-${i + 1}`);
 
 /** What a recipe would recommend. Workers ask and beat as docs/deploy.md has it. */
 export function teamConfig(agents: number): Omit<RunConfigInput, "run" | "recipe" | "arm"> {

@@ -120,7 +120,7 @@ export function runNameOf(recipe: string, arm: string, seed: number, n: number):
   return n === 1 ? base : `${base}-${n}`;
 }
 
-export function newStatus(config: RunConfig): RunStatus {
+function newStatus(config: RunConfig): RunStatus {
   return {
     run: config.run,
     recipe: config.recipe,

@@ -1,5 +1,6 @@
 /**
- * @file The one run config. Strict: an unknown key is an error. The defaults are the recommendation and stand here alone.
+ * @file The one run config. Strict: an unknown key is an error. The defaults are the recommendation and stand here, and in
+ * the files of this folder that are imported here, alone.
  * What a setting means for the algorithm is explained in core/mgrpo; equation numbers are those of arXiv 2511.13288.
  */
 import * as z from "zod";
@@ -121,7 +122,7 @@ export const AlgorithmConfig = z.strictObject({
       estimator: z.enum(["k1", "k2", "k3"]).default("k3"),
     })
     .prefault({}),
-  /** Truncated importance sampling: cap of exp(current - behaviour); null is off. */
+  /** Truncated importance sampling: cap of exp(proximal - behaviour), proximal being the trainer before the step; null is off. */
   tisCap: z.number().positive().nullable().default(null),
   /** Tokens whose ratio leaves [low, high] are masked; null is off. */
   ratioMask: z

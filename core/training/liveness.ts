@@ -12,7 +12,7 @@ import { type Command, change } from "./commands.ts";
 import { countCrash, endRun, forgiveTakeovers, markDead, sawWorker } from "./writes.ts";
 
 /** Takeovers of a trainer without a new version that halt the run. */
-export const MAX_TAKEOVERS = 3;
+const MAX_TAKEOVERS = 3;
 
 /** What a look at the workers calls for. `storeTime` in ms. `groups` are those of the open step. */
 export function observeWorkers(

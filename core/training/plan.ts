@@ -74,7 +74,7 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
 }
 
 /** No spread in the main agent's rewards (or fewer than 2 rollouts left): the group teaches it nothing. */
-export function isFlat(config: RunConfig, group: GroupRecord): boolean {
+function isFlat(config: RunConfig, group: GroupRecord): boolean {
   return (group.sealed[config.main]?.std ?? 0) === 0;
 }
 

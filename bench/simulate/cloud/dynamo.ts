@@ -28,9 +28,8 @@ interface Stored {
 const ITEM_BYTES = 400 * 1024;
 const PAGE_BYTES = 2 ** 20;
 
-export const readUnitsOf = (bytes: number, consistent = true) =>
-  Math.max(1, Math.ceil(bytes / 4096)) * (consistent ? 1 : 0.5);
-export const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
+const readUnitsOf = (bytes: number, consistent = true) => Math.max(1, Math.ceil(bytes / 4096)) * (consistent ? 1 : 0.5);
+const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
 
 export interface MemoryTable {
   /** One caller's way in; `used` hears of each use. */

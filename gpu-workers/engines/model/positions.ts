@@ -32,7 +32,7 @@ export function rotaryTable(config: ModelConfig, positions: number): RotaryTable
  * Positions per radian of each pair: theta^(2i / hd). Scaled (Llama 3.1), a pair's frequency 1 / radius is divided by the factor if its
  * wavelength 2 pi radius is long, kept if it is short, and in between lies between the two, linearly in original context / wavelength.
  */
-export function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
+function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
   const half = headWidth / 2;
   const radii = Array.from({ length: half }, (_, i) => ropeTheta ** (i / half));
   if (!ropeScaling) return radii;
