@@ -169,7 +169,7 @@ export function createProgram(): Command {
     .option("--only <folders...>", "base models to make, by their folders' names; all by default")
     .option("--to <folder>", "where their folders go, instead of where the recipe has them")
     .addOption(
-      new Option("--tokens <n>", "tokens of demonstrations, instead of the recipe's").argParser(integer("--tokens")),
+      new Option("--tokens <n>", "tokens of demonstrations, instead of the recipe's").argParser(count("--tokens")),
     )
     .action(async (recipe, options) => (await import("./pretrain.ts")).pretrain(recipe, options));
 

@@ -24,12 +24,6 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const extension = extensionOf(options);
   const folder = existingRun(run);
   const status = readStatus(folder);
-  if (status.state === "running") {
-    throw new MgrpoError(
-      "config-invalid",
-      `run '${run}' is being trained by process ${status.pid}: stop that one first`,
-    );
-  }
   // Killed between the two: the report is still to be written.
   if (status.state === "finished" && existsSync(folder.report)) {
     if (extendsAny(extension)) {

@@ -28,9 +28,7 @@ interface Damaged {
 }
 
 export async function listRuns(): Promise<void> {
-  const local: Row[] = runNames()
-    .map((name) => readStatus(runFolder(name)))
-    .map(({ environment: _secret, ...status }) => status);
+  const local = runNames().map(localRow);
   const rows: (Row | Damaged)[] = namesStore() ? [...local, ...(await withNamedStore(storedRows))] : local;
   if (!process.stdout.isTTY) {
     for (const row of rows) console.log(JSON.stringify(row));
@@ -49,6 +47,21 @@ export async function listRuns(): Promise<void> {
   printTable(["run", "state", "step", "held-out", "time", ""], cells);
 }
 
+function localRow(name: string): Row | Damaged {
+  try {
+    const { environment: _secret, ...status } = readStatus(runFolder(name));
+    return status;
+  } catch (error) {
+    return damaged(name, error);
+  }
+}
+
+/** One run's damage must not hide the others. */
+function damaged(run: string, error: unknown): Damaged {
+  if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
+  return { run, state: "damaged", reason: error.message };
+}
+
 const progress = (run: Row) => [
   `${run.step}/${run.steps}`,
   beforeAndAfter(run),
@@ -59,13 +72,7 @@ async function storedRows(store: Store): Promise<(Row | Damaged)[]> {
   const { pk, sk } = tableKeys.listed("");
   const rows: (Row | Damaged)[] = [];
   for (const { run } of await store.table.query(pk, sk))
-    rows.push(
-      await storedRow(store, String(run)).catch((error: unknown) => {
-        // One run's damage must not hide the others.
-        if (!isMgrpoError(error, "record-damaged", "not-found")) throw error;
-        return { run: String(run), state: "damaged", reason: error.message } as const;
-      }),
-    );
+    rows.push(await storedRow(store, String(run)).catch((error: unknown) => damaged(String(run), error)));
   return rows;
 }
 

@@ -12,14 +12,14 @@ import { MgrpoError } from "../../core/errors.ts";
 import { type AgentParts, openAgents } from "../../gpu-workers/agents.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
-import { compose } from "../../gpu-workers/compose.ts";
+import { type ComposedParts, compose } from "../../gpu-workers/compose.ts";
 import { inProcessDelegation } from "../../gpu-workers/invocations/in-process.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { Agent } from "../../gpu-workers/rollouts/agent.ts";
 import type { Moment } from "../../gpu-workers/rollouts/converse.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/roll-out.ts";
 import { prepareRun, readBases } from "../local/prepare.ts";
-import { openSession, type Session } from "../local/session.ts";
+import { openSession } from "../local/session.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
@@ -45,7 +45,7 @@ export async function answer(
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
   const question = recipe.ask?.(prompt) ?? withoutFacts(prompt);
-  const bases = readBases(config, "evaluate");
+  const bases = await readBases(config, "evaluate");
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
   try {
     const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));
@@ -61,7 +61,11 @@ export async function answer(
         session.store,
         createLog(() => {}),
       );
-      return await withAgents(parts, session, (agents) => roll(parts, agents, narrate));
+      try {
+        return await withAgents(parts, (agents) => roll(parts, agents, narrate));
+      } finally {
+        await parts.close();
+      }
     } finally {
       await session.close();
     }
@@ -94,11 +98,11 @@ export async function answer(
 
 /** The agents, closed afterwards. */
 async function withAgents<T>(
-  parts: AgentParts,
-  { store }: Session,
+  parts: ComposedParts,
   work: (agents: ReadonlyMap<string, Agent>) => Promise<T>,
 ): Promise<T> {
-  const agents = openAgents(parts, "*", openCheckpoints(parts.run.name, store), createBusyMeter());
+  const { run, openOutside } = parts;
+  const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openOutside), createBusyMeter());
   try {
     return await work(agents);
   } finally {

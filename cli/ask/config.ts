@@ -11,7 +11,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
-import { readConfig, runFolder } from "../local/run-folder.ts";
+import { findRun, readConfig } from "../local/run-folder.ts";
 import { advisedBy, isTeamFile, readTeamFile, untrained } from "../team-file.ts";
 
 /** What `ask` itself decides: nothing is trained or paid by the hour, and the user alone says how long he waits. */
@@ -58,9 +58,9 @@ interface FoundTeam {
 }
 
 async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTeam> {
-  const folder = runFolder(team);
+  const folder = findRun(team);
   const arm = wanted ?? "mgrpo";
-  if (existsSync(folder.config)) {
+  if (folder) {
     if (wanted) throw new MgrpoError("config-invalid", `run '${team}' has its arm: --arm is for a recipe or a file`);
     if (!existsSync(folder.checkpoints)) {
       throw new MgrpoError(

@@ -21,7 +21,7 @@ import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
 
-/** Refuses a run of that name that is another one, or is being trained by somebody else. */
+/** Refuses a run of that name that is another one. Whether somebody else trains it now is for the lock of its cloud to say. */
 export function refuseOther({ config }: PlannedRun): void {
   const folder = runFolder(config.run);
   if (!existsSync(folder.config)) return;
@@ -30,13 +30,6 @@ export function refuseOther({ config }: PlannedRun): void {
     throw new MgrpoError(
       "config-invalid",
       `run '${config.run}' is there with another config: ${found.join("; ")}; compare under another --name, or remove ${folder.path}`,
-    );
-  }
-  const { state, pid } = readStatus(folder);
-  if (state === "running") {
-    throw new MgrpoError(
-      "config-invalid",
-      `run '${config.run}' is being trained by process ${pid}: stop that one first`,
     );
   }
 }

@@ -3,6 +3,7 @@ import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";
 import type { Interval } from "../../core/training/interval.ts";
+import { clean } from "../terminal/clean.ts";
 import { costText } from "../terminal/columns.ts";
 import type { AnswerLabel, WorkLabel } from "./labels.ts";
 
@@ -38,8 +39,8 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
   const word = (right: boolean) => (right ? "right" : "wrong");
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
-      `\n  ${colors.bold(id ?? question)}  labelled ${word(correct)}, judged ${word(judged)}`,
-      `    reference  ${reference}\n    answer     ${answer}\n    ${colors.dim(reason)}`,
+      `\n  ${colors.bold(clean(id ?? question))}  labelled ${word(correct)}, judged ${word(judged)}`,
+      `    reference  ${clean(reference)}\n    answer     ${clean(answer)}\n    ${colors.dim(clean(reason))}`,
     ]),
     `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
     `  kappa      ${kappa === null ? "- (both say the same of everything)" : kappa.toFixed(2)}`,
@@ -59,8 +60,8 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
   const two = (value: number) => value.toFixed(2);
   return [
     ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
-      `\n  ${colors.bold(id ?? task)}  labelled ${two(score)}, judged ${two(judged)}`,
-      `    report     ${report}\n    ${colors.dim(reason)}`,
+      `\n  ${colors.bold(clean(id ?? task))}  labelled ${two(score)}, judged ${two(judged)}`,
+      `    report     ${clean(report)}\n    ${colors.dim(clean(reason))}`,
     ]),
     `\n  mean absolute error  ${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; the judge is ${two(Math.abs(meanError))} too ${meanError < 0 ? "strict" : "kind"} on average`,
     `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,

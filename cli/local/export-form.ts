@@ -39,7 +39,9 @@ export function exportedFiles(
 ): CheckpointFiles {
   const adapter = readAdapterConfig(files);
   if (adapter && !merged) return adapterFiles(files, manifest, adapter.base ?? "", dtype);
-  if (!adapter && dtype === undefined) return files;
+  // A model behind an API, or on a server, has no weights here to write in another way.
+  const hasWeights = [...files.keys()].some((name) => WEIGHTS.test(name));
+  if (!adapter && (dtype === undefined || !hasWeights)) return files;
   const checkpoint = readCheckpoint(files);
   const own = readAdapter(files, checkpoint.config);
   if (own) mergeAdapter(checkpoint, own);

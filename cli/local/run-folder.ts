@@ -71,10 +71,16 @@ export function runFolder(run: string): RunFolder {
   };
 }
 
+/** The folder of a run of that name; undefined where there is none. */
+export function findRun(name: string): RunFolder | undefined {
+  const folder = runFolder(name);
+  return RunName.safeParse(name).success && existsSync(folder.config) ? folder : undefined;
+}
+
 /** The folder of a run that is there; a clear refusal otherwise. */
 export function existingRun(run: string): RunFolder {
-  const folder = runFolder(run);
-  if (RunName.safeParse(run).success && existsSync(folder.config)) return folder;
+  const folder = findRun(run);
+  if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `there are no runs here yet: start one with \`${MGRPO} train\`` : known.join(", ");
   throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}`);
@@ -160,8 +166,9 @@ export function writeAtomically(path: string, content: string | Uint8Array, mode
   renameSync(temporary, path);
 }
 
+/** Another process of that number. In a container, the one that goes on has the number of the one that was killed. */
 function isAlive(pid: number): boolean {
-  if (pid === 0) return false;
+  if (pid === 0 || pid === process.pid) return false;
   try {
     process.kill(pid, 0);
     return true;

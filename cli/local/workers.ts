@@ -97,14 +97,19 @@ export function startWorkers(
     });
     closeSync(file);
     children.set(spec.name, child);
-    child.once("exit", (code, signal) => {
+    // It may be gone while it is written to; a process that could not be started at all exits nowhere.
+    child.stdin?.on("error", () => {});
+    child.once("exit", (code, signal) => ended(`exit ${signal ?? code}`));
+    child.once("error", (error) => child.pid === undefined && ended(error.message));
+
+    function ended(how: string) {
       children.delete(spec.name);
       if (stopping) return;
       const exits = performance.now() - started < QUICK_EXIT_MILLISECONDS ? quickExits + 1 : 1;
       const said = lastWords(log, begun);
       if (exits >= QUICK_EXITS || said.code === FULL) {
         const often = exits === 1 ? "" : ` ${exits} times in a row`;
-        const reason = said.error ?? `exit ${signal ?? code}`;
+        const reason = said.error ?? how;
         fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' ended${often}: ${reason} (log: ${log})`));
         return;
       }
@@ -116,7 +121,7 @@ export function startWorkers(
         100 * 2 ** exits,
       );
       timers.add(timer);
-    });
+    }
   }
   for (const spec of specs) start(spec, 0);
 
@@ -145,7 +150,16 @@ async function stopChild(child: ChildProcess): Promise<void> {
 /** The error that a worker logged last, and its code; workers log one JSON object per line. `begun`: bytes that others before it had logged. */
 function lastWords(path: string, begun: number): { readonly error?: string; readonly code?: unknown } {
   const line = readFileSync(path).subarray(begun).toString("utf8").trimEnd().split("\n").at(-1) ?? "";
-  const { error = line, code } = /^\{.*\}$/.test(line) ? (JSON.parse(line) as Record<string, unknown>) : {};
+  const { error = line, code } = asObject(line);
   const [text = ""] = String(error).split("\n", 1);
   return { ...(text === "" ? {} : { error: text }), code };
+}
+
+/** Empty for a line of somebody else, such as a tool of the recipe's that prints. */
+function asObject(line: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(line));
+  } catch {
+    return {};
+  }
 }

@@ -1,5 +1,6 @@
 /** @file Draws a tree on a terminal. Control characters of model and page text never reach it. */
 import colors from "picocolors";
+import { clean } from "../terminal/clean.ts";
 import type { Tag, Tree } from "./tree.ts";
 
 const BODY_CHARACTERS = 400;
@@ -37,9 +38,4 @@ function body({ body: text }: Tree): string[] {
   if (text === undefined || text === "") return [];
   const cut = text.length > BODY_CHARACTERS ? `${text.slice(0, BODY_CHARACTERS)} … (${text.length} characters)` : text;
   return cut.trim().split("\n").map(clean);
-}
-
-/** Escape sequences would let a page repaint the reader's terminal. */
-function clean(text: string): string {
-  return text.replace(/\p{Cc}/gu, " ");
 }

@@ -2,6 +2,7 @@
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { isMgrpoError } from "../../core/errors.ts";
+import { clean } from "./clean.ts";
 
 /** MGRPO_DEBUG=1 adds the stack and the causes. */
 export function fail(error: unknown): void {
@@ -17,18 +18,15 @@ export function fail(error: unknown): void {
 
 /** A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. */
 export function describe(error: unknown): string {
-  if (isMgrpoError(error)) return `${error.message}${causeOf(error)}`;
+  if (isMgrpoError(error)) return `${error.message.split("\n").map(clean).join("\n")}${causeOf(error)}`;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return `unexpected: ${printable(text)} (MGRPO_DEBUG=1 shows where)`;
+  return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;
 }
 
 function causeOf({ cause, message }: Error): string {
   const line = cause instanceof Error && !isMgrpoError(cause) ? (cause.message.split("\n", 1)[0] ?? "") : "";
-  return message.includes(line) ? "" : ` (${printable(line)})`;
+  return message.includes(line) ? "" : ` (${clean(line)})`;
 }
-
-/** On one line, without what a damaged file would tell the terminal to do. */
-const printable = (text: string) => text.replace(/[\p{Cc}\uFFFD]+/gu, " ");
 
 /** Parses a whole number of an option, or refuses with its name. */
 export function integer(option: string): (text: string) => number {

@@ -69,6 +69,12 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /nobody in this team is trained: set agents\.<name>\.trained to true/,
   ],
   ["a question that says nothing", ["ask", " "], /the question is empty/],
+  [
+    "a question to a model that is not there",
+    ["ask", "why?", "--set", "agents.main.model=nowhere"],
+    /agents\.main\.model: no checkpoint folder 'nowhere'/,
+  ],
+  ["base models of no demonstrations", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["asynchrony, which is not built", trainRelay("bad", "--set", "staleness=1"), /staleness/],
   ["a run name that is no path segment", trainRelay("a/b"), /run: 1 to 63 letters/],

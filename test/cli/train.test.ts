@@ -1,6 +1,6 @@
 /** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test, vi } from "vitest";
@@ -78,6 +78,12 @@ test("the run can be looked into, listed, and not be overwritten", { timeout: TI
   await printed("show", "whole", "1/0", "--html", "page.html");
   expect(readFileSync(join(folder, "page.html"), "utf8")).toContain("delegate → searcher");
   expect(JSON.parse(await printed("runs"))).toMatchObject({ run: "whole", state: "finished", step: STEPS });
+  const hurt = join(folder, "runs", "hurt");
+  mkdirSync(hurt);
+  writeFileSync(join(hurt, "config.json"), "{}");
+  const rows = (await printed("runs")).trim().split("\n");
+  expect(rows.map((row) => JSON.parse(row))).toMatchObject([{ run: "hurt", state: "damaged" }, { run: "whole" }]);
+  rmSync(hurt, { recursive: true });
   expect(await printed("show", "whole", "1/0/0")).toContain("advantage");
   await printed("show", "whole", "cases", "--html", "cases.html");
   const cases = readFileSync(join(folder, "cases.html"), "utf8");
@@ -93,6 +99,8 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   stopped.child.kill("SIGINT");
   expect(await stopped.ended).toEqual([130, null]);
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
+  // As a full disk leaves it.
+  appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
   const killed = await untilFirstStep("resume", "torn");
   killed.child.kill("SIGKILL");
   await killed.ended;
