@@ -13,9 +13,9 @@ import { extendsAny } from "../core/training/budget.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
-import { evaluateTeam } from "./local/evaluate.ts";
+import { evaluateTeam, lostOf, resultOf, type Told } from "./local/evaluate.ts";
 import { readBases } from "./local/prepare.ts";
-import { readConfig, runFolder } from "./local/run-folder.ts";
+import { findRun, readConfig } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
@@ -92,7 +92,17 @@ async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
-  await evaluateTeam(config, bases, questions, stop, ({ job }) => print(job)).finally(() => stop.dispose());
+  const tell = async (told: Told) => {
+    print(told.job);
+    const lost = lostOf(await resultOf(told));
+    if (lost === undefined) return;
+    console.error(`suite ${told.job.suite}: ${lost}`);
+    process.exitCode = 1;
+  };
+  await evaluateTeam(config, bases, questions, stop, tell).finally(() => stop.dispose());
+  if (!stop.signal.aborted) return;
+  console.error("stopped before every suite was answered");
+  process.exitCode = 130;
 }
 
 /**
@@ -146,12 +156,12 @@ interface FoundTeam {
 }
 
 function findTeam(target: string): FoundTeam {
-  const folder = runFolder(target);
-  const stored = existsSync(folder.config) ? readConfig(folder) : undefined;
+  const folder = findRun(target);
+  const stored = folder && readConfig(folder);
   if (!stored && isTeamFile(target)) return { stored: readTeamFile(target, "") };
   const endpoint = stored ? undefined : readEndpoint(target);
   if (endpoint) return { endpoint };
-  const checkpoints = stored ? folder.checkpoints : resolve(target);
+  const checkpoints = folder ? folder.checkpoints : resolve(target);
   if (existsSync(checkpoints)) return { checkpoints, ...(stored && { stored }) };
   const hint = stored
     ? "the run has not finished"

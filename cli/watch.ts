@@ -20,7 +20,7 @@ import { resolveConfig } from "../core/training/resolve.ts";
 import { completeCheckpoints, stateOf, watchedJob } from "../core/training/watch.ts";
 import { sha256 } from "../gpu-workers/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { evaluateTeam } from "./local/evaluate.ts";
+import { evaluateTeam, lostOf, resultOf } from "./local/evaluate.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/prepare.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
@@ -60,7 +60,12 @@ export async function watch(place: string, { team: file, every, results }: Watch
     if (jobs.size === 0) return;
     const open = { ...config, evaluation: { ...config.evaluation, suites: [...jobs.keys()] } };
     const idOf = new Map([...jobs].map(([{ name }, job]) => [name, job]));
-    await evaluateTeam(open, bases, questions, stop, ({ job: { suite, n, correct, runs, interval } }) => {
+    const lost: string[] = [];
+    await evaluateTeam(open, bases, questions, stop, async (told) => {
+      const { suite, n, correct, runs, interval } = told.job;
+      const words = lostOf(await resultOf(told));
+      // A score of what an outage has left would stay for good.
+      if (words !== undefined) return void lost.push(`suite ${suite}: ${words}`);
       const job = idOf.get(suite) ?? "";
       const found = {
         kind: "evaluation",
@@ -76,6 +81,9 @@ export async function watch(place: string, { team: file, every, results }: Watch
       writeAtomically(pathOf(job), `${JSON.stringify(found, null, 2)}\n`);
       print(found);
     });
+    if (lost.length === 0) return;
+    const again = `${checkpoint}: ${lost.join("; ")}; evaluated again at the next look`;
+    throw new MgrpoError("endpoint-unavailable", again, { retryable: true });
   }
 
   try {

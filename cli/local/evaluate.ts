@@ -8,11 +8,15 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../core/contracts/messages.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Extension } from "../../core/training/budget.ts";
+import { counted } from "../terminal/columns.ts";
 import { readJobs, readRun } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
 import { reopenLost } from "./reopen.ts";
@@ -24,6 +28,20 @@ export interface Told {
   readonly job: JobRecord;
   /** Open until the call returns. */
   readonly store: Store;
+}
+
+/** What became of the job's questions. */
+export async function resultOf({ job, store }: Told): Promise<EvaluationResult> {
+  const key = objectKeys.evaluation(job.run, job.job);
+  const bytes = await store.objects.get(key);
+  if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, the store does not have it`);
+  return parseJson(EvaluationResult, bytes, key);
+}
+
+/** `3 answers lost, not counted (why)`; undefined where none is. */
+export function lostOf({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
+  if (lost.length === 0) return undefined;
+  return `${counted(lost.length, "answer")} lost, not counted (${reasons[0] ?? "infrastructure"})`;
 }
 
 /**

@@ -12,11 +12,11 @@ import type { Recipe } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
 import { sha256 } from "../../gpu-workers/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import { evaluateIn, type Told } from "../local/evaluate.ts";
+import { evaluateIn, lostOf, type Told } from "../local/evaluate.ts";
 import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
-import { accuracy, costText, counted } from "../terminal/columns.ts";
+import { accuracy, costText } from "../terminal/columns.ts";
 import { refuseMissingKey, refuseMissingTools } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
 
@@ -75,7 +75,7 @@ async function identity(config: RunConfig, bases: Bases, questions: QuestionSet)
 }
 
 function print(report: SuiteReport, folder: string): void {
-  const { suite, n, correct, groups, lost, reasons, judged, spent, submissions, runs } = report;
+  const { suite, n, correct, groups, lost, judged, spent, submissions, runs } = report;
   if (process.stdout.isTTY) {
     console.log(`\n  ${suite.padEnd(24)}${colors.green(accuracy(report))}  ${colors.dim(`${correct} of ${n}`)}`);
     for (const group of groups) {
@@ -93,11 +93,10 @@ function print(report: SuiteReport, folder: string): void {
   if (n === 0 && lost.length === 0) {
     console.error("this split has no reference answers: nothing was scored; hand the submission in for a score");
   }
-  if (lost.length > 0) {
-    const why = reasons[0] ?? "infrastructure";
-    console.error(`${counted(lost.length, "answer")} lost, not counted (${why}); the same command asks again`);
-    process.exitCode = 1;
-  }
+  const words = lostOf(report);
+  if (words === undefined) return;
+  console.error(`${words}; the same command asks again`);
+  process.exitCode = 1;
 }
 
 /** `$0.25 (agents $0.20, judge $0.05); without a price: tools.reason`. */

@@ -8,17 +8,16 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import { Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JudgeCost } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord, ToolSpendingRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { sumOf } from "../../core/training/budget.ts";
 import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { valueAt } from "../../core/training/resolve.ts";
 import { openedObjects } from "../../core/training/sealed-objects.ts";
+import { resultOf } from "../local/evaluate.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";
 
@@ -64,10 +63,7 @@ export async function reportSuite(
   job: JobRecord,
 ): Promise<SuiteReport> {
   const asked = { ...set, questions: set.questions.slice(0, first || set.questions.length) };
-  const key = objectKeys.evaluation(job.run, job.job);
-  const bytes = await store.objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, the store does not have it`);
-  const { n, correct, runs, interval, lost, reasons = [], judged, questions } = parseJson(EvaluationResult, bytes, key);
+  const { n, correct, runs, interval, lost, reasons = [], judged, questions } = await resultOf({ job, store });
   const groups = new Map<string, typeof questions>();
   for (const [i, question] of asked.questions.entries()) {
     for (const group of groupsOf(benchmark, question)) {

@@ -4,8 +4,7 @@
  * is a `<tool_call>`, and a message that calls nothing is the answer.
  */
 import type { SpokenCall, SpokenTurn } from "../language-model.ts";
-
-const ANY_TAG = /<\/?(?:tool_call|tool_response|answer)>|<\|/;
+import { TAGS } from "./turn.ts";
 
 export function writeTurn({ thinking, text, calls }: Pick<SpokenTurn, "thinking" | "text" | "calls">): string {
   const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
@@ -17,7 +16,7 @@ export function writeTurn({ thinking, text, calls }: Pick<SpokenTurn, "thinking"
 function asAnswer(text: string): string {
   const start = text.lastIndexOf("</think>") < 0 ? 0 : text.lastIndexOf("</think>") + "</think>".length;
   const said = text.slice(start).trim();
-  return said === "" || ANY_TAG.test(said) ? text : `${text.slice(0, start)}<answer>${said}</answer>`;
+  return said === "" || TAGS.test(said) ? text : `${text.slice(0, start)}<answer>${said}</answer>`;
 }
 
 /** No tag inside the JSON can end the call: JSON writes `<` as `\u003c` just as well. Arguments that are no JSON stay what they are. */

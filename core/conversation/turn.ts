@@ -17,7 +17,8 @@ export type ParsedTurn =
   | { readonly kind: "answer"; readonly answer: string }
   | { readonly kind: "malformed"; readonly fault: string };
 
-const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
+/** What the parser reads in a turn; text between is free. */
+export const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Words only a template may write: an agent that writes them forges another's words. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 

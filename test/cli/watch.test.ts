@@ -73,6 +73,11 @@ test("a damaged checkpoint is told once and the others go on; an outage passes; 
   const outage = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   const outages = await watched([outage, outage, { a: checkpoint(1) }]);
   expect(outages).toEqual({ evaluated: ["2:a"], told: ["retry: no answer"] });
+  let losses = 2;
+  const lossy = await watched([...looks, ...looks], () => {
+    if (losses-- > 0) throw new MgrpoError("endpoint-unavailable", "answers were lost", { retryable: true });
+  });
+  expect(lossy).toEqual({ evaluated: ["0:a", "1:a", "2:a", "2:b"], told: ["retry: answers were lost"] });
   await expect(watched([new MgrpoError("not-found", "no such bucket")])).rejects.toThrow("no such bucket");
   const fault = watched([{ a: checkpoint(1) }], () => {
     throw new TypeError("a fault");

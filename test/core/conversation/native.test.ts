@@ -33,6 +33,7 @@ test.each([
   ["Paris.", "Paris."],
   ["  <think>is it Lyon?</think>\nParis. ", "Paris."],
   ["I am sure: <answer>Paris</answer>", "Paris"],
+  ["Haskell's <|> does it", "Haskell's <|> does it"],
 ])("a message that calls nothing is the answer: %j", (said, answer) => {
   expect(read({ text: said, thinking: "hm <answer>Lyon</answer>" })).toEqual({ kind: "answer", answer });
 });
