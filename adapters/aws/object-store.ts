@@ -70,6 +70,8 @@ export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectS
     } catch (error) {
       if (errorName(error) === "PreconditionFailed") return "occupied";
       if (errorName(error) === "ConditionalRequestConflict") return "conflict";
+      // Of an upload in parts: put together by an earlier try whose answer was lost, or dropped.
+      if (errorName(error) === "NoSuchUpload") return (await head(key)) ? "occupied" : "conflict";
       throw error;
     }
   }

@@ -5,6 +5,7 @@ import {
   DeleteTableCommand,
   DescribeTableCommand,
   type DynamoDBClient,
+  ScanCommand,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
 import {
@@ -18,7 +19,7 @@ import {
   type S3ServiceException,
 } from "@aws-sdk/client-s3";
 import pRetry from "p-retry";
-import type { TableKey } from "../../core/contracts/keys.ts";
+import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 export type Found = "created" | "there";
@@ -28,6 +29,9 @@ export type Rule = { readonly found: Found } | { readonly found: "none"; readonl
 
 /** Where keys of ours begin: runs, and the trials of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
+const OUR_ITEMS = /^(RUNS$|RUN#|GROUP#|CHECK#)/;
+/** Items looked at before a table is deleted: it has the commonest of all keys. */
+const LOOKED_AT = 1000;
 const DELETED_AT_ONCE = 25;
 /** Days until the parts of an upload that was never completed go; as long as a deployment keeps them (stacks/storage.ts). */
 const UPLOAD_DAYS = 2;
@@ -144,7 +148,7 @@ const foreignBucket = (name: string, cause: unknown) =>
 
 /** Rejects, before anything is lost, when the table or the bucket holds what is not of this program. */
 export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table: string, bucket: string) {
-  await describeTable(dynamo, table);
+  if (await describeTable(dynamo, table)) await refuseForeignItems(dynamo, table);
   if (!(await bucketIsThere(s3, bucket))) return;
   for (let ContinuationToken: string | undefined; ; ) {
     const page = await s3.send(new ListObjectsV2Command({ Bucket: bucket, ContinuationToken }));
@@ -157,6 +161,20 @@ export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table:
     ContinuationToken = page.NextContinuationToken;
     if (ContinuationToken === undefined) return;
   }
+}
+
+async function refuseForeignItems(dynamo: DynamoDBClient, table: string): Promise<void> {
+  const { Items = [] } = await dynamo.send(
+    new ScanCommand({ TableName: table, ProjectionExpression: "pk", Limit: LOOKED_AT }),
+  );
+  const keys = Items.map(({ pk }) => pk?.S ?? "");
+  const foreign = keys.find((pk) => !OUR_ITEMS.test(pk));
+  if (foreign === undefined) return;
+  const whose =
+    foreign === tableKeys.deployment.pk
+      ? "belongs to a deployment: npx sst remove takes it away"
+      : `holds '${foreign}', which is not of this program`;
+  throw new MgrpoError("config-invalid", `table '${table}' ${whose}; nothing was deleted`);
 }
 
 /** The bucket with every object in it. */

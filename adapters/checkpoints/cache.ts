@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -23,6 +23,9 @@ export interface FileCache {
   remember(version: string, kept: Kept): Promise<void>;
 }
 
+/** Nobody writes to a file of this age any more: a day. */
+const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
+
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>
   environment["MGRPO_CACHE"] ?? join(environment["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "mgrpo");
 
@@ -37,10 +40,24 @@ export function openFileCache(folder = cacheFolder()): FileCache {
     );
   }
 
+  /** What a killed process had begun to fetch. */
+  async function dropAbandoned(): Promise<void> {
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith("partial-")) continue;
+      const path = join(folder, name);
+      const age = await stat(path).then(
+        ({ mtimeMs }) => Date.now() - mtimeMs,
+        () => 0,
+      );
+      if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
+    }
+  }
+
   return {
     find,
     async keep(body) {
       await mkdir(folder, { recursive: true });
+      await dropAbandoned();
       const partial = join(folder, `partial-${randomUUID()}`);
       const hash = createHash("sha256");
       async function* hashed() {
@@ -60,11 +77,13 @@ export function openFileCache(folder = cacheFolder()): FileCache {
       }
     },
     async recall(version) {
-      const sha256 = await readFile(pointer(version), "utf8").catch(() => undefined);
-      return sha256 === undefined ? undefined : find(sha256);
+      const sha256 = await readFile(pointer(version), "utf8").catch(() => "");
+      return /^[0-9a-f]{64}$/.test(sha256) ? find(sha256) : undefined;
     },
     async remember(version, { sha256 }) {
-      await writeFile(pointer(version), sha256);
+      const partial = join(folder, `partial-${randomUUID()}`);
+      await writeFile(partial, sha256);
+      await rename(partial, pointer(version));
     },
   };
 }

@@ -75,7 +75,7 @@ async function once(
   timeoutSeconds: number,
   signal: AbortSignal | undefined,
 ): Promise<LanguageModelV3GenerateResult> {
-  const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+  const timeout = AbortSignal.timeout(Math.ceil(timeoutSeconds * 1000));
   const abortSignal = signal ? AbortSignal.any([signal, timeout]) : timeout;
   try {
     const model = await endpoint.model();

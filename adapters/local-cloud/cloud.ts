@@ -83,6 +83,13 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
 
     const journal = await openJournal(join(directory, "events"), (pending) => dispatcher.enqueue(pending));
     opened.push(async () => journal.close());
+    // There before anybody can put an object.
+    const dispatcher = openDispatcher({
+      handle: (event) => handlers.objectCreated(event),
+      handled: (id) => journal.handled(id),
+      deliveries: events,
+      report,
+    });
     const objects = await openObjectFiles({ directory, space, journal });
     const uploads = await openMultipartUploads(directory, objects, space);
     if (!(await objects.buckets()).includes(NAMES.bucket)) await objects.createBucket(NAMES.bucket);
@@ -95,12 +102,6 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     opened.push(() => stop(table.server));
     await ensureTable(dynamoEndpoint, credentials);
 
-    const dispatcher = openDispatcher({
-      handle: (event) => handlers.objectCreated(event),
-      handled: (id) => journal.handled(id),
-      deliveries: events,
-      report,
-    });
     opened.push(() => dispatcher.close());
     for (const pending of journal.left) await redeliver(pending);
     opened.push(startTicks(clockSeconds, () => handlers.clock(), report));

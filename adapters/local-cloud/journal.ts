@@ -6,10 +6,11 @@
  *     + <id> {"bucket","key"}    before the object gets its name
  *     - <id>                     handled, or the object was not made
  */
-import { closeSync, ftruncateSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { writeAll } from "./s3/receive.ts";
 
 const Announced = z.strictObject({ bucket: z.string(), key: z.string() });
 export type Announced = z.infer<typeof Announced>;
@@ -40,7 +41,7 @@ export async function openJournal(path: string, created: (pending: Pending) => v
   let [nextId, size] = [left.reduce((highest, { id }) => Math.max(highest, id), 0) + 1, 0];
   const append = (line: string) => {
     size += line.length;
-    writeSync(file, line);
+    writeAll(file, Buffer.from(line));
   };
 
   function handled(id: number): void {
@@ -79,9 +80,19 @@ function pendingOf(text: string): Pending[] {
     const match = /^([+-]) (\d+)(?: (.*))?$/s.exec(line);
     const id = Number(match?.[2]);
     if (match?.[1] === "-") pending.delete(id);
-    if (match?.[1] === "+") pending.set(id, { id, ...parseJson(Announced, match[3] ?? "", "journal of events") });
+    const announced = match?.[1] === "+" ? announcedIn(match[3] ?? "") : undefined;
+    if (announced) pending.set(id, { id, ...announced });
   }
   return [...pending.values()];
+}
+
+/** Undefined for a line that a full disk cut short: the clock finds what that event meant. */
+function announcedIn(text: string): z.infer<typeof Announced> | undefined {
+  try {
+    return parseJson(Announced, text, "journal of events");
+  } catch {
+    return undefined;
+  }
 }
 
 function emptyIfMissing(error: NodeJS.ErrnoException): string {

@@ -48,13 +48,14 @@ async function findOutcomes(context: Context, group: GroupRecord): Promise<void>
   if (context.stoodStill(group)) {
     const { run, step } = group;
     const addresses = undecided(group).map((rollout) => ({ run, phase: "train", step, group: group.group, rollout }));
-    const found = await Promise.all(addresses.map((address) => context.objects.head(objectKeys.outcome(address))));
-    for (const address of addresses.filter((_, i) => found[i] !== undefined)) {
+    const score = async (address: (typeof addresses)[number]) => {
+      if ((await context.objects.head(objectKeys.outcome(address))) === undefined) return;
       await scoreAndSeal(context, address).catch((error: unknown) => {
         // Counted; the next look asks the judge again. It must not keep the others waiting.
         if (!isMgrpoError(error, "judge-failed")) throw error;
       });
-    }
+    };
+    await Promise.all(addresses.map(score));
   }
   await sealIfComplete(context, group);
 }

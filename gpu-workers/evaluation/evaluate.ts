@@ -77,9 +77,10 @@ async function askAll(
     const key = objectKeys.outcome(address);
     const sampling = { temperature: suite.temperature, topP: 1, topK: 0 };
     const plan = { address, question, versions, sampling, purpose, closedBook: suite.closedBook };
-    const outcome =
+    const mine =
       (evaluation.resumed && (await read(run, key))) || (await attemptRollout(host, plan, signal, () => true));
-    await run.store.objects.commit(key, recordBytes(outcome));
+    const won = await run.store.objects.commit(key, recordBytes(mine));
+    const outcome = won ? mine : ((await read(run, key)) ?? mine);
     if (outcome.status === "failed") return { lost: outcome.reason };
     return scorer.isScored?.(question) === false ? "unscored" : judge(run, scorer, question, outcome);
   }

@@ -67,8 +67,10 @@ export async function enter(store: Store, fleet: Fleet, name: string, worker: st
     const run = await readRun(store, name);
     const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
     if (!run || place === undefined) return false;
-    const { applied } = await table.update(takePlace(fleetRecord(run, fleet), place, worker));
-    if (applied) return true;
+    const { applied, item } = await table.update(takePlace(fleetRecord(run, fleet), place, worker));
+    // Taken by an earlier try whose answer was lost, too.
+    if (applied || (item && parse(FleetRecord, item, `FLEET ${fleet.name} of '${name}'`).places[place] === worker))
+      return true;
   }
 }
 

@@ -28,6 +28,8 @@ import { openCallSigner } from "./signature.ts";
 
 /** Deaths of workers under one invocation that end it. */
 const MAX_DEATHS = 2;
+/** A poll is answered within LONGEST_POLL_SECONDS. */
+const LONGEST_ANSWER_SECONDS = LONGEST_POLL_SECONDS + 10;
 /** Seconds a worker is passed over after it did not answer. */
 const PASS_OVER_SECONDS = 1;
 
@@ -98,12 +100,16 @@ export function httpDelegation(
   async function send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: Sent): Promise<Response> {
     const path = `/invocations/${id}`;
     const signed = { ...headers, ...(await sign({ method, path, body })) };
-    return network.fetch(`${worker.url}${path}`, { method, headers: signed, signal, ...(body !== "" && { body }) });
+    // A machine that went without a word would be waited for until its sockets time out.
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_ANSWER_SECONDS * 1000)]);
+    const rest = body === "" ? {} : { body };
+    return network.fetch(`${worker.url}${path}`, { method, headers: signed, signal: inTime, ...rest });
   }
 
-  async function request(worker: WorkerRecord, sent: Sent): Promise<Response> {
+  async function request(worker: WorkerRecord, sent: Sent): Promise<{ status: number; text: string }> {
     try {
-      return await send(worker, sent);
+      const response = await send(worker, sent);
+      return { status: response.status, text: await response.text() };
     } catch (cause) {
       if (sent.signal.aborted || isMgrpoError(cause)) throw cause;
       // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
@@ -122,9 +128,9 @@ export function httpDelegation(
       while (response.status === 202) {
         response = await request(worker, { id, method: "GET", signal });
       }
-      const text = await response.text();
-      if (response.status === 200) return parseJson(Invocation, text, `answer of worker '${worker.worker}'`);
-      return refused(worker, response.status, text);
+      const { status, text } = response;
+      if (status === 200) return parseJson(Invocation, text, `answer of worker '${worker.worker}'`);
+      return refused(worker, status, text);
     } catch (error) {
       if (signal.aborted) cancel(worker, id);
       throw error;

@@ -13,7 +13,7 @@ export interface Observer {
   look(now?: boolean): Promise<void>;
   /** As of the last look. */
   workers(): readonly WorkerRecord[];
-  /** True once a worker is marked dead, or has no record. */
+  /** True once a worker is marked dead, or a look that began after it was first asked about found no record of it. */
   isDead(worker: string): boolean;
 }
 
@@ -23,12 +23,18 @@ export function observeWorkers({ name, config, store, log }: Run): Observer {
   const seen = new Map<string, { counter: number; since: number }>();
   let records: readonly WorkerRecord[] = [];
   let lookedAt = Number.NEGATIVE_INFINITY;
+  /** Looks begun, and the latest of them that has ended. */
+  let [begun, ended] = [0, 0];
+  /** Workers without a record, with the looks begun when they were first asked about. */
+  const unknown = new Map<string, number>();
 
   async function look(now = false) {
     if (!now && clock.monotonic() - lookedAt < heartbeatSeconds) return;
     lookedAt = clock.monotonic();
+    const mine = ++begun;
     const items = await table.query(tableKeys.run(name).pk, tablePrefixes.workers);
     records = await Promise.all(items.map((item) => judge(parse(WorkerRecord, item, `WORKER of ${name}`))));
+    ended = Math.max(ended, mine);
   }
 
   async function judge(worker: WorkerRecord): Promise<WorkerRecord> {
@@ -61,8 +67,15 @@ export function observeWorkers({ name, config, store, log }: Run): Observer {
   return {
     look,
     workers: () => records,
-    isDead: (id) =>
-      lookedAt !== Number.NEGATIVE_INFINITY &&
-      (records.find(({ worker }) => worker === id)?.state ?? "dead") === "dead",
+    isDead(id) {
+      const known = records.find(({ worker }) => worker === id);
+      if (known) return known.state === "dead";
+      // It may have registered since the last look: only one that began after this question tells.
+      const since = unknown.get(id);
+      if (since !== undefined) return ended > since;
+      unknown.set(id, begun);
+      lookedAt = Number.NEGATIVE_INFINITY;
+      return false;
+    },
   };
 }

@@ -5,7 +5,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CreateTableCommand, DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
+import {
+  CreateTableCommand,
+  DeleteItemCommand,
+  DynamoDBClient,
+  ListTablesCommand,
+  PutItemCommand,
+} from "@aws-sdk/client-dynamodb";
 import { ListBucketsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openLocalStore } from "../fakes/local-store.ts";
@@ -60,6 +66,15 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "tree.jpg", Body: "x" }));
   await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/'photos' holds 'tree.jpg'.*nothing was/);
   expect((await s3.send(new ListObjectsV2Command({ Bucket: "photos" }))).KeyCount).toBe(2);
+  for (const [pk, why] of [
+    ["USER#1", /table 'mgrpo' holds 'USER#1'.*nothing was deleted/],
+    ["DEPLOYMENT", /table 'mgrpo' belongs to a deployment: npx sst remove/],
+  ] as const) {
+    const key = { pk: { S: pk }, sk: { S: pk } };
+    await dynamo.send(new PutItemCommand({ TableName: "mgrpo", Item: key }));
+    await expect(told("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(why);
+    await dynamo.send(new DeleteItemCommand({ TableName: "mgrpo", Key: key }));
+  }
 });
 
 test("a cloud whose port is in use says so, and nothing keeps its process", async () => {

@@ -220,6 +220,22 @@ test("a rollout that kills its worker three times while alone is given up; what 
   expect(rollouts[1]).toHaveProperty("reward");
 });
 
+test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
+  const { config, store } = await open();
+  const run = await readRun(config.run, "0.0.0", store, log);
+  const observer = observeWorkers(run);
+  await observer.look();
+  expect(observer.isDead("newcomer")).toBe(false);
+  expect(observer.isDead("ghost")).toBe(false);
+  const record = { run: config.run, worker: "newcomer", agent: "main", roles: ["rollout"], url: "", state: "alive" };
+  const seen = { counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] };
+  await store.table.insert(tableKeys.worker(config.run, "newcomer"), { ...record, ...seen });
+  // At once, although a heartbeat has not passed: somebody asked.
+  await observer.look();
+  expect(observer.isDead("newcomer")).toBe(false);
+  expect(observer.isDead("ghost")).toBe(true);
+});
+
 test("a worker of another release is refused while one of the first lives", async () => {
   const { config, store } = await open({ liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 } });
   const stop = new AbortController();

@@ -9,6 +9,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { built } from "../../../core/built.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import { type Document, type Extracted, TOO_COMPLICATED } from "./document.ts";
 
 export interface Reader {
@@ -22,6 +23,7 @@ const MEMORY_MEGABYTES = 768;
 export function openReader(seconds = SECONDS): Reader {
   let worker: Worker | undefined;
   let last: Promise<unknown> = Promise.resolve();
+  let closed = false;
 
   async function end(): Promise<void> {
     const ending = worker;
@@ -30,6 +32,7 @@ export function openReader(seconds = SECONDS): Reader {
   }
 
   async function readNow(document: Document): Promise<Extracted> {
+    if (closed) throw closing();
     const thread = worker ?? startWorker();
     worker = thread;
     thread.ref();
@@ -46,6 +49,8 @@ export function openReader(seconds = SECONDS): Reader {
     });
     thread.unref();
     if (extracted) return extracted;
+    // That this program ends says nothing about the document.
+    if (closed) throw closing();
     await end();
     return TOO_COMPLICATED;
   }
@@ -56,9 +61,14 @@ export function openReader(seconds = SECONDS): Reader {
       last = extracted.catch(() => {});
       return extracted;
     },
-    close: end,
+    close() {
+      closed = true;
+      return end();
+    },
   };
 }
+
+const closing = () => new MgrpoError("cancelled", "the reader of documents was closed");
 
 function startWorker(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };

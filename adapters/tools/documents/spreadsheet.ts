@@ -1,9 +1,16 @@
 /** @file The cells of an Excel workbook (.xlsx), sheet by sheet, one row per line. */
+import { unzipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
-import type { Extracted } from "./document.ts";
+import { type Extracted, TOO_COMPLICATED } from "./document.ts";
+
+/** Of all parts together, as the archive declares them: it is unpacked into buffers of that size, which no limit on the heap counts. */
+const LARGEST_BYTES = 200e6;
+/** Each large part is unpacked in a thread of its own. */
+const MOST_PARTS = 2000;
 
 export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> {
   try {
+    if (!isModest(bytes)) return TOO_COMPLICATED;
     const sheets = await readWorkbook(new Uint8Array(bytes).buffer);
     const texts = sheets.map(({ sheet, data }, i) => {
       const rows = data.map((cells) => cells.map(textOf).join("\t"));
@@ -13,6 +20,18 @@ export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> 
   } catch {
     return { unreadable: "it is a damaged spreadsheet" };
   }
+}
+
+function isModest(bytes: Uint8Array): boolean {
+  let [size, parts] = [0, 0];
+  unzipSync(bytes, {
+    filter({ originalSize }) {
+      size += originalSize;
+      parts += 1;
+      return false;
+    },
+  });
+  return size <= LARGEST_BYTES && parts <= MOST_PARTS;
 }
 
 function textOf(value: unknown): string {

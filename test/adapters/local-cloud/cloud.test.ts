@@ -1,7 +1,7 @@
 /** @file The cloud as a whole: events, faults, crashes, full disks, other people's keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, utimes } from "node:fs/promises";
+import { appendFile, readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { CreateMultipartUploadCommand, ListPartsCommand, S3Client, UploadPartCommand } from "@aws-sdk/client-s3";
@@ -48,6 +48,8 @@ test("an event whose handler never succeeded comes again after a restart, a hand
   await failing.objects.commit("again", bytes("1"));
   await vi.waitFor(() => expect(failing.keys).toContain("again"));
   await failing.close();
+  // As a full disk leaves it.
+  await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
   const after = await listening({ directory: store.directory });
   await vi.waitFor(() => expect(after.keys).toEqual(["again"]));
   await after.close();

@@ -75,8 +75,13 @@ export function openMcpServer(name: string, settings: McpSettings, variables: Va
     try {
       return await work(await connected());
     } catch (cause) {
-      // What a server over HTTP answers so may be of a session that it knows no more: the next call opens another.
-      if (cause instanceof StreamableHTTPError) open = undefined;
+      // A server that does not answer, or answers so over HTTP, may know its session no more: the next call opens another.
+      const isLost = cause instanceof McpError && cause.code === ErrorCode.RequestTimeout;
+      if (isLost || cause instanceof StreamableHTTPError) {
+        const lost = open;
+        open = undefined;
+        lost?.then((client) => client.close()).catch(() => {});
+      }
       throw failed(doing, cause);
     }
   }

@@ -106,6 +106,8 @@ function failure(error: unknown, { hostname }: URL): Fetched {
         cause: error,
       });
     }
+    if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED")
+      throw new MgrpoError("cancelled", `visit ${hostname}: this program is ending`, { cause: error });
     if (code === "ENOTFOUND") return none(`there is no host ${hostname}`);
   }
   return none(`the site cannot be reached (${shortReason(error)})`, true);

@@ -76,7 +76,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     const page = await outside.answer(request, Page, usdPerCall, () => open(address), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && outside.guard.blocks(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (outside.guard.holds(page.text, wordingOf(context.question))) return blocked();
+    if (outside.guard.holds(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards)
       return headed({ ...page, place: page.url }, "", await readTowards(page, goal, context));
