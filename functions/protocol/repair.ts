@@ -1,7 +1,6 @@
 /**
  * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, seals
- * groups whose last scorer died, records evaluations nobody heard of. With every event dropped, this alone ends the run with the same
- * weights.
+ * groups whose last scorer died, records evaluations nobody heard of. With every event dropped, this alone ends the run.
  */
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
