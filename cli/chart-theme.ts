@@ -19,6 +19,10 @@ const SERIES = [
   ["#bf3989", "#f778ba"],
   ["#0a7d7d", "#39c5bb"],
   ["#57606a", "#afb8c1"],
+  ["#9a6700", "#d29922"],
+  ["#cf222e", "#ff7b72"],
+  ["#4d7c0f", "#a3d977"],
+  ["#6f4e37", "#c8a27c"],
 ] as const;
 
 /** The light colour of the n-th line. */

@@ -23,6 +23,10 @@ export interface BandChart {
   readonly marked: boolean;
 }
 
+/** What a line above the picture can hold; more, or longer names, stand in a column beside it. */
+const ABOVE = { names: 6, characters: 24 };
+const COLUMN = 214;
+
 /** Values are shares in [0, 1]. */
 export function drawBands({ title, note, xName, bands, marked }: BandChart): string {
   const series = bands.flatMap(({ name, points }, i) => {
@@ -48,14 +52,18 @@ export function drawBands({ title, note, xName, bands, marked }: BandChart): str
       },
     ];
   });
+  const isAbove = bands.length <= ABOVE.names && bands.every(({ name }) => name.length <= ABOVE.characters);
+  const legend = isAbove
+    ? { ...LEGEND, left: 20 }
+    : { ...LEGEND, orient: "vertical" as const, left: WIDTH - COLUMN, itemGap: 12 };
   const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
   chart.setOption({
     animation: false,
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(title, note),
-    legend: { ...LEGEND, left: 20, top: 62, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
-    grid: { left: 56, right: 28, top: 104, bottom: 52 },
+    legend: { ...legend, top: 62, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
+    grid: { left: 56, right: isAbove ? 28 : COLUMN + 24, top: isAbove ? 104 : 68, bottom: 52 },
     xAxis: { ...AXIS, type: "value", name: xName, nameLocation: "middle", nameGap: 30, splitLine: { show: false } },
     yAxis: { ...AXIS, type: "value", min: 0, max: 1 },
     series,

@@ -2,6 +2,7 @@
 import { shareEstimate } from "../../core/training/bootstrap.ts";
 import { smooth } from "../chart-theme.ts";
 import type { Band } from "./bands.ts";
+import type { Entry } from "./plan.ts";
 import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
@@ -10,6 +11,7 @@ import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
  * have, the last one of each included; 95 % intervals over seeds and questions.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
+  const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
     const [suite] = openSuites(runs);
     const evaluations = runs.map((run) => evaluationsOf(run, suite?.suite));
@@ -18,7 +20,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
       evaluations.flatMap((list) => (i === length - 1 ? list.at(-1) : list[i]) ?? []),
     );
     return {
-      name: entry.label,
+      name: nameOf(entry),
       points: columns.flatMap((column) => {
         const name = ["compare", entry.label, suite?.suite ?? "", column[0]?.team ?? 0];
         const estimate = shareEstimate(
@@ -34,11 +36,12 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
 
 /** The main agent's reward per step, smoothed: mean of the seeds that took the step, between the least and the greatest. */
 export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
+  const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
     const curves = runs.map(({ report }) => smooth(report.perStep.map(({ reward }) => reward[main] ?? null)));
     const steps = Math.max(0, ...curves.map((curve) => curve.length));
     return {
-      name: entry.label,
+      name: nameOf(entry),
       points: Array.from({ length: steps }, (_, step) => {
         const values = curves.flatMap((curve) => curve[step] ?? []);
         const y = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -46,6 +49,17 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
       }).filter(({ y }) => Number.isFinite(y)),
     };
   });
+}
+
+/** Labels for a legend: a setting by the last word of its path and its bare values, the arm only where there are several. */
+function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
+  const isOne = new Set(arms.map(({ entry }) => entry.arm)).size === 1;
+  return ({ arm, varied }) => {
+    if (varied === undefined) return arm;
+    const [path = "", value = ""] = varied.split(/=(.*)/s);
+    const short = `${path.split(".").at(-1)}=${value.replace(/"[^"]*":/g, "").replace(/["{}]/g, "")}`;
+    return isOne ? short : `${arm}, ${short}`;
+  };
 }
 
 /** In order of training. */
