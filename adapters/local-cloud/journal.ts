@@ -87,7 +87,7 @@ function pendingOf(text: string): Pending[] {
 }
 
 /** Undefined for a line that a full disk cut short: the clock finds what that event meant. */
-function announcedIn(text: string): z.infer<typeof Announced> | undefined {
+function announcedIn(text: string): Announced | undefined {
   try {
     return parseJson(Announced, text, "journal of events");
   } catch {
