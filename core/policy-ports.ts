@@ -85,8 +85,8 @@ export interface Trainer {
   /** Per sequence, log-probs_T at the temperature; no gradient. */
   logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]>;
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
-  /** AdamW on the accumulated gradient, clipped by global norm; then the gradient is zero. */
-  optimizerStep(config: OptimizerConfig): Promise<{ gradientNorm: number }>;
+  /** AdamW on `scale` (1 by default) times the accumulated gradient, clipped by global norm; then the gradient is zero. The norm is that of both. */
+  optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
   /**
    * The files that are the state. Engines that hold it: what is trained, `model.safetensors` or `adapter_model.safetensors`, and
    * `optimizer.safetensors`, byte for byte a function of it. Engines whose server holds it: `tinker.json`, which names it there.

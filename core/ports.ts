@@ -36,8 +36,11 @@ export type {
 
 /** Objects (S3). Reads are strongly consistent. All errors are MgrpoError: `store-unreachable` (retryable), `disk-full`. */
 export interface ObjectStore {
-  /** Commits: writes unless the key exists. True: our bytes are there now, even if an unanswered earlier try wrote them. False: another's are. */
-  commit(key: string, body: Uint8Array): Promise<boolean>;
+  /**
+   * Commits: writes unless the key exists. True: our bytes are there now, even if an unanswered earlier try wrote them. False: another's
+   * are. `sha256`: the body's, as hex, where the caller knows it; then it need not be computed again to sign the request.
+   */
+  commit(key: string, body: Uint8Array, sha256?: string): Promise<boolean>;
   /** The bytes, or undefined when there are none. */
   get(key: string): Promise<Uint8Array | undefined>;
   /** Size in bytes, or undefined. */

@@ -3,13 +3,18 @@
  * for training, and for either. Seconds go into manifests; the intervals themselves only where a bench asks for them.
  */
 import type { WorkerSeconds } from "../core/contracts/checkpoint.ts";
-import type { Sampler } from "../core/ports.ts";
+import type { Sampler, Trainer } from "../core/ports.ts";
 
 /** Start and end, in milliseconds since the epoch. */
 export type Interval = readonly [number, number];
 
+/** What a training step asks of a trainer. */
+export type Gradients = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
+
 export interface BusyMeter {
   training<T>(work: () => Promise<T>): Promise<T>;
+  /** The same trainer, counted. */
+  trainer(trainer: Gradients): Gradients;
   /** The same sampler, counted. */
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
@@ -40,6 +45,11 @@ export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {
 
   return {
     training: (work) => during(training, work),
+    trainer: (trainer) => ({
+      logProbs: (...asked) => during(training, () => trainer.logProbs(...asked)),
+      forwardBackward: (...batch) => during(training, () => trainer.forwardBackward(...batch)),
+      optimizerStep: (...config) => during(training, () => trainer.optimizerStep(...config)),
+    }),
     sampler: (sampler) => ({
       sample: (request, signal) => during(sampling, () => sampler.sample(request, signal)),
       release: (sequence) => sampler.release(sequence),

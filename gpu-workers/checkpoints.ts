@@ -145,7 +145,7 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
     },
     async store(agent, name, bytes) {
       const hash = sha256(bytes);
-      await objects.commit(objectKeys.part(run, hash), bytes);
+      await objects.commit(objectKeys.part(run, hash), bytes, hash);
       if (name !== OPTIMIZER) remembered(agent).set(hash, bytes);
       return { sha256: hash, bytes: bytes.length };
     },

@@ -154,7 +154,10 @@ export async function serveWorker(
     if (own && trains) {
       const published = async (version: number, step: number) => {
         if (has("rollout")) await own.policy.prepare(version);
-        if (options.recordBusy) await recordBusy(common.worker, step);
+        if (!options.recordBusy) return;
+        // The store's first answers are for those who claim, when somebody measures, too.
+        await store.clock.sleep(config.liveness.pollSeconds, signal);
+        await recordBusy(common.worker, step);
       };
       working.push(runTraining({ ...common, agent: own.name, engine: engineOf(own.config.policy), published }, signal));
     }

@@ -37,6 +37,17 @@ export interface ObjectStoreOptions {
 
 export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {
   const call = <T>(doing: string, work: () => Promise<T>) => translated(doing, endpoint, work);
+  const hashes = new WeakMap<Uint8Array, string>();
+  s3.middlewareStack.add(
+    (next) => (args) => {
+      const { Body } = args.input as { Body?: unknown };
+      const known = Body instanceof Uint8Array ? hashes.get(Body) : undefined;
+      // The signer takes it from there. A wrong one is refused by the store.
+      if (known) (args.request as { headers: Record<string, string> }).headers["x-amz-content-sha256"] = known;
+      return next(args);
+    },
+    { step: "build", name: "knownSha256" },
+  );
 
   async function head(key: string) {
     try {
@@ -93,8 +104,9 @@ export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectS
   }
 
   return {
-    commit: (key, body) =>
-      pRetry(
+    commit(key, body, sha256) {
+      if (sha256 !== undefined) hashes.set(body, sha256);
+      return pRetry(
         () =>
           call(`commit ${key}`, async () => {
             const outcome = await put(key, body);
@@ -103,7 +115,8 @@ export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectS
             return ours;
           }),
         { ...RETRIES, shouldRetry: ({ error }) => isMgrpoError(error) && error.evidence === CONTENDED },
-      ),
+      );
+    },
 
     get: (key) =>
       pRetry(() => call(`read ${key}`, () => read(key)), {

@@ -43,7 +43,7 @@ export function openDirectStore({ server, files, space, names }: DirectParts): S
   async function commit(key: string, body: Uint8Array): Promise<boolean> {
     const received = await receiveBytes(body, files.temporary, space);
     try {
-      await files.commit(bucket, { key, received, etag: received.md5, headers: {}, onlyIfAbsent: true });
+      await files.commit(bucket, { key, received, headers: {}, onlyIfAbsent: true });
       return true;
     } catch (error) {
       if (!(error instanceof S3Error) || error.code !== "PreconditionFailed") throw error;

@@ -3,6 +3,7 @@
  * process when their events come. One process at a time may have it open.
  */
 import { appendFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
@@ -37,6 +38,9 @@ export type SessionPlace = Required<Pick<LocalCloudOptions, "host" | "ports">>;
  * could read the secret beside it, so a signature would prove nothing, and each costs this process time that functions need.
  */
 export async function openSession(directory: string, log: string, place?: SessionPlace): Promise<Session> {
+  // Checkpoints pass through this process: by V8's own measure their buffers would have the whole heap marked anew in every step, for some
+  // 100 ms, while everybody waits for the answer. Now it may triple first.
+  setFlagsFromString("--heap-growing-percent=200");
   const busy = createBusyMeter();
   const ready = deferred<CloudHandlers>();
   const cloud = await startLocalCloud({

@@ -53,9 +53,10 @@ function workerSpecs(run: string, name: string, agent: string, roles: WorkerRole
 
 /**
  * Workers make much garbage that dies at once. With more room for it less of it is copied, and one thread beside the main one to collect
- * and compile does not spin for a core that another process needs: a sixth of a worker's time less.
+ * and compile does not spin for a core that another process needs: a sixth of a worker's time less. A heap that begins large is not marked
+ * anew for every 30 MB of arrays that an engine leaves behind: a tenth of a step less, for a tenth more memory.
  */
-const V8 = ["--max-semi-space-size=32", "--v8-pool-size=1"];
+const V8 = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-size=1"];
 
 /** How to start a module of this package in a process of its own. */
 export function nodeArguments(module: string): string[] {

@@ -32,7 +32,10 @@ export const TrainingStats = z.strictObject({
 });
 export type TrainingStats = z.infer<typeof TrainingStats>;
 
-/** Wall-clock seconds of one worker since its last manifest. Not part of a version's identity. */
+/**
+ * Wall-clock seconds of one worker since its last manifest: with a call of a sampler in flight, of a trainer, of neither. It samples while
+ * it trains, so together they may be more than went by. Not part of a version's identity.
+ */
 export const WorkerSeconds = z.strictObject({
   sampling: z.number(),
   training: z.number(),

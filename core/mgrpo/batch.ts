@@ -1,6 +1,6 @@
 /**
- * @file The weights of a batch, computed once per step from the whole batch. A loss is then a plain sum over tokens, so that however
- * an engine cuts the batch into micro-batches, the gradient is the same.
+ * @file The weights of a batch. A step's loss is the mean of its questions' losses, and a question's a plain sum over tokens: so a
+ * question's gradient can be taken before the others are there, and however an engine cuts a batch into micro-batches it is the same.
  */
 import type { AlgorithmConfig } from "../contracts/config.ts";
 import type { SealedAgent } from "../contracts/records.ts";
@@ -9,7 +9,7 @@ import type { SealedAgent } from "../contracts/records.ts";
 export interface BatchEntry {
   /** Index of its group in the step. */
   readonly group: number;
-  /** Its share of the step's loss: see `groupWeights`. */
+  /** Its share of its group's loss: see `trajectoryWeights`. */
   readonly weight: number;
   /** Tokens that its policy emitted. */
   readonly actionTokens: number;
@@ -20,13 +20,8 @@ export function trajectoryWeights({ trajectories, weights }: Pick<SealedAgent, "
   return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);
 }
 
-/** [group][i]: share of the step's loss of each sealed trajectory. Every question counts the same, so all together sum to 1. */
-export function groupWeights(groups: readonly SealedAgent[]): number[][] {
-  return groups.map((sealed) => trajectoryWeights(sealed).map((weight) => weight / groups.length));
-}
-
 /**
- * The weight of each action token of each trajectory. w: its share of the loss, T: its action tokens.
+ * The weight of each action token of each trajectory. w: its share of its group's loss, T: its action tokens.
  *
  *   trajectory-mean  w / T: the mean over its tokens, then the weighted mean over trajectories
  *   token-mean       W * w / sum(w*T) over its question (W = sum w): every token of a question counts the same (DAPO)
@@ -53,7 +48,7 @@ export function tokenWeights(
 
 /**
  * At most `count` minibatches, none empty: entry i goes to minibatch i mod count, so that each holds trajectories of every question.
- * Each stands for the whole batch: the caller multiplies its weights by the number of minibatches.
+ * Each stands for the whole batch: the caller multiplies its gradient by the number of minibatches.
  */
 export function splitMinibatches<T>(entries: readonly T[], count: number): T[][] {
   const parts = Math.min(count, entries.length);

@@ -79,13 +79,11 @@ function isFlat(config: RunConfig, group: GroupRecord): boolean {
 }
 
 /**
- * The groups of a ready step that count as its batch: all of them, or, under dynamic sampling, those with variance
- * (a replaced group must not dilute its replacement). If none has any, all of them: then every advantage is 0.
+ * Whether a sealed group counts in its step's batch: every one, or, under dynamic sampling, those with variance (a replaced group must
+ * not dilute its replacement). If none of a step does, all of them count: then every advantage is 0.
  */
-export function batchGroups(config: RunConfig, groups: readonly GroupRecord[]): readonly GroupRecord[] {
-  if (config.dynamicSampling.rounds === 0) return groups;
-  const varied = groups.filter((group) => !isFlat(config, group));
-  return varied.length > 0 ? varied : groups;
+export function countsInBatch(config: RunConfig, group: GroupRecord): boolean {
+  return config.dynamicSampling.rounds === 0 || !isFlat(config, group);
 }
 
 /** One round of dynamic sampling, if one is due: as many fresh questions as the step lacks groups with variance. */

@@ -111,7 +111,9 @@ function advanceReady(snapshot: Snapshot, step: StepRecord): Command[] {
   if (!planned && !isLast(config, step)) return [...settleTeam(snapshot, false), plan(snapshot, step.step + 1, step)];
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
   const caches = together(behind.map((agent) => change(advanceAgent(agent))));
-  return step.trained.every((agent) => manifests.has(agent)) ? [...caches, change(moveStep(step, "closed"))] : caches;
+  if (!step.trained.every((agent) => manifests.has(agent))) return caches;
+  // All in one look: the next rollouts wait for the last of it. Cut short, it is gone on with from the closed step.
+  return [...caches, change(moveStep(step, "closed")), ...closeStep(snapshot, step)];
 }
 
 function closeStep(snapshot: Snapshot, step: StepRecord): Command[] {

@@ -44,9 +44,9 @@ export function openTrainedState(files: CheckpointFiles): TrainedState {
     layout,
     weights,
     gradient,
-    async optimizerStep(optimizer) {
+    async optimizerStep(optimizer, scale) {
       checkGradient(gradient);
-      const gradientNorm = adamStep(weights, gradient, adam, optimizer);
+      const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale);
       gradient.fill(0);
       return { gradientNorm };
     },

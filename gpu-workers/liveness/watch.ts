@@ -20,6 +20,8 @@ export interface StepWatch {
   current(): Seen | undefined;
   /** Waits until `pick` returns something. Rejects with `cancelled` when the signal aborts. */
   until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T>;
+  /** Sleeps until so many seconds are over, `pick` finds something, or the signal aborts. */
+  pause(seconds: number, pick: (seen: Seen) => unknown, signal: AbortSignal): Promise<void>;
   /** The state is about to change: polls at full pace again. */
   poke(): void;
   /** The state has changed: looks at once. */
@@ -47,18 +49,48 @@ export function watchSteps({ name, config, store }: Run): StepWatch {
     const ahead = run.step - before;
     const item = ahead === 0 || ahead === 1 ? steps[ahead] : await table.get(tableKeys.step(name, run.step));
     const next = { run, step: item && parse(StepRecord, item, `STEP ${run.step} of ${name}`) };
-    const changed = JSON.stringify(next) !== JSON.stringify(seen);
+    if (seen && JSON.stringify(next) === JSON.stringify(seen)) return seen;
     seen = next;
-    if (changed) {
-      pace = quick;
-      for (const look of [...waiting]) look();
-    }
+    pace = quick;
+    for (const look of [...waiting]) look();
     return next;
+  }
+
+  function until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const stop = () => {
+        waiting.delete(look);
+        reject(new MgrpoError("cancelled", "the worker is stopping"));
+      };
+      const look = () => {
+        const found = seen && pick(seen);
+        if (found === undefined) return;
+        waiting.delete(look);
+        signal.removeEventListener("abort", stop);
+        resolve(found);
+      };
+      if (signal.aborted) return stop();
+      signal.addEventListener("abort", stop, { once: true });
+      waiting.add(look);
+      look();
+    });
   }
 
   return {
     current: () => seen,
     refresh,
+    until,
+    async pause(seconds, pick, signal) {
+      const over = new AbortController();
+      const end = () => over.abort();
+      signal.addEventListener("abort", end, { once: true });
+      if (signal.aborted) end();
+      const found = until(pick, over.signal).then(end, end);
+      await clock.sleep(seconds, over.signal);
+      end();
+      await found;
+      signal.removeEventListener("abort", end);
+    },
     poke() {
       // A sleep that is nearly over is not worth a read more.
       if (pace > 2 * quick) wake.abort();
@@ -68,30 +100,13 @@ export function watchSteps({ name, config, store }: Run): StepWatch {
       pace = quick;
       wake.abort();
     },
-    until: (pick, signal) =>
-      new Promise((resolve, reject) => {
-        const stop = () => {
-          waiting.delete(look);
-          reject(new MgrpoError("cancelled", "the worker is stopping"));
-        };
-        const look = () => {
-          const found = seen && pick(seen);
-          if (found === undefined) return;
-          waiting.delete(look);
-          signal.removeEventListener("abort", stop);
-          resolve(found);
-        };
-        if (signal.aborted) return stop();
-        signal.addEventListener("abort", stop, { once: true });
-        waiting.add(look);
-        look();
-      }),
     async poll(signal) {
+      signal.addEventListener("abort", () => wake.abort(), { once: true });
       while (!signal.aborted) {
         // Renewed before the read: what is hinted while it is under way may be newer than what it brings.
         wake = new AbortController();
         await refresh();
-        await clock.sleep(pace, AbortSignal.any([signal, wake.signal]));
+        await clock.sleep(pace, wake.signal);
         if (!wake.signal.aborted) pace = Math.min(pace * 1.1, quick * 10);
       }
     },

@@ -1,5 +1,5 @@
 /** @file What a rollout worker knows of one group of its step. */
-import type { GroupRecord } from "../../core/contracts/records.ts";
+import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 
 export interface Attempt {
   readonly controller: AbortController;
@@ -60,8 +60,15 @@ function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolea
   return Object.entries(claims).some(([k, worker]) => worker !== me && !rollouts[k]);
 }
 
-/** The same list from a place in it on, a share in [0, 1), and round to there again. */
-export function startingAt<T>(place: number, list: readonly T[]): T[] {
-  const first = Math.floor(place * list.length);
-  return [...list.slice(first), ...list.slice(0, first)];
+/**
+ * The groups in the order in which one of an agent's workers reaches for them: of n workers the i-th begins with groups i, i + n, i + 2n,
+ * so that not all reach for the same, and the first groups, which are trained on first, are begun first.
+ */
+export function inTurn<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {
+  const peers = workers.filter((worker) => worker.agent === agent && worker.state === "alive");
+  const names = peers.filter(({ roles }) => roles.includes("rollout")).map(({ worker }) => worker);
+  const all = [...new Set([...names, me])].sort();
+  const turns = all.map((_, i) => groups.filter((_group, g) => g % all.length === i));
+  const mine = all.indexOf(me);
+  return [...turns.slice(mine), ...turns.slice(0, mine)].flat();
 }

@@ -6,7 +6,7 @@
  *     a claim  waits for: room, and a live worker of each sub-agent
  *     a round  waits for: an attempt's end, STEP moving on, or the next look at the groups of others
  *
- * Claims of dead workers are suspects: they run when nothing else does, one at a time, named in WORKER.inFlight meanwhile.
+ * Claims of dead workers are suspects: they run when no other rollout does, one at a time, named in WORKER.inFlight meanwhile.
  */
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
@@ -15,7 +15,6 @@ import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { Outcome, RolloutAddress } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
-import { stream } from "../../core/random.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnbegun, releaseClaim } from "../../core/training/writes.ts";
 import { haltedBy } from "../halt.ts";
@@ -23,11 +22,11 @@ import { recordBytes, sha256 } from "../hash.ts";
 import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
 import type { Observer } from "../liveness/observer.ts";
-import type { StepWatch } from "../liveness/watch.ts";
+import type { Seen, StepWatch } from "../liveness/watch.ts";
 import { inParallel } from "../parallel.ts";
 import type { Trajectories } from "../training/trajectories.ts";
 import { takeable } from "./claims.ts";
-import { dueViews, type GroupView, newGroupView, startingAt } from "./group-view.ts";
+import { dueViews, type GroupView, inTurn, newGroupView } from "./group-view.ts";
 import { attemptRollout, type Team } from "./roll-out.ts";
 
 export interface RolloutRole extends Omit<Team, "complete"> {
@@ -67,9 +66,8 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   let wake = new AbortController();
   let broken: { error: unknown } | undefined;
   let lookedAt = Number.NEGATIVE_INFINITY;
-  // From a place of its own on, so that not all workers reach for the same groups.
-  const place = stream("claims", membership.id).uniform();
-  const inTurn = () => startingAt(place, [...views.entries()]);
+  const peers = observer.workers();
+  const viewsInTurn = () => inTurn(membership.id, agent.name, peers, [...views.entries()]);
 
   const isHere = ({ step }: StepRecord) => step === first.step;
   const groupAddress = (group: number) => ({ run: run.name, step: first.step, group });
@@ -178,7 +176,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     if (applied) for (const k of await withoutOutcome(group, view, wanted)) start(group, k, view, false);
   }
 
-  /** Starts one suspect. Waits for: nothing else in flight here. */
+  /** Starts one suspect. Waits for: no other rollout in flight here. */
   async function takeSuspect(group: number, view: GroupView, k: number, dead: string) {
     if ((await withoutOutcome(group, view, [k])).length === 0) return;
     const taking = claimRollouts(groupAddress(group), [k], membership.id, new Map([[k, dead]]));
@@ -208,10 +206,10 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     const hasRoom = !alone && inFlight < role.capacity;
     const looksAround = hasRoom && now - lookedAt >= pace / 2;
     if (looksAround) lookedAt = now;
-    const due = dueViews(inTurn(), { me: membership.id, stale: now - leaseSeconds / 2, looksAround });
+    const due = dueViews(viewsInTurn(), { me: membership.id, stale: now - leaseSeconds / 2, looksAround });
     let unclaimed = hasRoom && team.complete() ? role.capacity - inFlight : 0;
     const unseen: Parameters<typeof claimUnseen>[] = [];
-    const looks = inTurn().flatMap(([group, view]) => {
+    const looks = viewsInTurn().flatMap(([group, view]) => {
       if (view.record || unclaimed === 0) return due.has(view) ? [read(group, view)] : [];
       const wanted = [...Array(Math.min(unclaimed, run.config.rolloutsPerQuestion)).keys()];
       unclaimed -= wanted.length;
@@ -236,7 +234,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       if (!team.complete()) return true;
     }
     let room = role.capacity - inFlight;
-    const claims = inTurn().flatMap(([g, view]) => {
+    const claims = viewsInTurn().flatMap(([g, view]) => {
       const group = found[g];
       if (!group) return [];
       for (const k of group.owned.slice(0, room)) start(g, k, view, false);
@@ -282,19 +280,9 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   /** Until an attempt ends, the step moves, or so many seconds are over. */
   async function pause(seconds: number) {
-    const moved = new AbortController();
-    const change = watch
-      .until(
-        (seen) => (openStep(seen)?.groups.length === views.length && seen.step?.step === first.step ? undefined : true),
-        AbortSignal.any([stop, moved.signal]),
-      )
-      .then(
-        () => wake.abort(),
-        () => {},
-      );
-    await clock.sleep(seconds, AbortSignal.any([stop, wake.signal]));
+    const moved = (seen: Seen) =>
+      openStep(seen)?.groups.length === views.length && seen.step?.step === first.step ? undefined : true;
+    await watch.pause(seconds, moved, AbortSignal.any([stop, wake.signal]));
     if (wake.signal.aborted) wake = new AbortController();
-    moved.abort();
-    await change;
   }
 }

@@ -1,55 +1,40 @@
 /**
- * @file The batch of one agent in one step: what GROUP.sealed names, with weights and advantages, in the order of groups and then of
- * the seal. Trajectories come from this process's own memory or from the store; a missing or mismatched one is an error, never skipped,
- * and so is an object that is not, byte by byte, the one that was scored.
+ * @file What one agent learns from some groups of a step: what GROUP.sealed names, with weights and advantages, in the order of groups
+ * and then of the seal. Trajectories come from this process's own memory or from the store; a missing or mismatched one is an error,
+ * never skipped, and so is an object that is not, byte by byte, the one that was scored.
  */
-import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";
-import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { GroupRecord, type SealedAgent, type StepRecord } from "../../core/contracts/records.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import type { GroupRecord, SealedAgent, StepRecord } from "../../core/contracts/records.ts";
 import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { groupWeights } from "../../core/mgrpo/batch.ts";
-import type { TableItem } from "../../core/ports.ts";
-import { batchGroups } from "../../core/training/plan.ts";
+import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../hash.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { Trajectories } from "./trajectories.ts";
 
-export async function loadBatch(
+export async function loadEntries(
   run: Run,
   step: StepRecord,
   agent: string,
+  groups: readonly GroupRecord[],
   own: Trajectories,
 ): Promise<TrainingEntry[]> {
-  const keys = step.groups.map((_, group) => tableKeys.group(run.name, step.step, group));
-  const groups = (await run.store.table.getAll(keys)).map((item, group) => sealedGroup(run, step, group, item));
-  const parts = batchGroups(run.config, groups).flatMap((record) => {
+  const entries = groups.flatMap((record) => {
     const sealed = record.sealed[agent];
-    return sealed ? [{ group: record.group, sealed, scored: scoredIn(record, agent) }] : [];
+    if (!sealed) return [];
+    const scored = scoredIn(record, agent);
+    const weights = trajectoryWeights(sealed);
+    return sealed.trajectories.map(async (name, i) => ({
+      trajectory: await loadTrajectory(run, step, agent, found(scored, record.group, name), own),
+      advantage: at(sealed, "advantages", i),
+      weight: weights[i] ?? 0,
+      group: record.group,
+    }));
   });
-  const weights = groupWeights(parts.map(({ sealed }) => sealed));
-  const entries = await Promise.all(
-    parts.map(({ group, sealed, scored }, g) =>
-      Promise.all(
-        sealed.trajectories.map(async (name, i) => ({
-          trajectory: await loadTrajectory(run, step, agent, found(scored, group, name), own),
-          advantage: at(sealed, "advantages", i),
-          weight: weights[g]?.[i] ?? 0,
-          group,
-        })),
-      ),
-    ),
-  );
-  return entries.flat();
-}
-
-function sealedGroup({ name }: Run, step: StepRecord, group: number, item: TableItem | undefined): GroupRecord {
-  const what = `GROUP ${step.step}/${group} of ${name}`;
-  const record = parse(GroupRecord, item, what);
-  if (record.state !== "sealed") throw new MgrpoError("record-damaged", `${what} is not sealed in a ready step`);
-  return record;
+  return Promise.all(entries);
 }
 
 type Name = SealedAgent["trajectories"][number];

@@ -1,14 +1,16 @@
 /**
- * @file The trainer of one agent (design row 7): one version per ready step, always from the bytes of the version before.
+ * @file The trainer of one agent (design row 7): one version per step, always from the bytes of the version before.
  *
- *     step ready ──> place taken ──> manifest v, batch ──> train ──> parts ──> manifest v+1 (If-None-Match) ──> AGENT.version
+ *     step open ──> place taken ──> manifest v ──> gradient of groups as they are sealed (parts.ts)
+ *     step ready ─────────────────────────────────> of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
  *
- *     a step   waits for: STEP ready                         unblocked by: tick
- *     a place  waits for: no live trainer of this agent      unblocked by: its release, or its death
+ *     a step   waits for: STEP open or ready                 unblocked by: tick
+ *     a place  waits for: no trainer of this agent           unblocked by: its release; in a ready step, its death
  *
- * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds.
+ * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds. AGENT.version, a cache of it, is
+ * moved by the tick that finds it.
  */
-import type { Manifest, Part, TrainingStats } from "../../core/contracts/checkpoint.ts";
+import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -19,12 +21,12 @@ import type { BusyMeter } from "../busy.ts";
 import { type Checkpoints, OPTIMIZER, replaceFiles, weightsSha256 } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
 import type { Observer } from "../liveness/observer.ts";
-import type { StepWatch } from "../liveness/watch.ts";
+import type { Seen, StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
 import type { Run } from "../run.ts";
-import { loadBatch } from "./batch.ts";
 import { callJournal } from "./call-journal.ts";
-import { type TrainingEntry, trainStep } from "./train-step.ts";
+import { batchParts } from "./parts.ts";
+import { trainStep } from "./train-step.ts";
 import { trainerPlace } from "./trainer-place.ts";
 import type { Trajectories } from "./trajectories.ts";
 
@@ -47,7 +49,7 @@ export interface TrainRole {
 
 export async function runTraining(role: TrainRole, signal: AbortSignal): Promise<void> {
   const { run, agent, watch, checkpoints } = role;
-  const { clock } = run.store;
+  const { liveness } = run.config;
   const place = trainerPlace(run, agent, role.worker, role.observer);
   const engine = openTrainerState(role);
   let done = -1;
@@ -56,35 +58,31 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   try {
     for (;;) {
       const step = await watch.until(({ run: now, step }) => {
-        const isMine =
-          now.status === "running" && step?.state === "ready" && step.trained.includes(agent) && step.step > done;
-        return isMine ? step : undefined;
+        if (now.status !== "running" || !step || step.state === "closed") return undefined;
+        return step.trained.includes(agent) && step.step > done ? step : undefined;
       }, signal);
+      const isStill = ({ step: now }: Seen) => now?.step === step.step && now.state === step.state;
+      const pause = (seconds: number) => watch.pause(seconds, (now) => (isStill(now) ? undefined : now), signal);
+      // Nothing is sealed yet: the store's first answers are for those who claim.
+      if (step.state === "open") await pause(liveness.pollSeconds);
       const version = (step.policy[agent] ?? 0) + 1;
-      // Who held the place for the step before most likely still does.
-      const early = mine ? readInputs(role, step, version) : undefined;
-      // Told where it is awaited; whoever has lost the place needs it no more.
-      early?.catch(() => {});
-      // In that place nobody else has published it; if somebody did, this version loses to that one.
+      // In this trainer's own place nobody else has published it; if somebody did, this version loses to that one.
       const [published, taken]: [Manifest | undefined, boolean] = await Promise.all([
-        mine ? undefined : checkpoints.find(agent, version),
-        place.take(),
+        mine || step.state === "open" ? undefined : checkpoints.find(agent, version),
+        place.take(step.state === "ready"),
       ]);
       mine = taken;
-      if (published) {
-        done = step.step;
-        await place.advanceTo(version);
-      } else if (mine) {
-        const inputs = await (early ?? readInputs(role, step, version));
-        const end = await endOf(trainVersion(role, engine, step, inputs), run);
+      if (published) done = step.step;
+      else if (mine) {
+        const end = await endOf(trainVersion(role, engine, step, signal), run);
         if (end === "halted") await watch.refresh();
         mine = end !== "replaced";
         if (end !== "published") continue;
         done = step.step;
         watch.poke();
-        await Promise.all([place.advanceTo(version), role.published(version, step.step)]);
+        await role.published(version, step.step);
       } else {
-        await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
+        await pause(step.state === "ready" ? liveness.heartbeatSeconds : liveness.leaseSeconds / 2);
       }
       role.trajectories.forgetBefore(step.step);
     }
@@ -102,55 +100,45 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
 }
 
 /**
- * What became of a version. `replaced`: another worker took the training over meanwhile, one that found this one dead. `halted`: a
- * service refused, or the step cannot be taken (a loss that is no number), and the run is halted for it.
+ * What became of a version. `replaced`: another worker took the training over meanwhile, one that found this one dead, or even published
+ * before this one could begin. `halted`: a service refused, or the step cannot be taken (a loss that is no number), and the run is halted
+ * for it.
  */
 async function endOf(work: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
   try {
     await work;
     return "published";
   } catch (error) {
-    if (isMgrpoError(error, "claim-lost")) return "replaced";
+    if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
     if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
     else if (!(await haltedBy(run, error))) throw error;
     return "halted";
   }
 }
 
-/** What a version is made from. */
-interface Inputs {
-  readonly base: Manifest;
-  readonly batch: readonly TrainingEntry[];
-}
-
-async function readInputs(role: TrainRole, step: StepRecord, version: number): Promise<Inputs> {
-  const { run, agent, checkpoints, trajectories } = role;
-  const [base, batch] = await Promise.all([
-    checkpoints.manifest(agent, version - 1),
-    loadBatch(run, step, agent, trajectories),
-  ]);
-  return { base, batch };
-}
-
-async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRecord, inputs: Inputs): Promise<void> {
+async function trainVersion(
+  role: TrainRole,
+  engine: TrainerState,
+  step: StepRecord,
+  signal: AbortSignal,
+): Promise<void> {
   const { run, agent, checkpoints, meter } = role;
-  const { base, batch } = inputs;
-  const version = base.version + 1;
+  const version = (step.policy[agent] ?? 0) + 1;
   const config = run.config.agents[agent];
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
-  let files = base.files;
-  let stats: TrainingStats | null = null;
-  let trained = false;
-  if (batch.length > 0) {
-    const { algorithm, temperature } = run.config;
-    const reference = algorithm.kl.coefficient > 0 ? await engine.reference() : undefined;
-    const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
-    ({ stats, trained, files } = await engine.on(base, async (trainer) => {
-      const result = await meter.training(() => trainStep(trainer, batch, settings, reference));
-      return { ...result, files: result.trained ? replaceFiles(base.files, await engine.save()) : base.files };
-    }));
-  }
-  const manifest: Manifest = { run: run.name, agent, version, trained, files, stats, seconds: meter.takeSeconds() };
+  const base = await checkpoints.manifest(agent, version - 1);
+  const { algorithm, temperature } = run.config;
+  const reference = algorithm.kl.coefficient > 0 ? meter.trainer(await engine.reference()) : undefined;
+  const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
+  const { stats, trained, files } = await engine.on(base, async (trainer) => {
+    const result = await trainStep(meter.trainer(trainer), batchParts(role, step, signal), settings, reference);
+    return { ...result, files: result.trained ? replaceFiles(base.files, await engine.save()) : base.files };
+  });
+  const manifest: Manifest = {
+    ...{ run: run.name, agent, version, trained, files },
+    stats: stats.trajectories > 0 ? stats : null,
+    seconds: meter.takeSeconds(),
+  };
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
   run.log.info(won ? "published" : "published by another", {
@@ -158,14 +146,13 @@ async function trainVersion(role: TrainRole, engine: TrainerState, step: StepRec
     version,
     step: step.step,
     trained,
-    trajectories: batch.length,
+    trajectories: stats.trajectories,
   });
-  const deviation = stats?.maxRatioDeviation ?? 0;
-  if (deviation > MAX_RATIO_DEVIATION) {
+  if (stats.maxRatioDeviation > MAX_RATIO_DEVIATION) {
     run.log.warn("sampler and trainer disagree", {
       agent,
       step: step.step,
-      maxRatioDeviation: deviation,
+      maxRatioDeviation: stats.maxRatioDeviation,
       limit: MAX_RATIO_DEVIATION,
     });
   }
@@ -188,7 +175,7 @@ async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, ne
 /** The engine's trainer, and which bytes it holds. */
 interface TrainerState {
   /** Works with the trainer, which holds exactly the manifest's weights and optimizer state; anew where it could not go on from a dead one. */
-  on<T>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T>;
+  on<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T>;
   /** Version 0, for the KL term: of an adapter that began afresh, its base. */
   reference(): Promise<Trainer>;
   /** Stores what the trainer holds. */
@@ -219,12 +206,17 @@ function openTrainerState({ run, agent, engine, checkpoints, worker }: TrainRole
 
   return {
     async on(manifest, work) {
+      const attempt = async () => {
+        const result = await work(await at(manifest));
+        if (!result.trained) holds = identity(manifest.files);
+        return result;
+      };
       try {
-        return await work(await at(manifest));
+        return await attempt();
       } catch (error) {
         if (!isMgrpoError(error, "replay-failed")) throw error;
         run.log.warn("the step begins anew", { agent, error: error.message });
-        return work(await at(manifest));
+        return attempt();
       }
     },
     async reference() {

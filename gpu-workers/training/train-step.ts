@@ -1,9 +1,12 @@
 /**
- * @file One training step of one agent: a batch of sealed trajectories in, new weights in the Trainer. All of the algorithm is core's;
- * here it is turned into the two losses that engines offer.
+ * @file One training step of one agent: sealed trajectories in, part by part, new weights in the Trainer. All of the algorithm is
+ * core's; here it is turned into the two losses that engines offer.
  *
- *   weights of the tokens ── drop what has no gradient ──┬─ nothing left ───────────> trained: false, Adam is not called
- *   (whole batch, once)                                  └─ minibatches, each ×1 optimizer step
+ *   a part ── weights of the tokens ── drop what has no gradient ──┬─ one minibatch: its gradient, at once
+ *                                                                  └─ several: put by until all parts are there, then cut
+ *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
+ *               └─ mean over the questions ──> an optimizer step (one per minibatch)
+ *
  *        clipped-token   one pass: the default objective, any aggregation
  *        linear          log-probs first, then d(loss)/d(logProb) from core as weights: every other option
  */
@@ -17,12 +20,13 @@ import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
+import type { Gradients } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry {
   readonly trajectory: Trajectory;
   readonly advantage: number;
-  /** Share of the step's loss: its share of the group's, times 1/number of groups (`groupWeights`). */
+  /** Share of its group's loss (`trajectoryWeights`). */
   readonly weight: number;
   /** Index of its group: `token-mean` averages over the tokens of a question. */
   readonly group: number;
@@ -49,62 +53,80 @@ interface Pass {
 }
 
 /**
- * Trains on the batch. Trajectories whose gradient is zero by construction (advantage 0 and no KL term) are not computed; the counts in
- * `stats` are of the whole batch all the same. `maxRatioDeviation` and `kl` are of the first minibatch, before any optimizer step; they
- * are reported, never acted on: the caller warns. `reference` is needed when the KL coefficient is not 0.
+ * Trains on a batch that comes in parts, each with all trajectories of its questions. Trajectories whose gradient is zero by construction
+ * (advantage 0 and no KL term) are not computed; the counts in `stats` are of the whole batch all the same. `maxRatioDeviation` and `kl`
+ * are of what is computed before the first optimizer step; they are reported, never acted on: the caller warns. `reference` is needed when
+ * the KL coefficient is not 0.
  */
 export async function trainStep(
-  trainer: Trainer,
-  batch: readonly TrainingEntry[],
+  trainer: Gradients,
+  parts: AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>,
   config: TrainStepConfig,
   reference?: Pick<Trainer, "logProbs">,
 ): Promise<{ trained: boolean; stats: TrainingStats }> {
   const { algorithm, optimizer } = config;
-  const entries = prepare(batch, algorithm);
-  const counts = {
-    trajectories: entries.length,
-    actionTokens: entries.reduce((sum, { positions_A }) => sum + positions_A.length, 0),
-    tokens: entries.reduce((sum, { tokens }) => sum + tokens.length, 0),
+  const questions = new Set<number>();
+  const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
+  const putBy: Prepared[] = [];
+  const passes: Measured[] = [];
+  const norms: number[] = [];
+
+  const gradientOf = async (entries: readonly Prepared[]) => {
+    const pass = isClippedToken(algorithm)
+      ? await clippedTokenPass(trainer, entries, config)
+      : await linearPass(trainer, entries, config, norms.length > 0);
+    refuseNonFinite(pass.loss, "loss");
+    passes.push({ loss: pass.loss, moved: norms.length > 0, ...measure(entries, pass.current, algorithm) });
   };
-  const withKl = algorithm.kl.coefficient > 0;
-  const learning = entries.filter(({ loss }) => loss.tokenWeight > 0 && (withKl || loss.advantage !== 0));
-  if (learning.length === 0) {
+  /** `share`: of the batch's minibatches, the one that the gradient is of. */
+  const update = async (share: number) => {
+    const { gradientNorm } = await trainer.optimizerStep(optimizer, 1 / (share * questions.size));
+    refuseNonFinite(gradientNorm, "gradient norm");
+    norms.push(gradientNorm);
+  };
+
+  for await (const part of parts) {
+    const entries = prepare(part, algorithm);
+    for (const { group } of part) questions.add(group);
+    counts.trajectories += entries.length;
+    counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
+    counts.tokens += total(entries, ({ tokens }) => tokens.length);
+    const learning = await withEarlierPolicies(trainer, entries.filter(learns(algorithm)), config, reference);
+    if (algorithm.minibatches > 1) putBy.push(...learning);
+    else if (learning.length > 0) await gradientOf(learning);
+  }
+  if (passes.length > 0) await update(1);
+  const minibatches = splitMinibatches(putBy, algorithm.minibatches);
+  for (const minibatch of minibatches) {
+    await gradientOf(minibatch);
+    await update(1 / minibatches.length);
+  }
+
+  if (norms.length === 0) {
     const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
     return { trained: false, stats: { ...still, ...counts } };
   }
-
-  const onePass = isClippedToken(algorithm);
-  const ready = onePass ? learning : await withEarlierPolicies(trainer, learning, config, reference);
-  const minibatches = splitMinibatches(ready, algorithm.minibatches);
-  let [loss, gradientNorm, clipped, tokens] = [0, 0, 0, 0];
-  let before = { klSum: 0, maxRatioDeviation: 0, tokens: 0 };
-  for (const [index, minibatch] of minibatches.entries()) {
-    const scaled = minibatch.map((entry) => scaleLoss(entry, minibatches.length));
-    const pass = onePass
-      ? await clippedTokenPass(trainer, scaled, config)
-      : await linearPass(trainer, scaled, config, index > 0);
-    const here = measure(scaled, pass.current, algorithm);
-    if (index === 0) before = here;
-    refuseNonFinite(pass.loss, "loss");
-    const step = await trainer.optimizerStep(optimizer);
-    refuseNonFinite(step.gradientNorm, "gradient norm");
-    loss += pass.loss / minibatches.length;
-    gradientNorm += step.gradientNorm / minibatches.length;
-    clipped += here.clipped;
-    tokens += here.tokens;
-  }
-  const { klSum, maxRatioDeviation } = before;
+  const before = passes.filter(({ moved }) => !moved);
   return {
     trained: true,
     stats: {
-      loss,
-      gradientNorm,
-      clipFraction: clipped / tokens,
-      kl: klSum / before.tokens,
-      maxRatioDeviation,
+      loss: total(passes, ({ loss }) => loss) / questions.size,
+      gradientNorm: total(norms, (norm) => norm) / norms.length,
+      clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
+      kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
+      maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
       ...counts,
     },
   };
+}
+
+function total<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + of(item), 0);
+}
+
+/** Whether a trajectory has a gradient. */
+function learns({ kl }: AlgorithmConfig) {
+  return ({ loss }: Prepared) => loss.tokenWeight > 0 && (kl.coefficient > 0 || loss.advantage !== 0);
 }
 
 function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): Prepared[] {
@@ -126,13 +148,14 @@ function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): P
   }));
 }
 
-/** Adds the log-probs of the trainer before its first step and, under a KL term, of the reference. */
+/** Where the objective asks for them, adds the log-probs of the trainer before its first step and, under a KL term, of the reference. */
 async function withEarlierPolicies(
-  trainer: Trainer,
+  trainer: Gradients,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   reference: Pick<Trainer, "logProbs"> | undefined,
-): Promise<Prepared[]> {
+): Promise<readonly Prepared[]> {
+  if (isClippedToken(algorithm) || entries.length === 0) return entries;
   const { coefficient } = algorithm.kl;
   if (coefficient > 0 && reference === undefined) {
     const message = `algorithm.kl.coefficient is ${coefficient} but there is no reference policy: open one or set it to 0`;
@@ -148,7 +171,7 @@ async function withEarlierPolicies(
 }
 
 async function clippedTokenPass(
-  trainer: Trainer,
+  trainer: Gradients,
   entries: readonly Prepared[],
   config: TrainStepConfig,
 ): Promise<Pass> {
@@ -173,7 +196,7 @@ async function clippedTokenPass(
 
 /** `moved`: the weights are no longer those that `proximal_A` was computed with. */
 async function linearPass(
-  trainer: Trainer,
+  trainer: Gradients,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   moved: boolean,
@@ -202,6 +225,17 @@ async function actionLogProbs(
   return entries.map(({ positions_A }, i) => gather(logProbs[i] ?? [], positions_A));
 }
 
+/** What a pass found out about the policy. */
+interface Measured {
+  readonly loss: number;
+  /** An optimizer step of this batch came before. */
+  readonly moved: boolean;
+  readonly klSum: number;
+  readonly maxRatioDeviation: number;
+  readonly clipped: number;
+  readonly tokens: number;
+}
+
 function measure(entries: readonly Prepared[], current: readonly number[][], algorithm: AlgorithmConfig) {
   let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
   entries.forEach(({ loss }, i) => {
@@ -213,10 +247,6 @@ function measure(entries: readonly Prepared[], current: readonly number[][], alg
     tokens += current_A.length;
   });
   return { klSum, maxRatioDeviation, clipped, tokens };
-}
-
-function scaleLoss(entry: Prepared, factor: number): Prepared {
-  return { ...entry, loss: { ...entry.loss, tokenWeight: entry.loss.tokenWeight * factor } };
 }
 
 /** A step that would put NaN into the weights ends the training instead; the last published version stays good. */

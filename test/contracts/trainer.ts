@@ -85,6 +85,19 @@ export function trainerContract(subject: TrainerSubject) {
     await Promise.all([whole.close(), parts.close()]);
   });
 
+  test("a scale of the gradient is one of all weights: by powers of two, byte for byte", async () => {
+    const states = [];
+    for (const scale of [1, 8]) {
+      const trainer = await open();
+      const scaled = BATCH.map((sequence) => ({ ...sequence, weights_T: sequence.weights_T.map((w) => w / scale) }));
+      await trainer.forwardBackward(scaled, CLIPPED, temperature);
+      const { gradientNorm } = await trainer.optimizerStep({ ...ADAM, maxGradientNorm: null }, scale);
+      states.push({ gradientNorm, state: stateOf(await trainer.save()) });
+      await trainer.close();
+    }
+    expect(states[1]).toEqual(states[0]);
+  });
+
   test("what comes after the last token that weighs has no part in the gradient", async () => {
     const only = (tokens: number[], at: number[]): TrainingSequence => ({
       tokens,

@@ -27,9 +27,9 @@ export const bigramEngine: PolicyEngine = {
     return {
       logProbs: (sequences, temperature) => toy.logProbs(sequences, temperature),
       forwardBackward: (batch, loss, temperature) => toy.forwardBackward(batch, loss, temperature),
-      async optimizerStep(config) {
+      async optimizerStep(config, scale) {
         const weights = new Float32Array(toy.logits);
-        const gradientNorm = adamStep(weights, new Float32Array(toy.gradient), adam, config);
+        const gradientNorm = adamStep(weights, new Float32Array(toy.gradient), adam, config, scale);
         toy.logits = new Float64Array(weights);
         toy.gradient.fill(0);
         return { gradientNorm };

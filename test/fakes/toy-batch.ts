@@ -33,6 +33,6 @@ export function batchOf(seed: number, policy: ToyTrainer, noise: number): Traini
       actions,
       logProbs: behaviour.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
     };
-    return { trajectory, group, weight: group === 0 ? 1 / 6 : 1 / 4, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
+    return { trajectory, group, weight: group === 0 ? 1 / 3 : 1 / 2, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
   });
 }

@@ -45,12 +45,17 @@ export class ToyTrainer implements Trainer {
     return { loss: total, logProbs };
   }
 
-  async optimizerStep({ learningRate, maxGradientNorm }: OptimizerConfig): Promise<{ gradientNorm: number }> {
+  async optimizerStep(
+    { learningRate, maxGradientNorm }: OptimizerConfig,
+    scale = 1,
+  ): Promise<{ gradientNorm: number }> {
     this.calls.push("optimizerStep");
-    const gradientNorm = Math.hypot(...this.gradient);
-    const scale =
-      learningRate * Math.min(1, (maxGradientNorm ?? Number.POSITIVE_INFINITY) / Math.max(gradientNorm, 1e-300));
-    this.logits = this.logits.map((logit, i) => logit - scale * (this.gradient[i] ?? 0));
+    const gradientNorm = scale * Math.hypot(...this.gradient);
+    const rate =
+      scale *
+      learningRate *
+      Math.min(1, (maxGradientNorm ?? Number.POSITIVE_INFINITY) / Math.max(gradientNorm, 1e-300));
+    this.logits = this.logits.map((logit, i) => logit - rate * (this.gradient[i] ?? 0));
     this.gradient = new Float64Array(this.gradient.length);
     return { gradientNorm };
   }

@@ -1,7 +1,7 @@
 /** @file Which groups a worker reads again, and when: a part of a large step at a time, each in its turn, none for nothing. */
 import { expect, test } from "vitest";
-import type { GroupRecord } from "../../core/contracts/records.ts";
-import { dueViews, type GroupView, newGroupView, startingAt } from "../../gpu-workers/rollouts/group-view.ts";
+import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { dueViews, type GroupView, inTurn, newGroupView } from "../../gpu-workers/rollouts/group-view.ts";
 
 const LONG_AGO = -100;
 const STALE = 50;
@@ -47,8 +47,22 @@ test("looks around a large step take turns: 16 groups each, the longest unread f
   expect(new Set(read.flat()).size).toBe(40);
 });
 
-test("each worker begins at a place of its own and comes by everything once", () => {
-  expect(startingAt(0.5, [0, 1, 2, 3, 4])).toEqual([2, 3, 4, 0, 1]);
-  expect(startingAt(0, [0, 1])).toEqual([0, 1]);
-  expect(startingAt(0.999, [])).toEqual([]);
+test("each worker has groups of its own to begin with, one alone the first ones, and comes by everything once", () => {
+  const worker = (name: string, changes: Partial<WorkerRecord> = {}) =>
+    ({ worker: name, agent: "main", state: "alive", roles: ["rollout", "train"], ...changes }) as WorkerRecord;
+  const groups = [0, 1, 2, 3, 4];
+  expect(inTurn("a", "main", [worker("a")], groups)).toEqual(groups);
+  expect(inTurn("new", "main", [], groups)).toEqual(groups);
+  const others = [
+    worker("x", { state: "dead" }),
+    worker("y", { agent: "searcher" }),
+    worker("z", { roles: ["train"] }),
+    worker("c"),
+    worker("a"),
+  ];
+  expect(inTurn("a", "main", others, groups)).toEqual([0, 2, 4, 1, 3]);
+  expect(inTurn("c", "main", others, groups)).toEqual([1, 3, 0, 2, 4]);
+  // Registered since this process looked.
+  expect(inTurn("b", "main", others, groups)).toEqual([1, 4, 2, 0, 3]);
+  expect(inTurn("a", "main", others, [])).toEqual([]);
 });

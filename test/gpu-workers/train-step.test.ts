@@ -30,8 +30,8 @@ describe("one pass of clipped-token is the linear route", () => {
     const [direct, linear] = [toy(1), toy(1)];
     const batch = batchOf(2, direct, noise);
     const options = { aggregation, minibatches, constantTokens: 10 };
-    const one = await trainStep(direct, batch, configOf(options));
-    const two = await trainStep(linear, batch, configOf({ ...options, ...everythingPasses }));
+    const one = await trainStep(direct, [batch], configOf(options));
+    const two = await trainStep(linear, [batch], configOf({ ...options, ...everythingPasses }));
     const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
     expect(direct.calls).toEqual(Array.from({ length: minibatches }, () => directCalls).flat());
     expect(linear.calls).toEqual(Array.from({ length: minibatches }, () => linearCalls).flat());
@@ -58,7 +58,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
     const [trainer, reference] = [toy(4), toy(5)];
     const start = [...trainer.logits];
     const batch = batchOf(6, trainer, 1);
-    const { stats } = await trainStep(trainer, batch, configOf(options), reference);
+    const { stats } = await trainStep(trainer, [batch], configOf(options), reference);
     const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
     expect(stats.loss).toBeCloseTo(objective(start), 5);
     start.forEach((value, i) => {
@@ -69,7 +69,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   },
 );
 
-/** The objective as a function of a policy, in one sum over the whole batch. */
+/** The objective as a function of a policy: the mean over the two questions, in one sum over the whole batch. */
 function lossOf(
   current: ToyTrainer,
   proximal: ToyTrainer,
@@ -98,7 +98,7 @@ function lossOf(
       },
       algorithm,
     );
-    return sum + loss;
+    return sum + loss / 2;
   }, 0);
 }
 
@@ -117,8 +117,8 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
     const whole = toy(7);
     const cut = new OneByOne(V, whole.logits);
     const batch = batchOf(8, whole, 1);
-    const one = await trainStep(whole, batch, configOf(options), toy(9));
-    const two = await trainStep(cut, batch, configOf(options), toy(9));
+    const one = await trainStep(whole, [batch], configOf(options), toy(9));
+    const two = await trainStep(cut, [batch], configOf(options), toy(9));
     close([...cut.logits], [...whole.logits]);
     close(Object.values(two.stats), Object.values(one.stats));
   }
@@ -130,7 +130,7 @@ describe("nothing to learn", () => {
   test("only zero advantages: neither the policy nor Adam is called, and the counts are told", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
-    const { trained, stats } = await trainStep(trainer, batch, configOf());
+    const { trained, stats } = await trainStep(trainer, [batch], configOf());
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
     const actionTokens = batch.reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
@@ -147,8 +147,8 @@ describe("nothing to learn", () => {
     const [trainer, reference] = [toy(1), toy(2)];
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });
-    const first = await trainStep(trainer, batch, config, reference);
-    const second = await trainStep(trainer, batch, config, reference);
+    const first = await trainStep(trainer, [batch], config, reference);
+    const second = await trainStep(trainer, [batch], config, reference);
     expect(first.trained).toBe(true);
     expect(second.stats.loss).toBeLessThan(first.stats.loss);
   });
@@ -156,9 +156,9 @@ describe("nothing to learn", () => {
   test("a trajectory of advantage 0 costs no computation, and the others learn the same", async () => {
     const [trainer, other] = [toy(1), toy(1)];
     const batch = batchOf(1, trainer, 0.5);
-    await trainStep(trainer, batch, configOf());
+    await trainStep(trainer, [batch], configOf());
     expect(trainer.sequencesSeen).toEqual(batch.slice(0, 4).map(({ trajectory }) => trajectory.tokens));
-    await trainStep(other, batch.slice(0, 4), configOf());
+    await trainStep(other, [batch.slice(0, 4)], configOf());
     expect(other.logits).toEqual(trainer.logits);
   });
 });
@@ -166,7 +166,7 @@ describe("nothing to learn", () => {
 test("sampled by the policy itself the ratio is 1 and nothing is clipped; tokens and temperature pass through as they are", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);
-  const { trained, stats } = await trainStep(trainer, batch, configOf());
+  const { trained, stats } = await trainStep(trainer, [batch], configOf());
   expect(trained).toBe(true);
   expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
   expect(Math.abs(stats.kl)).toBeLessThan(1e-9);
@@ -182,7 +182,7 @@ test("a sampler that disagrees with the trainer is reported, not hidden and not 
   // one token recorded 1 nat too low: its ratio is e
   const logProbs = first.trajectory.logProbs.with(0, (first.trajectory.logProbs[0] ?? 0) - 1);
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
-  const { stats } = await trainStep(trainer, batch, configOf());
+  const { stats } = await trainStep(trainer, [batch], configOf());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
   // advantage > 0 and ratio e > 1.28: that one token of those of the four trajectories with an advantage is clipped
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
@@ -195,8 +195,8 @@ describe("minibatches", () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
       const batch = batchOf(3, one, 0);
-      const { stats } = await trainStep(one, batch, configOf({ ...options, minibatches: 2 }));
-      await trainStep(two, batch, configOf({ ...options, minibatches: 2 }));
+      const { stats } = await trainStep(one, [batch], configOf({ ...options, minibatches: 2 }));
+      await trainStep(two, [batch], configOf({ ...options, minibatches: 2 }));
       expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);
       expect(two.logits).toEqual(one.logits);
       expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
@@ -209,8 +209,8 @@ describe("minibatches", () => {
     const [whole, split] = [toy(3), toy(3)];
     const start = [...whole.logits];
     const batch = batchOf(3, whole, 0.5);
-    await trainStep(whole, batch, slow);
-    await trainStep(split, batch, { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
+    await trainStep(whole, [batch], slow);
+    await trainStep(split, [batch], { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
     start.forEach((value, i) => {
       const [once, twice] = [value - (whole.logits[i] ?? 0), value - (split.logits[i] ?? 0)];
       expect(twice / 2 / 1e-6).toBeCloseTo(once / 1e-6, 4);
@@ -219,7 +219,7 @@ describe("minibatches", () => {
 
   test("more minibatches than trajectories that learn: one each", async () => {
     const trainer = toy(3);
-    await trainStep(trainer, batchOf(3, trainer, 0), configOf({ minibatches: 50 }));
+    await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
@@ -236,13 +236,13 @@ test("training on it makes what was favoured likelier, what was not less so", as
           .reduce((sum, value) => sum + value, 0);
       const before = likelihood();
       const gentle = { ...configOf(), optimizer: { ...optimizer, learningRate: 0.01 } };
-      await trainStep(trainer, [{ ...entry, advantage: 1 }], gentle);
+      await trainStep(trainer, [[{ ...entry, advantage: 1 }]], gentle);
       const between = likelihood();
       expect(between).toBeGreaterThan(before);
       const logProbs = entry.trajectory.actions.flatMap(([from, to]) =>
         trainer.logProbsOf(entry.trajectory.tokens, temperature).slice(from, to),
       );
-      await trainStep(trainer, [{ ...entry, trajectory: { ...entry.trajectory, logProbs }, advantage: -1 }], gentle);
+      await trainStep(trainer, [[{ ...entry, trajectory: { ...entry.trajectory, logProbs }, advantage: -1 }]], gentle);
       expect(likelihood()).toBeLessThan(between);
     }),
     { numRuns: 50 },
@@ -252,7 +252,7 @@ test("training on it makes what was favoured likelier, what was not less so", as
 describe("refusals", () => {
   test("a KL term without a reference", async () => {
     const trainer = toy(1);
-    const step = trainStep(trainer, batchOf(1, trainer, 0), configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
+    const step = trainStep(trainer, [batchOf(1, trainer, 0)], configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
     await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
   });
 
@@ -261,7 +261,7 @@ describe("refusals", () => {
     const [entry] = batchOf(1, trainer, 0);
     if (!entry) throw new Error("empty batch");
     const damaged = { ...entry, trajectory: { ...entry.trajectory, logProbs: [-1] } };
-    await expect(trainStep(trainer, [damaged], configOf())).rejects.toSatisfy((error) =>
+    await expect(trainStep(trainer, [[damaged]], configOf())).rejects.toSatisfy((error) =>
       isMgrpoError(error, "record-damaged"),
     );
     expect(trainer.calls).toEqual([]);
@@ -271,7 +271,9 @@ describe("refusals", () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0);
     trainer.logits.fill(Number.NaN);
-    await expect(trainStep(trainer, batch, configOf())).rejects.toSatisfy((error) => isMgrpoError(error, "run-halted"));
+    await expect(trainStep(trainer, [batch], configOf())).rejects.toSatisfy((error) =>
+      isMgrpoError(error, "run-halted"),
+    );
     expect(trainer.calls).not.toContain("optimizerStep");
   });
 });

@@ -39,37 +39,40 @@ const ABOUT = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
 export interface Verifier {
   update(bytes: Uint8Array): void;
   /** Throws unless every digest that headers or trailers named agrees; returns the digests. */
-  verified(trailers: ReadonlyMap<string, string>): { md5: string; checksums: Record<string, string> };
+  verified(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
-/** The MD5 of the ETag, and whatever digest the headers promise, in themselves or in trailers to come. */
-export function openVerifier(headers: IncomingHttpHeaders): Verifier {
+/**
+ * The ETag, and whatever digest the headers promise, in themselves or in trailers to come. The ETag is the MD5; of large objects whose
+ * SHA-256 was signed it is made of that, in the form of an upload in parts, which nobody takes for an MD5.
+ */
+export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Verifier {
   const trailing = String(headers["x-amz-trailer"] ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase());
   const named = [...Object.keys(headers), ...trailing].filter((name) => name.startsWith(PREFIX) && !ABOUT.has(name));
   const sums = named.map((name) => [name.slice(PREFIX.length), opened(name.slice(PREFIX.length))] as const);
-  const md5 = createHash("md5");
   const promisedSha256 = /^[0-9a-f]{64}$/.exec(String(headers["x-amz-content-sha256"]))?.[0];
+  const md5 = isLarge && promisedSha256 && !headers["content-md5"] ? undefined : createHash("md5");
   const sha256 = promisedSha256 === undefined ? undefined : createHash("sha256");
   return {
     update(bytes) {
-      md5.update(bytes);
+      md5?.update(bytes);
       sha256?.update(bytes);
       for (const [, sum] of sums) sum.update(bytes);
     },
     verified(trailers) {
-      const etag = md5.digest();
+      const digest = md5?.digest();
       if (sha256 && sha256.digest("hex") !== promisedSha256)
         throw new S3Error("XAmzContentSHA256Mismatch", "the body is not what was signed");
-      agree("content-md5", headers["content-md5"], etag.toString("base64"));
+      if (digest) agree("content-md5", headers["content-md5"], digest.toString("base64"));
       const checksums: Record<string, string> = {};
       for (const [algorithm, sum] of sums) {
         const found = sum.base64();
         agree(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", found);
         checksums[algorithm] = found;
       }
-      return { md5: etag.toString("hex"), checksums };
+      return { etag: digest?.toString("hex") ?? `${promisedSha256?.slice(0, 32)}-1`, checksums };
     },
   };
 }

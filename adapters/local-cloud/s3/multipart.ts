@@ -63,8 +63,8 @@ export async function openMultipartUploads(
       closeSync(received.file);
       if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
       const path = await folder(id);
-      const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.md5);
-      await rename(received.path, join(path, `${number}-${received.md5}`));
+      const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.etag);
+      await rename(received.path, join(path, `${number}-${received.etag}`));
       for (const part of former) await rm(join(path, `${number}-${part.etag}`), { force: true });
     },
     async parts(id) {
@@ -100,15 +100,9 @@ export async function openMultipartUploads(
         discard({ path: whole, file });
         throw error;
       }
-      const received = { path: whole, file, size, md5, checksums: {} };
-      const etag = `${md5}-${parts.length}`;
-      const facts = await objects.commit(upload.bucket, {
-        key: upload.key,
-        received,
-        etag,
-        headers: upload.headers,
-        onlyIfAbsent,
-      });
+      const received = { path: whole, file, size, etag: `${md5}-${parts.length}`, checksums: {} };
+      const { key, headers } = upload;
+      const facts = await objects.commit(upload.bucket, { key, received, headers, onlyIfAbsent });
       await uploads.abort(id);
       return facts;
     },

@@ -46,7 +46,6 @@ export interface ObjectFiles {
 export interface Committed {
   readonly key: string;
   readonly received: Received;
-  readonly etag: string;
   readonly headers: Record<string, string>;
   /** If-None-Match: * */
   readonly onlyIfAbsent: boolean;
@@ -101,8 +100,9 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
       known.add(bucket);
     },
     async commit(bucket, object) {
-      const { key, received, etag, headers, onlyIfAbsent } = object;
-      const facts = { key, size: received.size, etag, modified: Date.now(), checksums: received.checksums, headers };
+      const { key, received, headers, onlyIfAbsent } = object;
+      const { size, etag, checksums } = received;
+      const facts = { key, size, etag, modified: Date.now(), checksums, headers };
       const [from, to] = [received.path, fileOf(bucket, key)];
       let settled: (created: boolean) => void = () => {};
       try {

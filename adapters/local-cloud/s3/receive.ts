@@ -3,7 +3,7 @@
  * bodies have a few kilobytes, whose writing takes less time than handing it to a thread, and larger ones come in pieces.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { Space } from "../space.ts";
@@ -17,29 +17,37 @@ export interface Received {
   /** Its descriptor, at the end of the bytes. */
   readonly file: number;
   readonly size: number;
-  readonly md5: string;
+  readonly etag: string;
   readonly checksums: Record<string, string>;
 }
 
 /** Small bodies, such as XML, straight into memory. */
 const LARGEST_TEXT = 4 * 2 ** 20;
 
+/** From here on an object's MD5 takes longer than all else that is done with it. */
+const LARGE_BYTES = 2 ** 20;
+
 /** A network's pieces are small; files are written in larger ones. */
 const WRITE_BYTES = 2 ** 20;
 
-export async function receive(request: IncomingMessage, temporary: string, space: Space): Promise<Received> {
+export async function receive(
+  request: IncomingMessage,
+  temporary: string,
+  space: Space,
+  kind: "object" | "part",
+): Promise<Received> {
   const expected = expectedLength(request.headers);
   await space.take(expected ?? 0);
   const path = join(temporary, randomUUID());
   const file = openSync(path, "wx");
   try {
-    const verifier = openVerifier(request.headers);
+    const verifier = openVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
     const trailers = new Map<string, string>();
     let [size, written] = [0, 0];
     const held: Buffer[] = [];
     const write = () => {
       written = size;
-      writeAll(file, Buffer.concat(held.splice(0)));
+      writeTogether(file, held.splice(0));
     };
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
@@ -69,12 +77,19 @@ export async function receiveBytes(bytes: Uint8Array, temporary: string, space: 
     space.give(bytes.length);
     throw error;
   }
-  return { path, file, size: bytes.length, md5: createHash("md5").update(bytes).digest("hex"), checksums: {} };
+  return { path, file, size: bytes.length, etag: createHash("md5").update(bytes).digest("hex"), checksums: {} };
 }
 
 /** Appends all of the bytes; a single write may take only a part of them. */
 export function writeAll(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+}
+
+/** The same of several pieces, without a copy of them in one. */
+function writeTogether(file: number, pieces: readonly Uint8Array[]): void {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const written = pieces.length > 0 ? writevSync(file, pieces) : 0;
+  if (written < bytes) writeAll(file, Buffer.concat(pieces).subarray(written));
 }
 
 export function discard({ path, file }: Pick<Received, "path" | "file">): void {

@@ -92,9 +92,9 @@ async function objectRoute({ objects, space }: Routes, { request, response, buck
   }
   if (request.method !== "PUT") throw notBuilt(request);
   const onlyIfAbsent = writeCondition(request);
-  const received = await receive(request, objects.temporary, space);
+  const received = await receive(request, objects.temporary, space, "object");
   const headers = keptHeaders(request.headers);
-  const facts = await objects.commit(bucket, { key, received, etag: received.md5, headers, onlyIfAbsent });
+  const facts = await objects.commit(bucket, { key, received, headers, onlyIfAbsent });
   send(response, 200, "", { etag: `"${facts.etag}"`, ...checksumHeaders(received.checksums) });
 }
 
@@ -107,9 +107,9 @@ async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Pro
   }
   if (request.method === "PUT") {
     writeCondition(request);
-    const received = await receive(request, objects.temporary, space);
+    const received = await receive(request, objects.temporary, space, "part");
     await uploads.put(id, Number(query.get("partNumber")), received).finally(() => rm(received.path, { force: true }));
-    return send(response, 200, "", { etag: `"${received.md5}"`, ...checksumHeaders(received.checksums) });
+    return send(response, 200, "", { etag: `"${received.etag}"`, ...checksumHeaders(received.checksums) });
   }
   if (request.method === "GET") {
     const Part = (await uploads.parts(id)).map((part) => ({

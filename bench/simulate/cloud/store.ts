@@ -66,7 +66,11 @@ export function openSimulatedStore(
   };
   const records = openTable({ api, name: "simulated", meter: openMeter(), endpoint });
   const clock = openClock(() => records.get({ pk: "CLOCK", sk: "CLOCK" }));
-  const objects = openObjectStore({ s3: { send } as unknown as S3Client, bucket: "simulated", endpoint });
+  const objects = openObjectStore({
+    s3: { send, middlewareStack: { add() {} } } as unknown as S3Client,
+    bucket: "simulated",
+    endpoint,
+  });
   return { table: records, objects, clock };
 }
 

@@ -49,9 +49,9 @@ export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
       return { loss: total, logProbs };
     },
 
-    async optimizerStep(config) {
+    async optimizerStep(config, scale = 1) {
       const gradients = await Promise.all(others.map((lane) => lane.takeGradient()));
-      const done = await first.optimizerStep(config, gradients);
+      const done = await first.optimizerStep(config, scale, gradients);
       if (others.length > 0) {
         const weights = await first.weights();
         await Promise.all(others.map((lane) => lane.setWeights(weights)));

@@ -67,7 +67,8 @@ async function openTrainer(thread: EngineThread, files: CheckpointFiles, options
     forwardBackward: (batch, loss, temperature) =>
       thread.call(handle, { method: "forwardBackward", batch, loss, temperature }),
     takeGradient: () => thread.call(handle, { method: "takeGradient" }),
-    optimizerStep: (config, gradients) => thread.call(handle, { method: "optimizerStep", config, gradients }),
+    optimizerStep: (config, scale, gradients) =>
+      thread.call(handle, { method: "optimizerStep", config, scale, gradients }),
     weights: () => thread.call(handle, { method: "weights" }),
     setWeights: (weights) => thread.call(handle, { method: "setWeights", weights }),
     save: () => thread.call(handle, { method: "save" }),

@@ -22,7 +22,12 @@ export type Call =
       readonly loss: Loss;
       readonly temperature: number;
     }
-  | { readonly method: "optimizerStep"; readonly config: OptimizerConfig; readonly gradients: readonly Float32Array[] }
+  | {
+      readonly method: "optimizerStep";
+      readonly config: OptimizerConfig;
+      readonly scale: number;
+      readonly gradients: readonly Float32Array[];
+    }
   | { readonly method: "takeGradient" | "weights" | "save" }
   | { readonly method: "setWeights"; readonly weights: Float32Array }
   | { readonly method: "load"; readonly files: CheckpointFiles }

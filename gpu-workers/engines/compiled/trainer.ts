@@ -16,7 +16,11 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
   /** The gradient so far, flat; it is zero afterwards. */
   takeGradient(): Promise<Float32Array>;
   /** As a Trainer's, after adding other lanes' gradients in their order. */
-  optimizerStep(config: OptimizerConfig, gradients: readonly Float32Array[]): Promise<{ gradientNorm: number }>;
+  optimizerStep(
+    config: OptimizerConfig,
+    scale: number,
+    gradients: readonly Float32Array[],
+  ): Promise<{ gradientNorm: number }>;
   /** A copy of what is trained, flat. */
   weights(): Promise<Float32Array>;
   /** Replaces what is trained and nothing else. */
@@ -36,9 +40,9 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
       gradient.fill(0);
       return taken;
     },
-    async optimizerStep(optimizer, gradients) {
+    async optimizerStep(optimizer, scale, gradients) {
       for (const other of gradients) addTo(gradient, other);
-      return optimizerStep(optimizer);
+      return optimizerStep(optimizer, scale);
     },
     weights: async () => weights.slice(),
     async setWeights(from) {

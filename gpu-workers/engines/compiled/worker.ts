@@ -86,7 +86,7 @@ function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
     case "forwardBackward":
       return trainer.forwardBackward(body.batch, body.loss, body.temperature);
     case "optimizerStep":
-      return trainer.optimizerStep(body.config, body.gradients);
+      return trainer.optimizerStep(body.config, body.scale, body.gradients);
     case "takeGradient":
       return trainer.takeGradient();
     case "weights":

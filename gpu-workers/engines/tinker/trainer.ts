@@ -82,10 +82,11 @@ export async function openTinkerTrainer(
       }
       return { loss: objectives.reduce((sum, objective) => sum + objective.loss, 0), logProbs };
     },
-    async optimizerStep(config) {
+    async optimizerStep(config, scale = 1) {
       for (const { gradient_T } of gradient) checkGradient(gradient_T);
       const params = adamParams(config, behaviour.clips, server.baseUrl);
       const scaleOf = ({ tokens }: Term) =>
+        scale *
         (behaviour.overTokens === "mean" ? tokens.length - 1 : 1) *
         (behaviour.overSequences === "mean" ? gradient.length : 1);
       const requests = batches(gradient, ({ tokens }) => tokens.length, microBatchTokens).map((terms) =>

@@ -6,6 +6,7 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
@@ -69,6 +70,32 @@ test("a large commit goes in parts and is recognised as ours the second time", a
   body[33 << 20] = 8;
   expect(await store.objects.commit("weights", body)).toBe(false);
   expect(await store.objects.head("weights")).toBe(65 << 20);
+});
+
+test("an ETag is the MD5; a large object's is not, says so by its form, and the object is recognised as ours all the same", async () => {
+  const large = new Uint8Array(2 << 20).fill(7);
+  const etagOf = async (Key: string, Body: Uint8Array) => {
+    await s3.send(new PutObjectCommand({ Bucket, Key, Body }));
+    return (await s3.send(new HeadObjectCommand({ Bucket, Key }))).ETag;
+  };
+  const small = large.subarray(0, 1000);
+  expect(await etagOf("small", small)).toBe(`"${createHash("md5").update(small).digest("hex")}"`);
+  expect(await etagOf("large", large)).toBe(`"${createHash("sha256").update(large).digest("hex").slice(0, 32)}-1"`);
+  expect(await store.objects.commit("large", large)).toBe(true);
+  expect(await store.objects.commit("large", large.with(1 << 20, 8))).toBe(false);
+  const ContentMD5 = createHash("md5").update(small).digest("base64");
+  const broken = s3.send(new PutObjectCommand({ Bucket, Key: "broken", Body: large, ContentMD5 }));
+  await expect(broken).rejects.toMatchObject({ name: "BadDigest" });
+});
+
+test("a SHA-256 that the caller knows is what is signed: a wrong one is refused", async () => {
+  const body = new Uint8Array(1000).fill(3);
+  const sha256 = createHash("sha256").update(body).digest("hex");
+  expect(await store.objects.commit("known", body, sha256)).toBe(true);
+  expect(await store.objects.commit("known", body.slice())).toBe(true);
+  const other = new Uint8Array(1000).fill(4);
+  await expect(store.objects.commit("unknown", other, sha256)).rejects.toThrow(/the body is not what was signed/);
+  expect(await store.objects.head("unknown")).toBeUndefined();
 });
 
 test("a wrong checksum is refused and leaves nothing", async () => {

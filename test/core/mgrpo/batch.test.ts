@@ -1,7 +1,7 @@
-/** @file The weights of a batch: every question equal, each aggregation what it says, and nothing depends on how a batch is cut. */
+/** @file The weights of a batch: each aggregation what it says, and nothing depends on how a batch is cut. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupWeights, splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
 
 const constantTokens = 100;
 const entry = fc.record({
@@ -11,22 +11,6 @@ const entry = fc.record({
 });
 const entries = fc.array(entry, { minLength: 1, maxLength: 20 });
 const total = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
-
-test("every question counts the same, however many trajectories it has", () => {
-  const sealed = (weights: number[]) => ({
-    trajectories: weights.map((_, i) => i),
-    weights,
-    advantages: weights.map(() => 0),
-    mean: 0,
-    std: 0,
-    duplicated: 0,
-    dropped: 0,
-  });
-  expect(groupWeights([sealed([0.5, 0.5]), sealed([0.25, 0.25, 0.5])])).toEqual([
-    [0.25, 0.25],
-    [0.125, 0.125, 0.25],
-  ]);
-});
 
 test("by hand: two trajectories of one question, w = 1/2 each, 2 and 6 action tokens", () => {
   const given = [

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
-import { groupWeights, tokenWeights, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
+import { tokenWeights, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { trajectoryLoss } from "../../../core/mgrpo/loss.ts";
 import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
 import { sealAgents } from "../../../core/mgrpo/seal.ts";
@@ -91,12 +91,12 @@ test("resample: rollout 0 copies its only call, rollout 1 drops one of three; st
 });
 
 test("from advantages to the loss: two questions, the clip, the mean over tokens", () => {
-  // Two questions with this same group: each trajectory of main counts 1/2*1/3 = 1/6. Rollout 0 has 2 action tokens, so 1/12 each.
+  // Each trajectory of main counts 1/3 in its question. Rollout 0 has 2 action tokens, so 1/6 each; of two questions, 1/12.
   const main = sealed["main"];
   if (!main) throw new Error("not sealed");
-  const weight = groupWeights([main, main])[0]?.[0] ?? Number.NaN;
-  expect(weight).toBeCloseTo(1 / 6, 12);
-  const [tokenWeight = Number.NaN] = tokenWeights([{ group: 0, weight, actionTokens: 2 }], algorithm);
+  const [weight = Number.NaN] = trajectoryWeights(main);
+  const [inQuestion = Number.NaN] = tokenWeights([{ group: 0, weight, actionTokens: 2 }], algorithm);
+  const tokenWeight = inQuestion / 2;
   expect(tokenWeight).toBeCloseTo(1 / 12, 12);
   // Ratios 1.1 and 1.5; A = 1.408373 > 0, clip-high 0.28: terms 1.1*A and 1.28*A
   // loss = -(1.1 + 1.28)*1.408373/12 = -0.279327; derivative of the first token -1.1*1.408373/12 = -0.129101, of the clipped one 0

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
-import { batchGroups, planStep } from "../../../core/training/plan.ts";
+import { countsInBatch, planStep } from "../../../core/training/plan.ts";
 import { advance, repairOpen, type Snapshot } from "../../../core/training/step.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
@@ -92,9 +92,8 @@ test("dynamic sampling: as many fresh questions as groups without variance, in r
   });
   const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups: flat });
   expect(next).toEqual({ kind: "change", change: moveStep({ ...step, round: 1 }, "ready") });
-  expect(batchGroups(dynamic, flat)).toEqual([flat[1]]);
-  expect(batchGroups(config, flat)).toEqual(flat);
-  expect(batchGroups(dynamic, flat.slice(0, 1))).toEqual(flat.slice(0, 1));
+  expect(flat.map((group) => countsInBatch(dynamic, group))).toEqual([false, true]);
+  expect(flat.map((group) => countsInBatch(config, group))).toEqual([true, true]);
 });
 
 test("too many lost: halted before it is ready, so that no crash in between forgets it", () => {
@@ -131,6 +130,8 @@ test("ready: caches follow manifests, and only the last manifest closes the step
   expect(advance({ ...base, step: ready, agents, manifests: both })).toEqual([
     { kind: "together", commands: caches },
     { kind: "change", change: moveStep(ready, "closed") },
+    // Then, in the same look, what a step that was found closed has left to do.
+    ...advance({ ...base, step: { ...ready, state: "closed" }, agents, manifests: both }),
   ]);
 });
 
