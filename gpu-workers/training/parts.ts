@@ -78,9 +78,8 @@ async function sealedPart(
   for (let pace = pollSeconds; ; pace = Math.min(pace * 1.1, pollSeconds * 10)) {
     const seen = watch.current();
     const step = stillOpenOrReady(first, seen);
-    const stopped = new MgrpoError("cancelled", "the worker is stopping");
     // A worker that drains ends a step that waits for it alone; of one that is open, all that it could take would be lost.
-    if (stop.aborted && step.state === "open") throw stopped;
+    if (stop.aborted && step.state === "open") throw stopping();
     const part = [...step.groups.keys()].slice(begin, begin + GROUPS_PER_PART);
     // A short part of an open step may get more groups yet, by dynamic sampling.
     const isWhole = step.state === "ready" || part.length === GROUPS_PER_PART;
@@ -89,10 +88,12 @@ async function sealedPart(
       for (const record of await readSealed(run, step, unread)) sealed.set(record.group, record);
       if (sealed.size === part.length) return part.flatMap((group) => sealed.get(group) ?? []);
     }
-    if (stop.aborted) throw stopped;
+    if (stop.aborted) throw stopping();
     await watch.pause(pace, (now) => (now === seen ? undefined : now), stop);
   }
 }
+
+const stopping = () => new MgrpoError("cancelled", "the worker is stopping");
 
 function stillOpenOrReady(first: StepRecord, seen: Seen | undefined): StepRecord {
   const step = seen ? seen.step : first;
