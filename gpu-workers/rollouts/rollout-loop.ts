@@ -67,7 +67,6 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   let broken: { error: unknown } | undefined;
   let lookedAt = Number.NEGATIVE_INFINITY;
   const peers = observer.workers();
-  const viewsInTurn = () => inTurn(membership.id, agent.name, peers, [...views.entries()]);
 
   const isHere = ({ step }: StepRecord) => step === first.step;
   const groupAddress = (group: number) => ({ run: run.name, step: first.step, group });
@@ -202,14 +201,15 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   /** Claims what there is room for. True if another look at the groups may find more. */
   async function takeWork(step: StepRecord): Promise<boolean> {
     while (views.length < step.groups.length) views.push(newGroupView());
+    const turns = inTurn(membership.id, agent.name, peers, [...views.entries()]);
     const now = clock.monotonic();
     const hasRoom = !alone && inFlight < role.capacity;
     const looksAround = hasRoom && now - lookedAt >= pace / 2;
     if (looksAround) lookedAt = now;
-    const due = dueViews(viewsInTurn(), { me: membership.id, stale: now - leaseSeconds / 2, looksAround });
+    const due = dueViews(turns, { me: membership.id, stale: now - leaseSeconds / 2, looksAround });
     let unclaimed = hasRoom && team.complete() ? role.capacity - inFlight : 0;
     const unseen: Parameters<typeof claimUnseen>[] = [];
-    const looks = viewsInTurn().flatMap(([group, view]) => {
+    const looks = turns.flatMap(([group, view]) => {
       if (view.record || unclaimed === 0) return due.has(view) ? [read(group, view)] : [];
       const wanted = [...Array(Math.min(unclaimed, run.config.rolloutsPerQuestion)).keys()];
       unclaimed -= wanted.length;
@@ -234,7 +234,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       if (!team.complete()) return true;
     }
     let room = role.capacity - inFlight;
-    const claims = viewsInTurn().flatMap(([g, view]) => {
+    const claims = turns.flatMap(([g, view]) => {
       const group = found[g];
       if (!group) return [];
       for (const k of group.owned.slice(0, room)) start(g, k, view, false);
