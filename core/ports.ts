@@ -169,7 +169,8 @@ interface ToolOf<A, Parsed> {
 
 /** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `cancelled`. */
 export interface Delegation {
-  invoke(id: string, request: InvocationRequest, signal: AbortSignal): Promise<Invocation>;
+  /** `opened`: from when on time limits count; absent: from the beginning. */
+  invoke(id: string, request: InvocationRequest, signal: AbortSignal, opened?: Promise<unknown>): Promise<Invocation>;
 }
 
 /** A recipe's rewards, bundled into functions. Throwing is a judge failure, never a wrong answer. */

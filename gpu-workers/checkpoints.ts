@@ -56,9 +56,11 @@ export interface Checkpoints {
   /** Rejects unless every manifest is the one that the team names, by its hash. */
   confirm(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
-  files(manifest: Manifest, which: "all" | "inference"): Promise<CheckpointFiles>;
-  /** Puts bytes that this process made at their content hash, and remembers them for `files`. */
-  store(agent: string, name: string, bytes: Uint8Array): Promise<Part>;
+  files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
+  /** What bytes that this process made will be known by; remembers them for `files`. */
+  name(agent: string, name: string, bytes: Uint8Array): Part;
+  /** Puts them at their content hash. */
+  store(part: Part, bytes: Uint8Array): Promise<void>;
 }
 
 export function openCheckpoints(run: string, { objects }: Store, openOutside?: OpenOutside): Checkpoints {
@@ -143,11 +145,13 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
       parts.set(agent, kept);
       return new Map(loaded);
     },
-    async store(agent, name, bytes) {
+    name(agent, name, bytes) {
       const hash = sha256(bytes);
-      await objects.commit(objectKeys.part(run, hash), bytes, hash);
       if (name !== OPTIMIZER) remembered(agent).set(hash, bytes);
       return { sha256: hash, bytes: bytes.length };
+    },
+    async store({ sha256: hash }, bytes) {
+      await objects.commit(objectKeys.part(run, hash), bytes, hash);
     },
   };
 }

@@ -18,6 +18,7 @@ import { openCheckpoints } from "./checkpoints.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { haltedBy } from "./halt.ts";
 import { recordBytes } from "./hash.ts";
+import { admission } from "./invocations/admission.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import { type Desk, openDesk } from "./invocations/desk.ts";
 import { http, type Network } from "./invocations/network.ts";
@@ -88,11 +89,11 @@ export async function serveWorker(
 
   const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
   const checkpoints = openCheckpoints(run.name, store, openOutside);
-  const watch = watchSteps(run);
-  options.onHint?.(() => watch.hint());
   const observer = observeWorkers(run);
   const agents = openAgents(parts, options.agent, checkpoints, meter);
   const own = agents.get(options.agent);
+  const watch = watchSteps(run, own?.name);
+  options.onHint?.(() => watch.hint());
   const trains = has("train") && own?.config.trained === true;
   const trajectories = trains ? rememberTrajectories() : noTrajectories;
   // Before it is registered: a worker whose server or GPU is away claims nothing, and makes nothing suspect by its end.
@@ -128,14 +129,7 @@ export async function serveWorker(
           watch.poke();
         }
       },
-      async isOpen({ address, version }) {
-        const fits = () => {
-          const step = watch.current()?.step;
-          return step?.step === address.step && step.state === "open" && step.policy[agent.name] === version;
-        };
-        if (!fits()) await watch.refresh();
-        return address.run === run.name && address.phase === "train" && fits();
-      },
+      ...admission(run, agent.name, watch),
       loading: () => agent.policy.loading(),
       wallClockSeconds: config.limits.invocationSeconds,
       fatal: (error) => fail(error),
@@ -143,7 +137,7 @@ export async function serveWorker(
   }
 
   type Common = Omit<RolloutRole, "agent" | "delegation" | "capacity"> &
-    Omit<TrainRole, "agent" | "engine" | "published">;
+    Omit<TrainRole, "agent" | "engine" | "foreseen" | "published">;
 
   function loops(common: Common, signal: AbortSignal): Promise<void>[] {
     const working = [watch.poll(signal)];
@@ -152,14 +146,23 @@ export async function serveWorker(
       working.push(runRollouts({ ...common, agent: own, delegation, capacity: capacityOf(own.config) }, signal));
     }
     if (own && trains) {
+      const foreseen: TrainRole["foreseen"] = (version, files) => {
+        if (!has("rollout")) return;
+        own.policy.foresee(version, files);
+        watch.serves(version);
+      };
       const published = async (version: number, step: number) => {
-        if (has("rollout")) await own.policy.prepare(version);
+        if (has("rollout")) {
+          watch.serves(version);
+          await own.policy.prepare(version);
+        }
         if (!options.recordBusy) return;
         // The store's first answers are for those who claim, when somebody measures, too.
         await store.clock.sleep(config.liveness.pollSeconds, signal);
         await recordBusy(common.worker, step);
       };
-      working.push(runTraining({ ...common, agent: own.name, engine: engineOf(own.config.policy), published }, signal));
+      const engine = engineOf(own.config.policy);
+      working.push(runTraining({ ...common, agent: own.name, engine, foreseen, published }, signal));
     }
     return working;
   }

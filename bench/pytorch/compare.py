@@ -1,4 +1,5 @@
-"""Measures mgrpo's engine and PyTorch in alternation on the same cores, and prints each figure and the ratio of the medians.
+"""Measures mgrpo's engine and PyTorch in alternation on the same cores, and prints each figure and the ratio of the medians; and what share
+of the rate of large matrix products on these cores the engine's training comes to.
 
     python bench/pytorch/compare.py [rounds]      (from the repository's root, on a quiet machine; needs torch >= 2.5)
 """
@@ -25,8 +26,10 @@ def measure(command, cwd):
 
 for _ in range(rounds):
     measure(["node", "--import", "tsx", "bench/engine.ts"], ROOT)
-    for script in ("train.py", "sample.py"):
+    for script in ("train.py", "sample.py", "products.py"):
         measure([sys.executable, "-B", os.path.join(HERE, script), THREADS], HERE)
 for kind in ("train", "sample"):
     ours, theirs = (statistics.median(found[f"{who}.{kind}"]) for who in ("engine", "pytorch"))
     print(json.dumps({"name": f"{kind}.ratio", "engine": ours, "pytorch": theirs, "ratio": round(ours / theirs, 2)}))
+tokens, flop, rate = (statistics.median(found[name]) for name in ("engine.train", "train.flop", "pytorch.products"))
+print(json.dumps({"name": "train.products", "gflops": round(rate, 1), "share": round(tokens * flop / 1e9 / rate, 2)}))

@@ -196,9 +196,9 @@ export const RunConfig = z
       .prefault({}),
     limits: z
       .strictObject({
-        /** Wall clock of one attempt at a rollout. */
+        /** Wall clock of one attempt at a rollout, from when the run is at its step. */
         rolloutSeconds: z.number().positive().default(120),
-        /** Wall clock of one invocation, as its caller waits. */
+        /** Wall clock of one invocation, as its caller waits, likewise. */
         invocationSeconds: z.number().positive().default(60),
         /** Attempts at a rollout that infrastructure may spoil before it is given up. */
         attempts: z.int().positive().default(5),

@@ -14,7 +14,7 @@ import { countCrash, endRun, forgiveTakeovers, markDead, sawWorker } from "./wri
 /** Takeovers of a trainer without a new version that halt the run. */
 const MAX_TAKEOVERS = 3;
 
-/** What a look at the workers calls for. `storeTime` in ms. `groups` are those of the open step. */
+/** What a look at the workers calls for. `storeTime` in ms. `groups` are those of RUN's step while it is open. */
 export function observeWorkers(
   config: RunConfig,
   workers: readonly WorkerRecord[],

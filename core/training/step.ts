@@ -9,8 +9,8 @@
  *             meanwhile: evaluation jobs of the team before, retention, and the next step's plan, last, as the mark that all is done
  *     closed  waits for nobody: team manifest, then RUN.step moves on; that write is the last (the last step also does the above)
  *
- * A plan needs only the step before it, sealed; nobody looks at STEP s+1 before RUN points there. So the way from the last manifest to
- * the next rollout is short.
+ * A plan needs only the step before it, sealed. Workers whose own agent is done with step s begin with STEP s+1 as soon as it is planned
+ * (gpu-workers/liveness/opening.ts); for tick it begins when RUN points there.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";

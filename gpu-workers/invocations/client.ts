@@ -7,7 +7,7 @@
  *      '────────────┴─────────────────────┘       410                           `step-closed`: abandon
  *                                                 401, no trust in its TLS      `config-invalid`: no retry mends it
  *
- * Only time with a live worker counts against `limits.invocationSeconds`; then `deadline`. A second worker that dies under the same
+ * Only time with a live worker, and in an open step, counts against `limits.invocationSeconds`; then `deadline`. A second worker that dies under the same
  * invocation ends it with `worker-unavailable`: the caller runs that rollout alone (poison, design rule 5).
  */
 import { createHash } from "node:crypto";
@@ -19,6 +19,7 @@ import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { Invocation, type InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
+import { limitAfter } from "../limits.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { Run } from "../run.ts";
 import { http, type Network } from "./network.ts";
@@ -161,22 +162,29 @@ export function httpDelegation(
   }
 
   return {
-    async invoke(id, asked, signal) {
+    async invoke(id, asked, signal, opened = Promise.resolve()) {
       const body = canonicalJson(asked);
       let left = run.config.limits.invocationSeconds;
+      let counts = Number.POSITIVE_INFINITY;
       let deaths = 0;
       let tries = 0;
+      opened.then(
+        () => {
+          counts = clock.monotonic();
+        },
+        () => {},
+      );
       const attempt = async (): Promise<Invocation> => {
         const stored = tries++ > 0 ? await findInvocation(run, id, asked) : undefined;
         if (stored) return stored;
         const started = clock.monotonic();
-        const deadline = AbortSignal.timeout(Math.max(0, Math.ceil(left * 1000)));
+        const deadline = limitAfter(opened, left);
         const served = serving(observer, asked.agent).length > 0;
         try {
-          return await once(id, body, asked, AbortSignal.any([signal, deadline]));
+          return await once(id, body, asked, AbortSignal.any([signal, deadline.signal]));
         } catch (error) {
           if (signal.aborted) throw new MgrpoError("cancelled", `invocation ${id} was cancelled`);
-          if (deadline.aborted) throw late(run, id, asked);
+          if (deadline.signal.aborted) throw late(run, id, asked);
           if (error instanceof Again && error.died && ++deaths >= MAX_DEATHS) {
             throw new MgrpoError(
               "worker-unavailable",
@@ -185,7 +193,8 @@ export function httpDelegation(
           }
           throw error;
         } finally {
-          if (served) left -= clock.monotonic() - started;
+          deadline.end();
+          if (served) left -= Math.max(0, clock.monotonic() - Math.max(started, counts));
         }
       };
       return pRetry(attempt, {

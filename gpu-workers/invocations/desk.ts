@@ -1,14 +1,16 @@
 /**
  * @file The invocations of one sub-agent in one process: each id is run once, however often it is asked for.
  *
- *     (unknown) --put--> running --> done      its result stays until its step is over
- *                          |  '----> failed    told once; the next put runs it anew
- *                          '-cancel-> (unknown)
+ *     (unknown) --put--> held --> running --> done      its result stays until its step is over
+ *                          |         |  '----> failed    told once; the next put runs it anew
+ *                          '---------'-cancel-> (unknown)
  *
- *     wait(id)   waits for: the conversation and its commit   unblocked by: either, its wall clock, or `cancel`
+ *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN
+ *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its wall clock, or `cancel`
  */
 import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { limitAfter } from "../limits.ts";
 import { isInfrastructure } from "../rollouts/roll-out.ts";
 
 /** What `put` answers. */
@@ -31,8 +33,12 @@ export interface Desk {
 
 export interface DeskOptions {
   run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<Invocation>;
-  /** Whether the step takes invocations of this version; asked when the id is new. */
-  isOpen(request: InvocationRequest): Promise<boolean>;
+  /** Whether the step takes invocations of this version, or will as soon as that can be sampled here; asked when the id is new. */
+  admits(request: InvocationRequest): Promise<boolean>;
+  /** Resolves when its conversation may begin. Rejects with `step-closed` when it never will. */
+  mayBegin(request: InvocationRequest, signal: AbortSignal): Promise<void>;
+  /** Resolves when its step is open for all: from then on its wall clock counts. */
+  opened(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
   /** A version being loaded now, if any. */
   loading(): number | undefined;
   readonly wallClockSeconds: number;
@@ -44,6 +50,7 @@ interface Entry {
   readonly step: number;
   readonly controller: AbortController;
   readonly settled: Promise<Answer>;
+  hasBegun: boolean;
   answer: Answer | undefined;
 }
 
@@ -53,20 +60,25 @@ export function openDesk(options: DeskOptions): Desk {
 
   function start(id: string, request: InvocationRequest) {
     const controller = new AbortController();
-    const clock = AbortSignal.timeout(Math.ceil(options.wallClockSeconds * 1000));
+    const clock = limitAfter(options.opened(request, controller.signal), options.wallClockSeconds);
     const settled = options
-      .run(id, request, AbortSignal.any([controller.signal, clock]))
+      .mayBegin(request, controller.signal)
+      .then(() => {
+        entry.hasBegun = true;
+        return options.run(id, request, AbortSignal.any([controller.signal, clock.signal]));
+      })
       .then((invocation): Answer => ({ state: "done", invocation }))
       .catch((error: unknown): Answer => {
-        const late = clock.aborted && !controller.signal.aborted;
+        const late = clock.signal.aborted && !controller.signal.aborted;
         if (late)
           return { state: "failed", error: new MgrpoError("deadline", `invocation ${id} ran out of wall clock`) };
         if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted"))
           return { state: "failed", error };
         options.fatal(error);
         return { state: "failed", error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed") };
-      });
-    const entry: Entry = { step: request.address.step, controller, settled, answer: undefined };
+      })
+      .finally(clock.end);
+    const entry: Entry = { step: request.address.step, controller, settled, hasBegun: false, answer: undefined };
     entries.set(id, entry);
     settled.then((answer) => {
       entry.answer = answer;
@@ -78,7 +90,7 @@ export function openDesk(options: DeskOptions): Desk {
     async put(id, request) {
       if (entries.has(id)) return "accepted";
       if (draining) return "draining";
-      if (!(await options.isOpen(request))) return "step-closed";
+      if (!(await options.admits(request))) return "step-closed";
       if (draining) return "draining";
       const loading = options.loading();
       if (loading !== undefined && loading !== request.version) return "loading";
@@ -103,6 +115,7 @@ export function openDesk(options: DeskOptions): Desk {
     async drain(seconds) {
       draining = true;
       const running = [...entries.values()].filter(({ answer }) => !answer);
+      for (const { hasBegun, controller } of running) if (!hasBegun) controller.abort();
       const all = Promise.all(running.map(({ settled }) => settled));
       if (await within(all, seconds)) return;
       for (const { controller } of running) controller.abort();

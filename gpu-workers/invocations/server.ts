@@ -89,6 +89,7 @@ function reply(answer: Answer): Response {
   if (answer.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = answer.error;
   if (code === "cancelled") return new Response("draining", { status: 503 });
+  if (code === "step-closed") return new Response(message, { status: 410 });
   return new Response(JSON.stringify({ code, message }), { status: 502, headers: json });
 }
 

@@ -5,7 +5,7 @@ import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/r
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Policy } from "../policy.ts";
+import type { Hold, Policy } from "../policy.ts";
 import { type Converse, converse, type Delegate, type Moment } from "./converse.ts";
 
 export interface Agent {
@@ -58,21 +58,27 @@ export interface Talk {
 /** Distinguishes attempts at the same conversation within this process, for the engine's cache only. */
 let attempts = 0;
 
+/** The conversation, once it is certain that the version's own weights spoke: while a version is stored, its foreseen ones may. */
 export async function talk(agent: Agent, options: Talk, signal: AbortSignal): Promise<Converse> {
-  const { address, version, purpose, call } = options;
-  const hold = await agent.policy.acquire(version);
-  const where = [address.step, address.group, address.rollout, agent.name, call ?? "asked"] as const;
-  const sequence = `${[...purpose, ...where].join("/")}#${attempts++}`;
-  try {
-    const { name, config, tools } = agent;
-    const { question, prompt, delegate, sampling, closedBook, allowance } = options;
-    const stream = [...purpose, ...where];
-    const speaker = hold.speaker({ agent: name, version, config, tools, sampling, stream, sequence });
-    const { limits } = config;
-    const tell = agent.tell && ((moment: Moment) => agent.tell?.(moment, call));
-    const asked = { question, prompt, delegate, closedBook, allowance };
-    return await converse({ ...asked, speaker, limits, sequence, tell, signal });
-  } finally {
-    hold.release();
+  for (;;) {
+    const hold = await agent.policy.acquire(options.version);
+    try {
+      const conversed = await speak(agent, hold, options, signal);
+      if (await hold.confirmed(signal)) return conversed;
+    } finally {
+      hold.release();
+    }
   }
+}
+
+function speak(agent: Agent, hold: Hold, options: Talk, signal: AbortSignal): Promise<Converse> {
+  const { name, config, tools } = agent;
+  const { address, version, purpose, call, question, prompt, delegate, sampling, closedBook, allowance } = options;
+  const where = [address.step, address.group, address.rollout, name, call ?? "asked"] as const;
+  const stream = [...purpose, ...where];
+  const sequence = `${stream.join("/")}#${attempts++}`;
+  const speaker = hold.speaker({ agent: name, version, config, tools, sampling, stream, sequence });
+  const tell = agent.tell && ((moment: Moment) => agent.tell?.(moment, call));
+  const asked = { question, prompt, delegate, closedBook, allowance };
+  return converse({ ...asked, speaker, limits: config.limits, sequence, tell, signal });
 }

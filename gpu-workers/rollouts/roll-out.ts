@@ -15,6 +15,7 @@ import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { invocationId } from "../hash.ts";
 import { referTo } from "../invocations/run-invocation.ts";
+import { limitAfter } from "../limits.ts";
 import type { Run } from "../run.ts";
 import { type Agent, talk } from "./agent.ts";
 import type { Delegate } from "./converse.ts";
@@ -27,6 +28,8 @@ export interface RolloutPlan {
   readonly sampling: Sampling;
   readonly purpose: StreamName;
   readonly closedBook: boolean;
+  /** From when on time limits count; absent: from the beginning. */
+  readonly opened?: Promise<unknown>;
 }
 
 /** Where rollouts run: the asked agent here, its sub-agents behind a port. */
@@ -63,7 +66,7 @@ async function rollOut(
       closedBook,
       ...(allowance && { allowance }),
     };
-    const invocation = await delegation.invoke(invocationId(request), request, cancelled);
+    const invocation = await delegation.invoke(invocationId(request), request, cancelled, plan.opened);
     return { invocation, ref: referTo(run.name, invocation) };
   };
   const { conversation, trajectory, invocations } = await talk(
@@ -96,12 +99,12 @@ export async function attemptRollout(
   const { config, store, log } = team.run;
   const { address, question } = plan;
   for (let attempt = 1; ; ) {
-    const wallClock = AbortSignal.timeout(Math.ceil(config.limits.rolloutSeconds * 1000));
+    const wallClock = limitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
     try {
-      return await rollOut(team, plan, AbortSignal.any([signal, wallClock]));
+      return await rollOut(team, plan, AbortSignal.any([signal, wallClock.signal]));
     } catch (error) {
       if (signal.aborted) throw new MgrpoError("cancelled", "the rollout was stopped", { cause: error });
-      const late = wallClock.aborted
+      const late = wallClock.signal.aborted
         ? new MgrpoError("deadline", `the rollout took more than limits.rolloutSeconds ${config.limits.rolloutSeconds}`)
         : error;
       if (!isInfrastructure(late)) throw error;
@@ -116,6 +119,8 @@ export async function attemptRollout(
         attempt += 1;
       }
       await store.clock.sleep(Math.min(0.1 * 2 ** attempt, 5), signal);
+    } finally {
+      wallClock.end();
     }
   }
 }

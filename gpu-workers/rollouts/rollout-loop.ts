@@ -2,7 +2,7 @@
  * @file The main agent's rollouts (design rows 2 to 4): as many conversations in flight as there is room for, claimed several at a
  * time, each ending in one committed outcome.
  *
- *     a step   waits for: STEP open                              unblocked by: tick
+ *     a step   waits for: STEP open, or the next one's turn (liveness/opening.ts)   unblocked by: tick
  *     a claim  waits for: room, and a live worker of each sub-agent
  *     a round  waits for: an attempt's end, STEP moving on, or the next look at the groups of others
  *
@@ -22,6 +22,7 @@ import { recordBytes, sha256 } from "../hash.ts";
 import { serving } from "../invocations/client.ts";
 import type { Membership } from "../liveness/membership.ts";
 import type { Observer } from "../liveness/observer.ts";
+import { whenOpen, workable } from "../liveness/opening.ts";
 import type { Seen, StepWatch } from "../liveness/watch.ts";
 import { inParallel } from "../parallel.ts";
 import type { Trajectories } from "../training/trajectories.ts";
@@ -41,13 +42,10 @@ export interface RolloutRole extends Omit<Team, "complete"> {
 /** Works on step after step until the signal aborts; then rejects with `cancelled`, its claims given back. */
 export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const step = await role.watch.until(openStep, signal);
+    const step = await role.watch.until(workable, signal);
     await workOnStep(role, step, signal);
   }
 }
-
-const openStep = ({ run, step }: { run: { status: string }; step: StepRecord | undefined }) =>
-  run.status === "running" && step?.state === "open" ? step : undefined;
 
 async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSignal): Promise<void> {
   const { run, membership, watch, observer, agent } = role;
@@ -56,6 +54,11 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   const over = new AbortController();
   const signal = AbortSignal.any([stop, over.signal]);
   const views = first.groups.map(newGroupView);
+  const opened = whenOpen(watch, first.step, signal);
+  opened.then(
+    () => wake.abort(),
+    () => {},
+  );
   const team: Team = {
     ...role,
     complete: () => agent.config.delegates.every((name) => serving(observer, name).length > 0),
@@ -68,7 +71,6 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   let lookedAt = Number.NEGATIVE_INFINITY;
   const peers = observer.workers();
 
-  const isHere = ({ step }: StepRecord) => step === first.step;
   const groupAddress = (group: number) => ({ run: run.name, step: first.step, group });
   const addressOf = (group: number, rollout: number): RolloutAddress => {
     return { ...groupAddress(group), phase: "train", rollout };
@@ -114,7 +116,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     const question = run.question(view.record?.questionId ?? "");
     const sampling = { temperature: run.config.temperature, topP: 1, topK: 0 };
     const purpose = [run.config.seed, "sample"];
-    const plan = { address, question, versions: first.policy, sampling, purpose, closedBook: false };
+    const plan = { address, question, versions: first.policy, sampling, purpose, closedBook: false, opened };
     if (isAlone) await membership.alone([`${first.step}/${group}/${k}`]);
     try {
       const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
@@ -248,7 +250,9 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     return found.some((group) => !group || group.elsewhere.length + group.suspects.size > 0) || claims.length > 0;
   }
 
+  /** Not beside those who still train the step before. */
   async function takeAlone(found: readonly (ReturnType<typeof takeable> | undefined)[]) {
+    if (watch.current()?.run.step !== first.step) return;
     for (const [group, view] of views.entries()) {
       const [lonely] = view.lonely;
       if (lonely !== undefined) {
@@ -263,9 +267,9 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   try {
     for (;;) {
-      const step = watch.current()?.step;
+      const step = workable(watch.current());
       if (stop.aborted) throw new MgrpoError("cancelled", "the worker is stopping");
-      if (!step || !isHere(step) || step.state !== "open" || watch.current()?.run.status !== "running") return;
+      if (step?.step !== first.step) return;
       const before = inFlight;
       const again = await takeWork(step);
       if (broken) throw broken.error;
@@ -280,8 +284,10 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   /** Until an attempt ends, the step moves, or so many seconds are over. */
   async function pause(seconds: number) {
-    const moved = (seen: Seen) =>
-      openStep(seen)?.groups.length === views.length && seen.step?.step === first.step ? undefined : true;
+    const moved = (seen: Seen) => {
+      const step = workable(seen);
+      return step?.step === first.step && step.groups.length === views.length ? undefined : true;
+    };
     await watch.pause(seconds, moved, AbortSignal.any([stop, wake.signal]));
     if (wake.signal.aborted) wake = new AbortController();
   }

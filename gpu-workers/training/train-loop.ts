@@ -3,6 +3,7 @@
  *
  *     step open ──> place taken ──> manifest v ──> gradient of groups as they are sealed (parts.ts)
  *     step ready ─────────────────────────────────> of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
+ *                                                                                   └──> sampled from already (policy.ts)
  *
  *     a step   waits for: STEP open or ready                 unblocked by: tick
  *     a place  waits for: no trainer of this agent           unblocked by: its release; in a ready step, its death
@@ -10,7 +11,7 @@
  * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds. AGENT.version, a cache of it, is
  * moved by the tick that finds it.
  */
-import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -27,7 +28,7 @@ import type { Run } from "../run.ts";
 import { callJournal } from "./call-journal.ts";
 import { batchParts } from "./parts.ts";
 import { trainStep } from "./train-step.ts";
-import { trainerPlace } from "./trainer-place.ts";
+import { type Held, trainerPlace } from "./trainer-place.ts";
 import type { Trajectories } from "./trajectories.ts";
 
 /** Before the first optimizer step of a batch, sampler and trainer agree to this. */
@@ -43,6 +44,8 @@ export interface TrainRole {
   readonly watch: StepWatch;
   readonly trajectories: Trajectories;
   readonly meter: BusyMeter;
+  /** Told of the files of a version that is about to be published. */
+  foreseen(version: number, files: Files): void;
   /** Told of each version that is published, whoever did it. */
   published(version: number, step: number): Promise<void>;
 }
@@ -67,14 +70,16 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       if (step.state === "open") await pause(liveness.pollSeconds);
       const version = (step.policy[agent] ?? 0) + 1;
       // In this trainer's own place nobody else has published it; if somebody did, this version loses to that one.
-      const [published, taken]: [Manifest | undefined, boolean] = await Promise.all([
-        mine || step.state === "open" ? undefined : checkpoints.find(agent, version),
-        place.take(step.state === "ready"),
-      ]);
-      mine = taken;
-      if (published) done = step.step;
-      else if (mine) {
-        const end = await endOf(trainVersion(role, engine, step, signal), run);
+      const published: Manifest | undefined =
+        mine || step.state === "open" ? undefined : await checkpoints.find(agent, version);
+      const taken: Held | undefined = published ? undefined : await place.take(step.state === "ready");
+      mine = taken !== undefined;
+      if (published) {
+        done = step.step;
+        await role.published(version, step.step);
+      } else if (taken) {
+        const foreseen = taken.takeovers === 0 ? role.foreseen : () => {};
+        const end = await endOf(trainVersion({ ...role, foreseen }, engine, step, signal), run);
         if (end === "halted") await watch.refresh();
         mine = end !== "replaced";
         if (end !== "published") continue;
@@ -132,7 +137,9 @@ async function trainVersion(
   const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
   const { stats, trained, files } = await engine.on(base, async (trainer) => {
     const result = await trainStep(meter.trainer(trainer), batchParts(role, step, signal), settings, reference);
-    return { ...result, files: result.trained ? replaceFiles(base.files, await engine.save()) : base.files };
+    if (!result.trained) return { ...result, files: base.files };
+    const saved = await engine.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
+    return { ...result, files: replaceFiles(base.files, saved) };
   });
   const manifest: Manifest = {
     ...{ run: run.name, agent, version, trained, files },
@@ -172,14 +179,16 @@ async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, ne
   await engine.discard(await checkpoints.files(old, "inference"));
 }
 
+type Files = Manifest["files"];
+
 /** The engine's trainer, and which bytes it holds. */
 interface TrainerState {
   /** Works with the trainer, which holds exactly the manifest's weights and optimizer state; anew where it could not go on from a dead one. */
   on<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T>;
   /** Version 0, for the KL term: of an adapter that began afresh, its base. */
   reference(): Promise<Trainer>;
-  /** Stores what the trainer holds. */
-  save(): Promise<Record<string, Part>>;
+  /** Stores what the trainer holds. `soon` is told of the weights before. */
+  save(soon: (weights: Files) => void): Promise<Files>;
   close(): Promise<void>;
 }
 
@@ -226,12 +235,18 @@ function openTrainerState({ run, agent, engine, checkpoints, worker }: TrainRole
       );
       return frozen;
     },
-    async save() {
+    async save(soon) {
       if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-      const files = [...(await trainer.save())];
-      const store = async (name: string, bytes: Uint8Array) =>
-        [name, await checkpoints.store(agent, name, bytes)] as const;
-      const saved = Object.fromEntries(await Promise.all(files.map(([name, bytes]) => store(name, bytes))));
+      const made = [...(await trainer.save())].map(([name, bytes]) => ({ name, bytes }));
+      const named = (files: typeof made) =>
+        files.map(({ name, bytes }) => ({ name, bytes, part: checkpoints.name(agent, name, bytes) }));
+      const byName = (files: ReturnType<typeof named>) =>
+        Object.fromEntries(files.map(({ name, part }) => [name, part]));
+      const weights = named(made.filter(({ name }) => name !== OPTIMIZER));
+      soon(byName(weights));
+      const all = [...weights, ...named(made.filter(({ name }) => name === OPTIMIZER))];
+      await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
+      const saved = byName(all);
       holds = identity(saved);
       return saved;
     },

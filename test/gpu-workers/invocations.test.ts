@@ -7,6 +7,7 @@ import { invocationId } from "../../gpu-workers/hash.ts";
 import { type Desk, openDesk } from "../../gpu-workers/invocations/desk.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
+import { unlessAborted } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const PLACE = "0123456789ab";
@@ -33,7 +34,7 @@ const result: Invocation = {
 
 function answering() {
   let settle: { resolve(value: Invocation): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
-  const state = { open: true, loading: undefined as number | undefined };
+  const state = { open: true, served: Promise.resolve(), loading: undefined as number | undefined };
   const run = vi.fn(
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
       new Promise<Invocation>((resolve, reject) => {
@@ -44,7 +45,9 @@ function answering() {
   const fatal = vi.fn();
   const desk = openDesk({
     run,
-    isOpen: async () => state.open,
+    admits: async () => state.open,
+    mayBegin: (_request, signal) => unlessAborted(state.served, signal),
+    opened: () => state.served,
     loading: () => state.loading,
     wallClockSeconds: 0.3,
     fatal,
@@ -152,6 +155,38 @@ describe("the server", () => {
     world.done();
     await drained;
     expect((await call("GET", id)).status).toBe(200);
+  });
+
+  test("one that is held has no wall clock, and is given back when draining; one whose step went by is told so", async () => {
+    let begin = () => {};
+    const waits = () =>
+      new Promise<void>((resolve, reject) => {
+        begin = resolve;
+        fail = reject;
+      });
+    let fail: (error: unknown) => void = () => {};
+    world.state.served = waits();
+    expect((await call("PUT", id, { body: request, prefer: "wait=1" })).status).toBe(202);
+    expect(world.run).not.toHaveBeenCalled();
+    begin();
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1));
+    world.done();
+    expect((await call("GET", id)).status).toBe(200);
+
+    world.state.served = waits();
+    const missed = { ...request, call: 1 };
+    await call("PUT", invocationId(missed), { body: missed });
+    fail(new MgrpoError("step-closed", "the step is over"));
+    expect((await call("GET", invocationId(missed))).status).toBe(410);
+
+    world.state.served = waits();
+    const given = { ...request, call: 2 };
+    await call("PUT", invocationId(given), { body: given });
+    const asked = call("GET", invocationId(given));
+    const drained = world.desk.drain(5);
+    expect((await asked).status).toBe(503);
+    await drained;
+    expect(world.run).toHaveBeenCalledTimes(1);
   });
 
   test("cancels: the conversation stops, and the id is unknown again", async () => {

@@ -30,7 +30,11 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     groups: names(count),
     policy: { main: 3 },
   } as Partial<StepRecord>;
-  let seen = { run: { status: "running" } as RunRecord, step: step as StepRecord | undefined } satisfies Seen;
+  let seen = {
+    run: { status: "running" } as RunRecord,
+    step: step as StepRecord | undefined,
+    next: undefined,
+  } satisfies Seen;
   const wake = async () => {
     for (const go of [...waiting]) go();
     for (let i = 0; i < 20; i++) await turn();
@@ -85,7 +89,11 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     async move(to: { status?: RunRecord["status"]; state?: StepRecord["state"]; groups?: number; step?: number }) {
       const { status = seen.run.status, state = seen.step?.state ?? "open", groups, step: number = 3 } = to;
       const grown = groups === undefined ? seen.step?.groups : names(groups);
-      seen = { run: { ...seen.run, status }, step: { ...seen.step, step: number, state, groups: grown } as StepRecord };
+      seen = {
+        run: { ...seen.run, status },
+        step: { ...seen.step, step: number, state, groups: grown } as StepRecord,
+        next: undefined,
+      };
       await wake();
     },
   };

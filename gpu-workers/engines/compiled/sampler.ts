@@ -33,6 +33,8 @@ import { openWeights } from "./weights.ts";
 
 interface Turn {
   readonly request: SampleRequest;
+  /** How many conversations had begun before its own. */
+  readonly rank: number;
   readonly uniform: () => number;
   readonly tokens: number[];
   readonly logProbs: number[];
@@ -56,6 +58,8 @@ export async function openCompiledSampler(
   const slots = Math.max(FEWEST_SLOTS, options.slots);
   const { decoder, blocks } = await openDecoder({ shape, external, feeds, slots }, options, decoding);
   const residents = new Residents(decoder.cache, slots);
+  const ranks = new Map<string, number>();
+  let begun = 0;
   let waiting: Turn[] = [];
   let active: Turn[] = [];
   let closed = false;
@@ -63,7 +67,8 @@ export async function openCompiledSampler(
 
   const admit = async () => {
     const fillings: Filling[] = [];
-    for (const turn of [...waiting]) {
+    // A conversation that goes on comes before one that begins: its cache is still there, and who waits for it waits less.
+    for (const turn of waiting.toSorted((a, b) => a.rank - b.rank)) {
       if (turn.cancelled || residents.isActive(turn.request.sequence)) continue;
       const resident = residents.activate(turn.request.sequence);
       if (!resident) break;
@@ -168,10 +173,13 @@ export async function openCompiledSampler(
       if (signal?.aborted) throw cancelled(request);
       const limit = Math.min(request.maxTokens, options.contextTokens - request.tokens.length);
       if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
+      const rank = ranks.get(request.sequence) ?? begun++;
+      ranks.set(request.sequence, rank);
       return new Promise<Sample>((answer, fail) => {
         const abort = () => drop(turn, cancelled(request));
         const turn: Turn = {
           request,
+          rank,
           uniform: stream(...request.stream).uniform,
           tokens: [],
           logProbs: [],
@@ -196,6 +204,7 @@ export async function openCompiledSampler(
       const turn = [...waiting, ...active].find((other) => other.request.sequence === sequence);
       if (turn) drop(turn, cancelled(turn.request));
       residents.release(sequence);
+      ranks.delete(sequence);
     },
     async close() {
       closed = true;

@@ -23,7 +23,12 @@ export function endpointPolicy(
   };
   const calls = endpoint?.calls ?? "native";
   return {
-    acquire: async () => ({ speaker: (part) => endpointSpeaker(part, queued, calls), release() {} }),
+    acquire: async () => ({
+      speaker: (part) => endpointSpeaker(part, queued, calls),
+      confirmed: async () => true,
+      release() {},
+    }),
+    foresee() {},
     prepare: async () => {},
     loading: () => undefined,
     close: async () => {},
