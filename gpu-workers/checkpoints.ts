@@ -58,7 +58,7 @@ export interface Checkpoints {
   /** The files of a manifest, each verified against its hash. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
   /** What bytes that this process made will be known by; remembers them for `files`. */
-  name(agent: string, name: string, bytes: Uint8Array): Part;
+  register(agent: string, name: string, bytes: Uint8Array): Part;
   /** Puts them at their content hash. */
   store(part: Part, bytes: Uint8Array): Promise<void>;
 }
@@ -145,7 +145,7 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
       parts.set(agent, kept);
       return new Map(loaded);
     },
-    name(agent, name, bytes) {
+    register(agent, name, bytes) {
       const hash = sha256(bytes);
       if (name !== OPTIMIZER) remembered(agent).set(hash, bytes);
       return { sha256: hash, bytes: bytes.length };

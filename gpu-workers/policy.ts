@@ -47,6 +47,7 @@ interface Opened {
   readonly confirmed: Promise<boolean>;
   confirm(isPublished: boolean): void;
   users: number;
+  isClosed: boolean;
 }
 
 export function openPolicy(
@@ -84,7 +85,7 @@ export function openPolicy(
     });
     const foreseen = files && weightsSha256(files);
     if (!files) confirm(true);
-    const entry: Opened = { ready: open(version, files), foreseen, confirmed, confirm, users: 0 };
+    const entry: Opened = { ready: open(version, files), foreseen, confirmed, confirm, users: 0, isClosed: false };
     entry.ready.catch(() => versions.get(version) === entry && versions.delete(version));
     versions.set(version, entry);
     return entry;
@@ -100,12 +101,13 @@ export function openPolicy(
   }
 
   function closeIfUnused(entry: Opened) {
+    if (entry.users > 0 || entry.isClosed) return;
+    entry.isClosed = true;
     // A version that failed to open was reported to whoever asked for it.
-    if (entry.users === 0)
-      entry.ready.then(
-        ({ sampler }) => sampler.close(),
-        () => {},
-      );
+    entry.ready.then(
+      ({ sampler }) => sampler.close(),
+      () => {},
+    );
   }
 
   /** Closes what is older and used by nobody; what is foreseen stays until it is known what becomes of it. */
@@ -159,6 +161,7 @@ export function openPolicy(
     async close() {
       const open = [...versions.values()];
       versions.clear();
+      for (const entry of open) entry.isClosed = true;
       const settled = await Promise.allSettled(open.map(({ ready }) => ready));
       await Promise.all(
         settled.map((result) => (result.status === "fulfilled" ? result.value.sampler.close() : undefined)),

@@ -137,7 +137,7 @@ export async function serveWorker(
   }
 
   type Common = Omit<RolloutRole, "agent" | "delegation" | "capacity"> &
-    Omit<TrainRole, "agent" | "engine" | "foreseen" | "published">;
+    Omit<TrainRole, "agent" | "engine" | "prepare" | "foreseen" | "published">;
 
   function loops(common: Common, signal: AbortSignal): Promise<void>[] {
     const working = [watch.poll(signal)];
@@ -151,18 +151,20 @@ export async function serveWorker(
         own.policy.foresee(version, files);
         watch.serves(version);
       };
+      const prepare = async (version: number) => {
+        if (!has("rollout")) return;
+        watch.serves(version);
+        await own.policy.prepare(version);
+      };
       const published = async (version: number, step: number) => {
-        if (has("rollout")) {
-          watch.serves(version);
-          await own.policy.prepare(version);
-        }
+        await prepare(version);
         if (!options.recordBusy) return;
         // The store's first answers are for those who claim, when somebody measures, too.
         await store.clock.sleep(config.liveness.pollSeconds, signal);
         await recordBusy(common.worker, step);
       };
       const engine = engineOf(own.config.policy);
-      working.push(runTraining({ ...common, agent: own.name, engine, foreseen, published }, signal));
+      working.push(runTraining({ ...common, agent: own.name, engine, prepare, foreseen, published }, signal));
     }
     return working;
   }

@@ -21,7 +21,7 @@ export function admission(
   };
   let lookedAt = Number.NEGATIVE_INFINITY;
   /** One that has to wait is worth a look, many at once are worth no more. */
-  const isLookedFor = () => {
+  const takesLook = () => {
     const now = run.store.clock.monotonic();
     if (now - lookedAt < run.config.liveness.pollSeconds / 4) return false;
     lookedAt = now;
@@ -32,7 +32,7 @@ export function admission(
       if (request.address.run !== run.name || request.address.phase !== "train") return false;
       const seen = watch.current();
       const taken = seen ? isTaken(seen, request) : false;
-      if (taken === true || (taken === undefined && !isLookedFor())) return true;
+      if (taken === true || (taken === undefined && !takesLook())) return true;
       return isTaken(await watch.refresh(), request) !== false;
     },
     opened: ({ address }, signal) => whenOpen(watch, address.step, signal),

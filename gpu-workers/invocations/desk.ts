@@ -5,7 +5,7 @@
  *                          |         |  '----> failed    told once; the next put runs it anew
  *                          '---------'-cancel-> (unknown)
  *
- *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN
+ *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN; `cancel`
  *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its wall clock, or `cancel`
  */
 import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
@@ -61,11 +61,12 @@ export function openDesk(options: DeskOptions): Desk {
   function start(id: string, request: InvocationRequest) {
     const controller = new AbortController();
     const clock = limitAfter(options.opened(request, controller.signal), options.wallClockSeconds);
+    const signal = AbortSignal.any([controller.signal, clock.signal]);
     const settled = options
-      .mayBegin(request, controller.signal)
+      .mayBegin(request, signal)
       .then(() => {
         entry.hasBegun = true;
-        return options.run(id, request, AbortSignal.any([controller.signal, clock.signal]));
+        return options.run(id, request, signal);
       })
       .then((invocation): Answer => ({ state: "done", invocation }))
       .catch((error: unknown): Answer => {

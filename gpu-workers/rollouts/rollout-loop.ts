@@ -55,10 +55,12 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
   const signal = AbortSignal.any([stop, over.signal]);
   const views = first.groups.map(newGroupView);
   const opened = whenOpen(watch, first.step, signal);
-  opened.then(
-    () => wake.abort(),
-    () => {},
-  );
+  const isEarly = () => watch.current()?.run.step !== first.step;
+  if (isEarly())
+    opened.then(
+      () => wake.abort(),
+      () => {},
+    );
   const team: Team = {
     ...role,
     complete: () => agent.config.delegates.every((name) => serving(observer, name).length > 0),
@@ -252,7 +254,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   /** Not beside those who still train the step before. */
   async function takeAlone(found: readonly (ReturnType<typeof takeable> | undefined)[]) {
-    if (watch.current()?.run.step !== first.step) return;
+    if (isEarly()) return;
     for (const [group, view] of views.entries()) {
       const [lonely] = view.lonely;
       if (lonely !== undefined) {

@@ -44,7 +44,9 @@ export interface TrainRole {
   readonly watch: StepWatch;
   readonly trajectories: Trajectories;
   readonly meter: BusyMeter;
-  /** Told of the files of a version that is about to be published. */
+  /** Told of the version that a step is sampled from and trained on: it is published. */
+  prepare(version: number): Promise<void>;
+  /** Told of the files of a version that is about to be published; not after a takeover. */
   foreseen(version: number, files: Files): void;
   /** Told of each version that is published, whoever did it. */
   published(version: number, step: number): Promise<void>;
@@ -66,6 +68,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       }, signal);
       const isStill = ({ step: now }: Seen) => now?.step === step.step && now.state === step.state;
       const pause = (seconds: number) => watch.pause(seconds, (now) => (isStill(now) ? undefined : now), signal);
+      await role.prepare(step.policy[agent] ?? 0);
       // Nothing is sealed yet: the store's first answers are for those who claim.
       if (step.state === "open") await pause(liveness.pollSeconds);
       const version = (step.policy[agent] ?? 0) + 1;
@@ -239,7 +242,7 @@ function openTrainerState({ run, agent, engine, checkpoints, worker }: TrainRole
       if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
       const made = [...(await trainer.save())].map(([name, bytes]) => ({ name, bytes }));
       const named = (files: typeof made) =>
-        files.map(({ name, bytes }) => ({ name, bytes, part: checkpoints.name(agent, name, bytes) }));
+        files.map(({ name, bytes }) => ({ name, bytes, part: checkpoints.register(agent, name, bytes) }));
       const byName = (files: ReturnType<typeof named>) =>
         Object.fromEntries(files.map(({ name, part }) => [name, part]));
       const weights = named(made.filter(({ name }) => name !== OPTIMIZER));

@@ -2,7 +2,7 @@
  * @file Rollouts of the next step begin while others still train this one, and with weights that are still on their way to the store. A run's
  * records do not tell. In one process, with a policy that says something else if its weights are others.
  */
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord } from "../../core/contracts/records.ts";
@@ -89,6 +89,8 @@ function turns(agent: string, step: number) {
 }
 
 const manifest = objectKeys.manifest(run, "searcher", 1);
+const groupOf = async (step: number, group: number) =>
+  GroupRecord.parse(await memory.table.get(tableKeys.group(run, step, group)));
 const stepOfRun = async () => RunRecord.parse(await memory.table.get(tableKeys.run(run))).step;
 
 test("both agents are asked in a step that is not the run's yet, of weights that are not stored yet, and nothing of it counts before", async () => {
@@ -115,14 +117,14 @@ test("both agents are asked in a step that is not the run's yet, of weights that
 });
 
 test("the time in which a step waits for its turn counts against no limit", async () => {
-  const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 3, invocationSeconds: 2.5, attempts: 1 } });
+  const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 6, invocationSeconds: 5, attempts: 1 } });
   const { begun, said } = turns("searcher", 1);
   const { workers, finished } = await ends(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      await new Promise((resolve) => setTimeout(resolve, 3500));
+      await new Promise((resolve) => setTimeout(resolve, 7000));
     },
     said,
   );
@@ -131,7 +133,7 @@ test("the time in which a step waits for its turn counts against no limit", asyn
   expect(status).toBe("finished");
   expect(JSON.stringify(steps)).not.toContain("excluded");
   expect(warnings).toEqual([]);
-}, 20_000);
+});
 
 test("a run that is halted meanwhile gets its claims back, and goes on to the same end", async () => {
   const config = relayConfig({ steps: 2 });
@@ -150,20 +152,23 @@ test("a run that is halted meanwhile gets its claims back, and goes on to the sa
     said,
   );
   for (const { status } of await Promise.allSettled(workers())) expect(status).toBe("rejected");
-  for (const group of [0, 1]) {
-    const {
-      claims = {},
-      rollouts,
-      crashes,
-    } = GroupRecord.parse(await memory.table.get(tableKeys.group(run, 1, group)));
-    expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
-    expect(crashes).toEqual({});
-  }
+  // A worker that ends of an error gives back what it can meanwhile.
+  await vi.waitFor(async () => {
+    for (const group of [0, 1]) {
+      const { claims = {}, rollouts, crashes } = await groupOf(1, group);
+      expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
+      expect(crashes).toEqual({});
+    }
+  });
   await memory.table.update(resumeRun(run));
   await functions.tick({ run });
   await Promise.all(workers());
   expect(await finished()).toEqual(expected);
 });
+
+/** With which the searcher's trainer foresees nothing. */
+const presetTakeovers = () =>
+  memory.table.update({ key: tableKeys.agent(run, "searcher"), set: [[["takeovers"], 1]], when: [] });
 
 test("weights that another trainer's manifest does not name: what they said is said anew with those that it names", async () => {
   const config = relayConfig({ steps: 2 });
@@ -193,7 +198,28 @@ test("weights that another trainer's manifest does not name: what they said is s
   expect(warnings).toEqual([]);
 
   memory = memoryStore();
-  const again = await ends(config, async (key) => (key.endsWith("searcher/000001.json") ? other() : undefined));
-  await Promise.all(again.workers());
-  expect((await again.finished()).steps).toEqual(steps);
+  const unforeseen = await ends(config, async (key) => (key === manifest ? other() : undefined));
+  await presetTakeovers();
+  await Promise.all(unforeseen.workers());
+  expect((await unforeseen.finished()).steps).toEqual(steps);
+});
+
+test("after a takeover nothing is sampled that is not published: its dead may have died of that", async () => {
+  const config = relayConfig({ steps: 2 });
+  const expected = await undisturbed(config);
+  let isPublished = false;
+  const early: unknown[] = [];
+  const { workers, finished } = await ends(
+    config,
+    async (key) => {
+      if (key !== manifest) return;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      isPublished = true;
+    },
+    (stream) => stream[2] === 1 && stream[5] === "searcher" && !isPublished && early.push(stream),
+  );
+  await presetTakeovers();
+  await Promise.all(workers());
+  expect(early).toEqual([]);
+  expect(await finished()).toEqual(expected);
 });

@@ -32,7 +32,7 @@ const result: Invocation = {
   trajectory: { agent: "searcher", version: 3, tokens: [1, 2], actions: [[1, 2]], logProbs: [-1] },
 };
 
-function answering() {
+function answering(wallClockSeconds = 0.3) {
   let settle: { resolve(value: Invocation): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = { open: true, served: Promise.resolve(), loading: undefined as number | undefined };
   const run = vi.fn(
@@ -49,7 +49,7 @@ function answering() {
     mayBegin: (_request, signal) => unlessAborted(state.served, signal),
     opened: () => state.served,
     loading: () => state.loading,
-    wallClockSeconds: 0.3,
+    wallClockSeconds,
     fatal,
   });
   return {
@@ -158,15 +158,17 @@ describe("the server", () => {
   });
 
   test("one that is held has no wall clock, and is given back when draining; one whose step went by is told so", async () => {
+    world = answering(2);
+    app = invocationApp("searcher", PLACE, openCallVerifier(TOKEN, clock), world.desk, log);
     let begin = () => {};
+    let fail: (error: unknown) => void = () => {};
     const waits = () =>
       new Promise<void>((resolve, reject) => {
         begin = resolve;
         fail = reject;
       });
-    let fail: (error: unknown) => void = () => {};
     world.state.served = waits();
-    expect((await call("PUT", id, { body: request, prefer: "wait=1" })).status).toBe(202);
+    expect((await call("PUT", id, { body: request, prefer: "wait=3" })).status).toBe(202);
     expect(world.run).not.toHaveBeenCalled();
     begin();
     await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1));
@@ -182,10 +184,11 @@ describe("the server", () => {
     world.state.served = waits();
     const given = { ...request, call: 2 };
     await call("PUT", invocationId(given), { body: given });
-    const asked = call("GET", invocationId(given));
-    const drained = world.desk.drain(5);
-    expect((await asked).status).toBe(503);
-    await drained;
+    const asked = vi.spyOn(world.desk, "wait");
+    const answer = call("GET", invocationId(given));
+    await vi.waitFor(() => expect(asked).toHaveBeenCalled());
+    await world.desk.drain(5);
+    expect((await answer).status).toBe(503);
     expect(world.run).toHaveBeenCalledTimes(1);
   });
 

@@ -81,6 +81,30 @@ describe("the step to sample", () => {
     expect(await beginning(watchSteps(run, "searcher"))).toBeUndefined();
   });
 
+  test("does not go back when a look is answered after a later one", async () => {
+    const { table } = store;
+    let answer = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let looks = 0;
+    const slow: typeof table = {
+      ...table,
+      async getAll(keys) {
+        const found = await table.getAll(keys);
+        if (looks++ === 0) await held;
+        return found;
+      },
+    };
+    const watch = watchSteps({ ...run, store: { ...store, table: slow } }, "main");
+    const first = watch.refresh();
+    await state(0, "ready");
+    expect((await watch.refresh()).step?.state).toBe("ready");
+    answer();
+    expect((await first).step?.state).toBe("ready");
+    expect(watch.current()?.step?.state).toBe("ready");
+  });
+
   test("is open for all when the run is there", async () => {
     const watch = watchSteps(run, "main");
     await watch.refresh();
