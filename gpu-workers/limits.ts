@@ -4,17 +4,19 @@ import { MgrpoError } from "../core/errors.ts";
 export interface Limit {
   /** Aborts when the time is over. */
   readonly signal: AbortSignal;
-  /** It is needed no more. */
-  end(): void;
+  /** It is needed no more. Returns the seconds that counted. */
+  end(): number;
 }
 
 /** So many seconds after the promise resolves; none where it rejects. */
 export function limitAfter(begun: Promise<unknown>, seconds: number): Limit {
   const late = new AbortController();
   let timer: NodeJS.Timeout | undefined;
+  let since: number | undefined;
   let isOver = false;
   const begin = () => {
     if (isOver) return;
+    since = performance.now();
     timer = setTimeout(() => late.abort(), Math.max(0, Math.ceil(seconds * 1000)));
     timer.unref();
   };
@@ -24,6 +26,7 @@ export function limitAfter(begun: Promise<unknown>, seconds: number): Limit {
     end() {
       isOver = true;
       clearTimeout(timer);
+      return since === undefined ? 0 : (performance.now() - since) / 1000;
     },
   };
 }

@@ -36,7 +36,10 @@ export type CurriculumState = z.infer<typeof CurriculumState>;
 export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
-  /** open: rollouts wanted (from workers that are done with the step before, also while RUN is there); ready: every group sealed, trainers may start; closed: every manifest is there. */
+  /**
+   * open: rollouts wanted (from workers that are done with the step before, also while RUN is there); ready: every group sealed;
+   * closed: every manifest is there.
+   */
   state: z.enum(["open", "ready", "closed"]),
   /** Question ids; the index is the group's index. Replacement groups are appended. */
   groups: z.array(z.string()).min(1),

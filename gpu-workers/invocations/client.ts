@@ -165,19 +165,11 @@ export function httpDelegation(
     async invoke(id, asked, signal, opened = Promise.resolve()) {
       const body = canonicalJson(asked);
       let left = run.config.limits.invocationSeconds;
-      let counts = Number.POSITIVE_INFINITY;
       let deaths = 0;
       let tries = 0;
-      opened.then(
-        () => {
-          counts = clock.monotonic();
-        },
-        () => {},
-      );
       const attempt = async (): Promise<Invocation> => {
         const stored = tries++ > 0 ? await findInvocation(run, id, asked) : undefined;
         if (stored) return stored;
-        const started = clock.monotonic();
         const deadline = limitAfter(opened, left);
         const served = serving(observer, asked.agent).length > 0;
         try {
@@ -193,8 +185,8 @@ export function httpDelegation(
           }
           throw error;
         } finally {
-          deadline.end();
-          if (served) left -= Math.max(0, clock.monotonic() - Math.max(started, counts));
+          const waited = deadline.end();
+          if (served) left -= waited;
         }
       };
       return pRetry(attempt, {
