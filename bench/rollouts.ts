@@ -3,7 +3,7 @@
  * tokens with tool responses between them, and the gradient of all of them. Small calls and short sequences of many lengths: overhead
  * and padding count, not arithmetic. In seconds of processor time, which neighbours on the machine disturb least.
  */
-import type { EngineOptions, TrainingSequence } from "../core/ports.ts";
+import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
 import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
@@ -11,6 +11,7 @@ import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts
 import { MODEL_FILE } from "../gpu-workers/engines/checkpoint/tensors.ts";
 import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
 import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { onDistinct } from "../gpu-workers/training/distinct.ts";
 
 const MODEL: ModelConfig = {
   layers: 3,
@@ -34,6 +35,11 @@ const TURNS = 3;
 const MOST_NEW_TOKENS = 12;
 const MOST_RESPONSE_TOKENS = 48;
 const REPEATS = 7;
+/** Random weights say something new each time. At a low temperature they say the same as often as atlas's agents do. */
+const POLICIES = [
+  { name: "rollouts", temperature: 1 },
+  { name: "rollouts.sure", temperature: 0.8 },
+];
 
 const files = new Map([
   ["config.json", new TextEncoder().encode(writeModelConfig(MODEL, OPTIONS.contextTokens))],
@@ -41,37 +47,49 @@ const files = new Map([
 ]);
 const config = { layers: 3, width: 128, vocabulary: 1309, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
 
-const sampler = await compiledEngine.openSampler(files, OPTIONS);
-let round = 0;
-let trajectories: TrainingSequence[] = [];
-const sampling = await medianSeconds(async () => {
-  round++;
-  const places = Array.from({ length: QUESTIONS * ROLLOUTS }, (_, i) => i);
-  trajectories = await Promise.all(places.map((i) => converse(i % QUESTIONS, `${round}/${i}`)));
-});
-await sampler.close();
-print("engine.rollouts.sample", sampling);
-
-const trainer = await compiledEngine.openTrainer(files, OPTIONS);
 const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
-print("engine.rollouts.train", await medianSeconds(() => trainer.forwardBackward(trajectories, loss, 1)));
-await trainer.close();
 
-async function converse(question: number, name: string): Promise<TrainingSequence> {
-  const { integer } = stream("bench", "rollouts", name);
-  const tokens = randomTokens(stream("bench", "question", question).integer, 12 + (question % 8));
+for (const { name, temperature } of POLICIES) {
+  const sampler = await compiledEngine.openSampler(files, OPTIONS);
+  let round = 0;
+  let trajectories: TrainingSequence[] = [];
+  const sampling = await medianSeconds(async () => {
+    round++;
+    const rollouts = Array.from({ length: QUESTIONS * ROLLOUTS }, (_, i) => {
+      return converse(sampler, `${round}/${i % QUESTIONS}`, `${round}/${i}`, temperature);
+    });
+    trajectories = await Promise.all(rollouts);
+  });
+  await sampler.close();
+  const distinct = new Set(trajectories.map(({ tokens }) => tokens.join())).size;
+  print(`engine.${name}.sample`, sampling, { temperature, trajectories: trajectories.length, distinct });
+  const trainer = await compiledEngine.openTrainer(files, OPTIONS);
+  const distinctly = onDistinct(trainer);
+  const training = await medianSeconds(() => distinctly.forwardBackward(trajectories, loss, temperature));
+  print(`engine.${name}.train`, training, { temperature, trajectories: trajectories.length, distinct });
+  await trainer.close();
+}
+
+/** Who said the same is answered the same. */
+async function converse(sampler: Sampler, question: string, name: string, temperature: number) {
+  const { integer } = stream("bench", "question", question);
+  const tokens = randomTokens(integer, 12 + integer(8));
+  const logProbs = tokens.map(() => 0);
   const weights = tokens.map(() => 0);
   for (let turn = 0; turn < TURNS; turn++) {
     const sample = await sampler.sample({
       sequence: name,
-      tokens,
+      tokens: [...tokens],
       maxTokens: 1 + integer(MOST_NEW_TOKENS),
       stop: [],
-      sampling: { temperature: 1, topP: 1, topK: 0 },
+      sampling: { temperature, topP: 1, topK: 0 },
       stream: ["bench", name, turn],
     });
-    const response = turn === TURNS - 1 ? [] : randomTokens(integer, 1 + integer(MOST_RESPONSE_TOKENS));
-    tokens.push(...sample.tokens, ...response);
+    tokens.push(...sample.tokens);
+    const said = stream("bench", "response", tokens.join()).integer;
+    const response = turn === TURNS - 1 ? [] : randomTokens(said, 1 + said(MOST_RESPONSE_TOKENS));
+    tokens.push(...response);
+    logProbs.push(...sample.logProbs, ...response.map(() => 0));
     weights.push(...sample.tokens.map(() => 1), ...response.map(() => 0));
   }
   sampler.release(name);
@@ -79,7 +97,7 @@ async function converse(question: number, name: string): Promise<TrainingSequenc
     tokens,
     weights_T: Float32Array.from(weights),
     advantages_T: new Float32Array(tokens.length).fill(1),
-    behaviourLogProbs_T: new Float32Array(tokens.length).fill(-Math.log(MODEL.vocabulary)),
+    behaviourLogProbs_T: Float32Array.from(logProbs),
   };
 }
 
@@ -100,6 +118,8 @@ async function medianSeconds(work: () => Promise<unknown>): Promise<number> {
   return times.sort((a, b) => a - b)[REPEATS >> 1] ?? Number.NaN;
 }
 
-function print(name: string, seconds: number): void {
-  console.log(JSON.stringify({ name, value: Number(seconds.toFixed(3)), unit: "CPU s", config }));
+function print(name: string, seconds: number, more: object): void {
+  console.log(
+    JSON.stringify({ name, value: Number(seconds.toFixed(3)), unit: "CPU s", config: { ...config, ...more } }),
+  );
 }

@@ -8,7 +8,7 @@ import type { Judgement } from "./contracts/judge.ts";
 import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
-import type { Invocation, InvocationRequest } from "./contracts/rollout.ts";
+import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts";
 import type { Purse } from "./conversation/purse.ts";
 import type { TokenRoom } from "./conversation/token-room.ts";
 
@@ -170,7 +170,12 @@ interface ToolOf<A, Parsed> {
 /** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `cancelled`. */
 export interface Delegation {
   /** `opened`: from when on time limits count; absent: from the beginning. */
-  invoke(id: string, request: InvocationRequest, signal: AbortSignal, opened?: Promise<unknown>): Promise<Invocation>;
+  invoke(
+    id: string,
+    request: InvocationRequest,
+    signal: AbortSignal,
+    opened?: Promise<unknown>,
+  ): Promise<InvocationReport>;
 }
 
 /** A recipe's rewards, bundled into functions. Throwing is a judge failure, never a wrong answer. */

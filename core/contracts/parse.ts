@@ -59,9 +59,15 @@ export function parseJson<S extends z.ZodType>(
 
 /** Canonical bytes of a record: keys sorted, so that equal records have equal hashes. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
+  return JSON.stringify(sorted(value));
 }
+
+/** Not by a replacer, which JSON.stringify would ask about every token of a trajectory. */
+function sorted(value: unknown): unknown {
+  if (value === null || typeof value !== "object") return value;
+  if (Array.isArray(value)) return value.some(isObject) ? value.map(sorted) : value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}
+
+const isObject = (value: unknown) => value !== null && typeof value === "object";

@@ -104,6 +104,16 @@ export const InvocationRef = z.strictObject({
 });
 export type InvocationRef = z.infer<typeof InvocationRef>;
 
+/** What the caller of an invocation is told once it is committed: what was answered, and where the rest is. */
+export const InvocationReport = z.strictObject({
+  ref: InvocationRef,
+  /** Null: its conversation ended without one. */
+  answer: z.string().nullable(),
+  /** As the record has it. */
+  spent: Spent.exactOptional(),
+});
+export type InvocationReport = z.infer<typeof InvocationReport>;
+
 /** How a rollout ended. Committed once at its key: the first writer wins, every loser adopts what is there. */
 export const Outcome = z.discriminatedUnion("status", [
   z.strictObject({

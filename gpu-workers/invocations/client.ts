@@ -16,7 +16,7 @@ import * as z from "zod";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
-import { Invocation, type InvocationRequest } from "../../core/contracts/rollout.ts";
+import { InvocationReport, type InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import { limitAfter } from "../limits.ts";
@@ -120,7 +120,12 @@ export function httpDelegation(
     }
   }
 
-  async function once(id: string, body: string, asked: InvocationRequest, signal: AbortSignal): Promise<Invocation> {
+  async function once(
+    id: string,
+    body: string,
+    asked: InvocationRequest,
+    signal: AbortSignal,
+  ): Promise<InvocationReport> {
     const worker = await choose(id, asked.agent);
     const prefer = `wait=${LONGEST_POLL_SECONDS}`;
     const headers = { "content-type": "application/json", prefer };
@@ -130,7 +135,7 @@ export function httpDelegation(
         response = await request(worker, { id, method: "GET", signal });
       }
       const { status, text } = response;
-      if (status === 200) return parseJson(Invocation, text, `answer of worker '${worker.worker}'`);
+      if (status === 200) return parseJson(InvocationReport, text, `answer of worker '${worker.worker}'`);
       return refused(worker, status, text);
     } catch (error) {
       if (signal.aborted) cancel(worker, id);
@@ -167,7 +172,7 @@ export function httpDelegation(
       let left = run.config.limits.invocationSeconds;
       let deaths = 0;
       let tries = 0;
-      const attempt = async (): Promise<Invocation> => {
+      const attempt = async (): Promise<InvocationReport> => {
         const stored = tries++ > 0 ? await findInvocation(run, id, asked) : undefined;
         if (stored) return stored;
         const deadline = limitAfter(opened, left);

@@ -8,7 +8,7 @@
  *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN; `cancel`
  *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its wall clock, or `cancel`
  */
-import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
+import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { limitAfter } from "../limits.ts";
 import { isInfrastructure } from "../rollouts/roll-out.ts";
@@ -19,7 +19,7 @@ export type Admission = "accepted" | "draining" | "loading" | "step-closed";
 export type Answer =
   | { readonly state: "unknown" }
   | { readonly state: "running" }
-  | { readonly state: "done"; readonly invocation: Invocation }
+  | { readonly state: "done"; readonly report: InvocationReport }
   | { readonly state: "failed"; readonly error: MgrpoError };
 
 export interface Desk {
@@ -32,7 +32,7 @@ export interface Desk {
 }
 
 export interface DeskOptions {
-  run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<Invocation>;
+  run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<InvocationReport>;
   /** Whether the step takes invocations of this version, or will as soon as that can be sampled here; asked when the id is new. */
   admits(request: InvocationRequest): Promise<boolean>;
   /** Resolves when its conversation may begin. Rejects with `step-closed` when it never will. */
@@ -68,7 +68,7 @@ export function openDesk(options: DeskOptions): Desk {
         entry.hasBegun = true;
         return options.run(id, request, signal);
       })
-      .then((invocation): Answer => ({ state: "done", invocation }))
+      .then((report): Answer => ({ state: "done", report }))
       .catch((error: unknown): Answer => {
         const late = clock.signal.aborted && !controller.signal.aborted;
         if (late)

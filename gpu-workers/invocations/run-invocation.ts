@@ -2,7 +2,7 @@
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { Invocation, type InvocationRef, type InvocationRequest } from "../../core/contracts/rollout.ts";
+import { Invocation, type InvocationReport, type InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import { recordBytes, sha256 } from "../hash.ts";
@@ -15,10 +15,13 @@ function invocationKey(run: string, id: string, { address }: InvocationRequest):
   return objectKeys.invocation(run, address.step, id);
 }
 
-/** How an outcome names an invocation. */
-export function referTo(run: string, invocation: Invocation): InvocationRef {
-  const { id, request } = invocation;
-  return { id, agent: request.agent, key: invocationKey(run, id, request), sha256: sha256(recordBytes(invocation)) };
+/** Of the record whose bytes have this hash. */
+function reportOf({ id, request, conversation, spent }: Invocation, key: string, hash: string): InvocationReport {
+  return {
+    ref: { id, agent: request.agent, key, sha256: hash },
+    answer: conversation.answer,
+    ...(spent && { spent }),
+  };
 }
 
 /** The committed result, or undefined while there is none. */
@@ -26,10 +29,10 @@ export async function findInvocation(
   run: Run,
   id: string,
   request: InvocationRequest,
-): Promise<Invocation | undefined> {
+): Promise<InvocationReport | undefined> {
   const key = invocationKey(run.name, id, request);
   const bytes = await run.store.objects.get(key);
-  return bytes && parseJson(Invocation, bytes, key);
+  return bytes && reportOf(parseJson(Invocation, bytes, key), key, sha256(bytes));
 }
 
 export async function runInvocation(
@@ -39,7 +42,7 @@ export async function runInvocation(
   request: InvocationRequest,
   options: { purpose: StreamName; trajectories?: Trajectories },
   signal: AbortSignal,
-): Promise<Invocation> {
+): Promise<InvocationReport> {
   const { address, version, task, sampling, call, closedBook, allowance } = request;
   const question = run.question(request.questionId);
   const { conversation, trajectory, spent } = await talk(
@@ -62,8 +65,9 @@ export async function runInvocation(
   const key = invocationKey(run.name, id, request);
   const bytes = recordBytes(invocation);
   if (await run.store.objects.commit(key, bytes)) {
-    options.trajectories?.remember(address.step, key, trajectory, digestOf(sha256(bytes)));
-    return invocation;
+    const hash = sha256(bytes);
+    options.trajectories?.remember(address.step, key, trajectory, digestOf(hash));
+    return reportOf(invocation, key, hash);
   }
   const winner = await findInvocation(run, id, request);
   if (!winner) throw new MgrpoError("record-damaged", `${key} was committed by another worker and is gone`);

@@ -4,7 +4,7 @@
  *
  *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 step no longer open
  *                                · 503 draining · 400 the id is not the hash of the request · 413
- *     GET    /invocations/<id>   200 the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
+ *     GET    /invocations/<id>   200 the committed result's report · 202 still running after 25 s · 404 unknown (restarted: put again)
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
  *     DELETE /invocations/<id>   204 cancelled
  *
@@ -15,7 +15,7 @@ import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
 import { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../hash.ts";
@@ -84,7 +84,7 @@ const tooLarge = (context: Context) => context.text(`the request is larger than 
 
 function reply(answer: Answer): Response {
   const json = { "content-type": "application/json" };
-  if (answer.state === "done") return new Response(canonicalJson(answer.invocation), { status: 200, headers: json });
+  if (answer.state === "done") return new Response(JSON.stringify(answer.report), { status: 200, headers: json });
   if (answer.state === "running") return new Response(null, { status: 202 });
   if (answer.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = answer.error;

@@ -12,7 +12,7 @@
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { Allowance, AnyTrajectory, Invocation, InvocationRef, Spent } from "../../core/contracts/rollout.ts";
+import type { Allowance, AnyTrajectory, InvocationRef, InvocationReport, Spent } from "../../core/contracts/rollout.ts";
 import { neutralise, presentResponse } from "../../core/conversation/markers.ts";
 import { openPurse, type Purse } from "../../core/conversation/purse.ts";
 import {
@@ -66,10 +66,7 @@ export interface Delegated {
 }
 
 /** Runs a sub-agent. */
-export type Delegate = (
-  delegated: Delegated,
-  signal: AbortSignal,
-) => Promise<{ readonly invocation: Invocation; readonly ref: InvocationRef }>;
+export type Delegate = (delegated: Delegated, signal: AbortSignal) => Promise<InvocationReport>;
 
 export interface Converse<T extends AnyTrajectory = AnyTrajectory> {
   readonly conversation: Conversation;
@@ -175,10 +172,10 @@ async function answerBySubAgent(
   { delegate }: ConverseOptions,
   context: ToolContext & Asked,
 ): Promise<Answered> {
-  const { invocation, ref } = await delegate({ ...delegated, task: neutralise(task) }, context.signal);
-  if (invocation.spent) context.purse.settle(invocation.spent);
-  const text = present(invocation.conversation.answer ?? NO_REPORT, context);
-  return { response: { name: DELEGATE, text, invocation: invocation.id }, ref };
+  const { ref, answer, spent } = await delegate({ ...delegated, task: neutralise(task) }, context.signal);
+  if (spent) context.purse.settle(spent);
+  const text = present(answer ?? NO_REPORT, context);
+  return { response: { name: DELEGATE, text, invocation: ref.id }, ref };
 }
 
 async function answerByTool(

@@ -14,7 +14,6 @@ import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import { invocationId } from "../hash.ts";
-import { referTo } from "../invocations/run-invocation.ts";
 import { limitAfter } from "../limits.ts";
 import type { Run } from "../run.ts";
 import { type Agent, talk } from "./agent.ts";
@@ -41,11 +40,7 @@ export interface Team {
   complete(): boolean;
 }
 
-async function rollOut(
-  { run, agent, delegation }: Team,
-  plan: RolloutPlan,
-  signal: AbortSignal,
-): Promise<FinishedOutcome> {
+async function rollOut({ agent, delegation }: Team, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
   const { address, question, versions, sampling, closedBook } = plan;
   const versionOf = (name: string) => {
     const version = versions[name];
@@ -66,8 +61,7 @@ async function rollOut(
       closedBook,
       ...(allowance && { allowance }),
     };
-    const invocation = await delegation.invoke(invocationId(request), request, cancelled, plan.opened);
-    return { invocation, ref: referTo(run.name, invocation) };
+    return delegation.invoke(invocationId(request), request, cancelled, plan.opened);
   };
   const { conversation, trajectory, invocations } = await talk(
     agent,

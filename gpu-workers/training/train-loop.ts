@@ -26,6 +26,7 @@ import type { Seen, StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
 import type { Run } from "../run.ts";
 import { callJournal } from "./call-journal.ts";
+import { onDistinct } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
 import { trainStep } from "./train-step.ts";
 import { type Held, trainerPlace } from "./trainer-place.ts";
@@ -136,10 +137,15 @@ async function trainVersion(
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
   const base = await checkpoints.manifest(agent, version - 1);
   const { algorithm, temperature } = run.config;
-  const reference = algorithm.kl.coefficient > 0 ? meter.trainer(await engine.reference()) : undefined;
+  const reference = algorithm.kl.coefficient > 0 ? onDistinct(meter.trainer(await engine.reference())) : undefined;
   const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
   const { stats, trained, files } = await engine.on(base, async (trainer) => {
-    const result = await trainStep(meter.trainer(trainer), batchParts(role, step, signal), settings, reference);
+    const result = await trainStep(
+      onDistinct(meter.trainer(trainer)),
+      batchParts(role, step, signal),
+      settings,
+      reference,
+    );
     if (!result.trained) return { ...result, files: base.files };
     const saved = await engine.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };

@@ -85,17 +85,21 @@ export function samplerContract(subject: TrainerSubject) {
     }
   });
 
-  test("rollouts of a question have the bits that each would have alone", async () => {
+  test.each([
+    ["and say different things", 1],
+    ["and say the same for a while", 0.2],
+  ])("rollouts of a question have the bits that each would have alone, %s", async (_name, low) => {
+    const temperature = subject.temperature ?? low;
     const prompt = prompts[4] ?? [];
     const names = ["a", "b", "c", "d"];
     const together = await open(3);
     // The last comes when the others have been released.
-    const talks = await Promise.all(names.slice(1).map((name) => converse(together, name, prompt)));
-    talks.unshift(await converse(together, "a", prompt));
+    const talks = await Promise.all(names.slice(1).map((name) => converse(together, name, prompt, temperature)));
+    talks.unshift(await converse(together, "a", prompt, temperature));
     await together.close();
     for (const [k, name] of names.entries()) {
       const alone = await open(3);
-      expectSame(await converse(alone, name, prompt), talks[k]);
+      expectSame(await converse(alone, name, prompt, temperature), talks[k]);
       await alone.close();
     }
   });

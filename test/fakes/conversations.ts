@@ -1,7 +1,6 @@
 /** @file What every conversation test needs: an agent with tools, a question, and a delegate that answers from a function. */
 import { z } from "zod";
 import { AgentConfig } from "../../core/contracts/config.ts";
-import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AnyTrajectory, Trajectory } from "../../core/contracts/rollout.ts";
 import type { Sampler, Tokenizer, Tool } from "../../core/ports.ts";
@@ -44,21 +43,7 @@ export function reporting(
   return async ({ agent, task, call }) => {
     const answer = await report(agent, task, call);
     const id = String(call).padStart(22, "0");
-    const conversation: Conversation = {
-      prompt: task,
-      turns: [],
-      stop: answer === null ? "malformed" : "answered",
-      answer,
-      fault: answer === null ? "said nothing" : null,
-    };
-    const address = { run: "r", phase: "train", step: 0, group: 0, rollout: 0 };
-    const sampling = { temperature: 1, topP: 1, topK: 0 };
-    const request = { address, questionId: "q1", agent, version: 0, call, task, sampling, closedBook: false };
-    const trajectory = { agent, version: 0, tokens: [], actions: [], logProbs: [] };
-    return {
-      invocation: { id, request, conversation, trajectory },
-      ref: { id, agent, key: `k${call}`, sha256: "0".repeat(64) },
-    };
+    return { ref: { id, agent, key: `k${call}`, sha256: "0".repeat(64) }, answer };
   };
 }
 

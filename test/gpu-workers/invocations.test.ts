@@ -1,7 +1,7 @@
 /** @file The invocation server and the client that delegates to it: what each answer means, and what never reaches an agent. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { canonicalJson } from "../../core/contracts/parse.ts";
-import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
+import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../../gpu-workers/hash.ts";
 import { type Desk, openDesk } from "../../gpu-workers/invocations/desk.ts";
@@ -25,19 +25,17 @@ const request: InvocationRequest = {
   closedBook: false,
 };
 const id = invocationId(request);
-const result: Invocation = {
-  id,
-  request,
-  conversation: { prompt: request.task, turns: [], stop: "answered", answer: "birch", fault: null },
-  trajectory: { agent: "searcher", version: 3, tokens: [1, 2], actions: [[1, 2]], logProbs: [-1] },
+const result: InvocationReport = {
+  ref: { id, agent: "searcher", key: "runs/r/invocation", sha256: "0".repeat(64) },
+  answer: "birch",
 };
 
 function answering(wallClockSeconds = 0.3) {
-  let settle: { resolve(value: Invocation): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
+  let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = { open: true, served: Promise.resolve(), loading: undefined as number | undefined };
   const run = vi.fn(
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
-      new Promise<Invocation>((resolve, reject) => {
+      new Promise<InvocationReport>((resolve, reject) => {
         settle = { resolve, reject };
         signal.addEventListener("abort", () => reject(new MgrpoError("cancelled", "stopped")));
       }),
@@ -119,7 +117,7 @@ describe("the server", () => {
     for (let i = 0; i < 2; i++) {
       const answer = await call("GET", id);
       expect(answer.status).toBe(200);
-      expect(await answer.text()).toBe(canonicalJson(result));
+      expect(await answer.json()).toEqual(result);
     }
     expect(world.run).toHaveBeenCalledTimes(1);
   });

@@ -8,6 +8,7 @@ import { cacheNames } from "./graphs/extend.ts";
 import { type Feeds, tensor } from "./session.ts";
 
 const GRAIN = 64;
+const FEW = 16;
 
 /** Of sequences of at most so many tokens; while it widens, the narrower one is there too. */
 export function cacheBytes({ layers, kvHeads, headWidth }: ModelConfig, slots: number, contextTokens: number): number {
@@ -130,9 +131,13 @@ export class Cache {
     this.#arrays.forEach((array, index) => {
       const [rows, unit] = this.#rows(index);
       const positions = this.#width * unit;
+      const length = (end - begin) * unit;
       for (let row = 0; row < rows; row++) {
-        const start = (from * rows + row) * positions;
-        array.copyWithin((to * rows + row) * positions + begin * unit, start + begin * unit, start + end * unit);
+        const source = (from * rows + row) * positions + begin * unit;
+        const target = (to * rows + row) * positions + begin * unit;
+        // Of few numbers there is less to copy than a call costs.
+        if (length < FEW) for (let i = 0; i < length; i++) array[target + i] = array[source + i] as number;
+        else array.copyWithin(target, source, source + length);
       }
     });
   }

@@ -3,11 +3,11 @@
  * its prompt, all questions the system message and the tools, and those that did the same so far the response they got.
  *
  * A cache's bits depend on the tokens and on how they were cut into pieces. Pieces begin where a turn begins and are CHUNK long, whoever
- * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end. So a copy has the bits that
- * computing would have given.
+ * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end (its state, residents.ts). So a copy has
+ * the bits that computing would have given.
  */
 import type { Piece } from "./decoder.ts";
-import type { Placed } from "./residents.ts";
+import { hold, type Placed, stateAfter, withState } from "./residents.ts";
 
 /** Tokens of a piece, at most. */
 const CHUNK = 256;
@@ -32,19 +32,20 @@ export async function prefill(fillings: readonly Filling[], known: readonly Plac
     left = left.filter(unfinished);
     if (left.length === 0) return;
     // One computes for all who need the same; the others copy from it when it is done.
-    const first = left.filter((filling, i) => left.findIndex((other) => needTheSame(other, filling)) === i);
+    const states = left.map(stateOf);
+    const first = left.filter((_, i) => states.indexOf(states[i] as string) === i);
     await decoder.prefill(first.map(nextPiece));
-    first.forEach(hold);
+    first.forEach(holdPiece);
   }
 }
 
 function copyPieces(filling: Filling, known: readonly Placed[], cache: Filler["cache"]): void {
   const { resident } = filling;
   while (unfinished(filling)) {
-    const source = sourceOf(filling, known);
+    const source = withState(known, stateOf(filling), end(filling));
     if (!source) return;
     cache.copy(source.slot, resident.slot, resident.tokens.length, end(filling));
-    hold(filling);
+    holdPiece(filling);
   }
 }
 
@@ -53,42 +54,15 @@ const unfinished = ({ resident, tokens }: Filling) => resident.tokens.length < t
 /** Where the next piece ends. */
 const end = ({ resident, tokens }: Filling) => Math.min(resident.tokens.length + CHUNK, tokens.length);
 
-function nextPiece(filling: Filling): Piece {
-  const { resident, tokens } = filling;
-  const position = resident.tokens.length;
-  return { slot: resident.slot, position, tokens: tokens.slice(position, end(filling)) };
-}
+const tokensOf = (filling: Filling) => filling.tokens.slice(filling.resident.tokens.length, end(filling));
 
-/** The cache holds the next piece now. */
-function hold(filling: Filling): void {
-  const { resident, tokens } = filling;
-  const [from, to] = [resident.tokens.length, end(filling)];
-  resident.prefilled.push(from, to);
-  for (let i = from; i < to; i++) resident.tokens.push(tokens[i] as number);
-}
+/** The cache's name when it holds the next piece. */
+const stateOf = (filling: Filling) => stateAfter(filling.resident, "prefilled", tokensOf(filling));
 
-function sourceOf(filling: Filling, known: readonly Placed[]): Placed | undefined {
-  const { resident, tokens } = filling;
-  const [from, to] = [resident.tokens.length, end(filling)];
-  const cuts = [...resident.prefilled, from, to];
-  return known.find(
-    (other) => other !== resident && beginsWith(other.prefilled, cuts) && beginsWith(other.tokens, tokens, to),
-  );
-}
+const nextPiece = (filling: Filling): Piece => ({
+  slot: filling.resident.slot,
+  position: filling.resident.tokens.length,
+  tokens: tokensOf(filling),
+});
 
-function needTheSame(a: Filling, b: Filling): boolean {
-  const to = end(b);
-  return end(a) === to && sameCuts(a.resident, b.resident) && beginsWith(a.tokens, b.tokens, to);
-}
-
-const sameCuts = (a: Placed, b: Placed) =>
-  a.prefilled.length === b.prefilled.length &&
-  a.tokens.length === b.tokens.length &&
-  beginsWith(a.prefilled, b.prefilled);
-
-/** Whether the first `count` are the same; from the end, where sequences differ that begin alike. */
-function beginsWith(list: readonly number[], start: readonly number[], count = start.length): boolean {
-  if (list.length < count) return false;
-  for (let i = count - 1; i >= 0; i--) if (list[i] !== start[i]) return false;
-  return true;
-}
+const holdPiece = (filling: Filling) => hold(filling.resident, tokensOf(filling), stateOf(filling));

@@ -3,14 +3,15 @@
  * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that speak are kept in the
  * lowest slots, so that a decode reads no other.
  */
+import { createHash } from "node:crypto";
 import type { Parked } from "./cache.ts";
 
 export interface Resident {
   readonly sequence: string;
   /** Tokens whose keys and values the cache holds. */
   tokens: number[];
-  /** Which of them were prefilled, and in what pieces: from, to, from, to, ... The others were decoded, one at a time. */
-  prefilled: number[];
+  /** Entry i names the cache as it was when it held i + 1 of them; empty in the middle of a piece. */
+  states: string[];
   slot: number | undefined;
   parked: Parked | undefined;
   /** A request is being served: it cannot be parked. */
@@ -25,7 +26,30 @@ export type Placed = Resident & { slot: number };
 /** The conversation starts anew. */
 export function forget(resident: Resident): void {
   resident.tokens = [];
-  resident.prefilled = [];
+  resident.states = [];
+}
+
+/**
+ * The name of a cache that these tokens were added to, in one piece or decoded. A cache's bits depend on its tokens and on how they came into
+ * it, and on nothing else: two of one name are equal.
+ */
+export function stateAfter({ states }: Resident, how: "prefilled" | "decoded", tokens: readonly number[]): string {
+  const before = states.at(-1) ?? "";
+  return createHash("sha256").update(`${before} ${how} ${tokens.join()}`).digest("base64url");
+}
+
+/** The cache holds these tokens now, and has this name. */
+export function hold(resident: Resident, tokens: readonly number[], state: string): void {
+  for (const token of tokens) {
+    resident.tokens.push(token);
+    resident.states.push("");
+  }
+  resident.states[resident.states.length - 1] = state;
+}
+
+/** Whose cache, as it was when it held so many tokens, had this name. */
+export function withState(among: readonly Placed[], state: string, tokens: number): Placed | undefined {
+  return among.find(({ states }) => states[tokens - 1] === state);
 }
 
 /** What holds the slots. */
@@ -62,7 +86,7 @@ export class Residents {
     const resident = this.#bySequence.get(sequence) ?? {
       sequence,
       tokens: [],
-      prefilled: [],
+      states: [],
       slot: undefined,
       parked: undefined,
       active: false,
@@ -88,16 +112,16 @@ export class Residents {
     this.#bySequence.delete(sequence);
   }
 
-  /** Moves the active into the lowest slots; those who sit there trade places with them. Returns their number. */
-  compact(): number {
-    const active = this.#slots.filter((resident) => resident?.active === true) as Placed[];
-    let hole = 0;
-    for (const resident of active) {
-      if (resident.slot < active.length) continue;
-      while (this.#slots[hole]?.active) hole++;
-      this.#trade(resident, hole);
-    }
-    return active.length;
+  /** Moves these into the lowest slots; those who sit there trade places with them. Returns their number. */
+  compact(speakers: readonly Placed[]): number {
+    const moving = speakers.filter(({ slot }) => slot >= speakers.length);
+    const holes = this.#slots.slice(0, speakers.length).flatMap((resident, slot) => {
+      return resident && speakers.includes(resident) ? [] : [slot];
+    });
+    moving.forEach((resident, i) => {
+      this.#trade(resident, holes[i] as number);
+    });
+    return speakers.length;
   }
 
   #trade(resident: Placed, slot: number): void {

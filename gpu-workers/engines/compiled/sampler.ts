@@ -25,25 +25,13 @@ import type { LaneOptions } from "./lanes.ts";
 import type { ExternalTensors } from "./onnx/serialize.ts";
 import type { PolicyShape } from "./policy-shape.ts";
 import { type Filling, prefill } from "./prefill.ts";
-import { forget, type Placed, Residents } from "./residents.ts";
+import { Recall } from "./recall.ts";
+import { forget, hold, type Placed, Residents, stateAfter, withState } from "./residents.ts";
 import type { Feeds } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
+import { alike, drawsPlainly, lastOf, type Next, nextOf, type Speaking, type Turn } from "./turn.ts";
 import { onDevice } from "./upload.ts";
 import { openWeights } from "./weights.ts";
-
-interface Turn {
-  readonly request: SampleRequest;
-  /** How many conversations had begun before its own. */
-  readonly rank: number;
-  readonly uniform: () => number;
-  readonly tokens: number[];
-  readonly logProbs: number[];
-  readonly limit: number;
-  readonly answer: (sample: Sample) => void;
-  readonly fail: (error: unknown) => void;
-  resident: Placed | undefined;
-  cancelled: boolean;
-}
 
 /** `decoding`: that of the provider, but in tests. */
 export async function openCompiledSampler(
@@ -58,6 +46,7 @@ export async function openCompiledSampler(
   const slots = Math.max(FEWEST_SLOTS, options.slots);
   const { decoder, blocks } = await openDecoder({ shape, external, feeds, slots }, options, decoding);
   const residents = new Residents(decoder.cache, slots);
+  const recall = new Recall(config.vocabulary);
   const ranks = new Map<string, number>();
   let begun = 0;
   let waiting: Turn[] = [];
@@ -83,33 +72,51 @@ export async function openCompiledSampler(
   };
 
   const decode = async () => {
-    const turns = active.filter((turn) => !turn.cancelled);
-    if (turns.length === 0) return;
-    const count = residents.compact();
-    if (blocks && turns.every(drawsPlainly)) return decodeBlock(blocks, turns, count);
-    for (const { resident, request, tokens } of turns) {
-      if (resident)
-        decoder.place(
-          resident.slot,
-          lastOf(request, tokens),
-          resident.tokens.length,
-          request.sampling.temperature || 1,
-        );
+    if (blocks && speaking().every(drawsPlainly)) return decodeBlock(blocks, speaking());
+    const groups = alike(speaking().flatMap(goOn));
+    if (groups.length === 0) return;
+    const leaders = groups.map(({ turns: [leader] }) => leader);
+    const count = residents.compact(leaders.map(({ resident }) => resident));
+    for (const { resident, request, tokens } of leaders) {
+      const { slot, tokens: held } = resident;
+      decoder.place(slot, lastOf(request, tokens), held.length, request.sampling.temperature || 1);
     }
     const probabilities = await decoder.decode(count);
-    for (const turn of turns) {
-      const { resident, request, uniform } = turn;
-      if (!resident) continue;
-      resident.tokens.push(lastOf(request, turn.tokens));
-      if (turn.cancelled) continue;
-      const from = resident.slot * config.vocabulary;
-      take(turn, draw(probabilities, from, config.vocabulary, request.sampling, uniform));
+    for (const { next, turns } of groups) {
+      const [{ resident: source }] = turns;
+      const from = source.slot * config.vocabulary;
+      const row = probabilities.subarray(from, from + config.vocabulary);
+      recall.put(next.key, row);
+      for (const turn of turns) speak(turn, source, next.state, row);
     }
   };
 
-  const decodeBlock = async (decoder: BlockDecoder, turns: readonly Turn[], count: number) => {
+  /** As far as others have been before: their caches are there, and what followed. Then, unless it has ended, it needs to be decoded. */
+  const goOn = (turn: Speaking): { turn: Speaking; next: Next }[] => {
+    while (turn.resident.active) {
+      const next = nextOf(turn);
+      const row = recall.get(next.key);
+      const source = row && withState(residents.placed, next.state, turn.resident.tokens.length + 1);
+      if (!row || !source) return [{ turn, next }];
+      speak(turn, source, next.state, row);
+    }
+    return [];
+  };
+
+  /** Draws a token from what followed `source`'s cache with this turn's last token in it. */
+  const speak = (turn: Speaking, source: Placed, state: string, probabilities: Float32Array) => {
+    const { resident, request, tokens, uniform } = turn;
+    const held = resident.tokens.length;
+    if (source !== resident) decoder.cache.copy(source.slot, resident.slot, held, held + 1);
+    hold(resident, [lastOf(request, tokens)], state);
+    if (!turn.cancelled) take(turn, draw(probabilities, 0, config.vocabulary, request.sampling, uniform));
+  };
+
+  const decodeBlock = async (decoder: BlockDecoder, turns: readonly Speaking[]) => {
+    if (turns.length === 0) return;
+    const count = residents.compact(turns.map(({ resident }) => resident));
     const speakers = turns.map(({ resident, request, tokens, limit, uniform }) => ({
-      ...{ slot: resident?.slot ?? 0, token: lastOf(request, tokens), position: resident?.tokens.length ?? 0 },
+      ...{ slot: resident.slot, token: lastOf(request, tokens), position: resident.tokens.length },
       temperature: request.sampling.temperature || 1,
       draws: Array.from({ length: Math.min(BLOCK, limit - tokens.length) }, () =>
         request.sampling.temperature === 0 ? -1 : uniform(),
@@ -119,14 +126,17 @@ export async function openCompiledSampler(
     turns.forEach((turn, i) => {
       const { tokens, logProbs, keep } = spoken[i] as Spoken;
       let kept = 0;
-      while (kept < tokens.length && turn.resident?.active && !turn.cancelled) {
-        turn.resident.tokens.push(lastOf(turn.request, turn.tokens));
+      while (kept < tokens.length && turn.resident.active && !turn.cancelled) {
+        const last = [lastOf(turn.request, turn.tokens)];
+        hold(turn.resident, last, stateAfter(turn.resident, "decoded", last));
         take(turn, { token: tokens[kept] as number, logProb: logProbs[kept] as number });
         kept++;
       }
       keep(kept);
     });
   };
+
+  const speaking = () => active.filter((turn): turn is Speaking => turn.resident !== undefined && !turn.cancelled);
 
   const take = (turn: Turn, drawn: Drawn) => {
     turn.tokens.push(drawn.token);
@@ -246,13 +256,6 @@ async function openDecoder(
   const session = await open("block", traceBlock);
   return { decoder, blocks: new BlockDecoder(decoder, session, shape.config, feeds, contextTokens) };
 }
-
-/** Of the whole distribution, or the likeliest. */
-const drawsPlainly = ({ request: { sampling } }: Turn) =>
-  sampling.temperature === 0 || (sampling.topK === 0 && sampling.topP === 1);
-
-/** The token that is not in the cache yet. */
-const lastOf = (request: SampleRequest, tokens: readonly number[]) => tokens.at(-1) ?? request.tokens.at(-1) ?? 0;
 
 const cancelled = ({ sequence }: SampleRequest) =>
   new MgrpoError("cancelled", `sampling of '${sequence}' was cancelled by its caller`);

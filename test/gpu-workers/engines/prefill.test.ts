@@ -3,19 +3,27 @@ import { expect, test } from "vitest";
 import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
 import type { Piece } from "../../../gpu-workers/engines/compiled/decoder.ts";
 import { prefill } from "../../../gpu-workers/engines/compiled/prefill.ts";
-import type { Placed } from "../../../gpu-workers/engines/compiled/residents.ts";
+import { hold, type Placed, stateAfter } from "../../../gpu-workers/engines/compiled/residents.ts";
 import { TINY } from "./tiny.ts";
 
 const resident = (slot: number): Placed => ({
   sequence: `s${slot}`,
   tokens: [],
-  prefilled: [],
+  states: [],
   slot,
   parked: undefined,
   active: true,
   released: false,
   lastUse: 0,
 });
+
+/** Whose cache was filled with these: in one piece, or one at a time. */
+function filled(slot: number, how: "prefilled" | "decoded", tokens: readonly number[]): Placed {
+  const member = resident(slot);
+  const pieces = how === "prefilled" ? [tokens] : tokens.map((token) => [token]);
+  for (const piece of pieces) hold(member, piece, stateAfter(member, how, piece));
+  return member;
+}
 
 /** Computes nothing: says which pieces it was asked for, and which copies were made. */
 class Recorder {
@@ -63,8 +71,7 @@ test("of prompts that begin alike the common pieces are computed once", async ()
 
 test("what was sampled is never taken for what was prefilled, since its bits are others", async () => {
   const recorder = new Recorder();
-  // Its prompt was one token; the rest was decoded.
-  const sampled = { ...resident(0), tokens: upTo(20), prefilled: [0, 1] };
+  const sampled = filled(0, "decoded", upTo(20));
   const asked = resident(1);
   await prefill([{ resident: asked, tokens: upTo(20) }], [sampled, asked], recorder);
   expect(recorder.copied).toEqual([]);
@@ -73,7 +80,7 @@ test("what was sampled is never taken for what was prefilled, since its bits are
 
 test("a response is computed once for conversations that went alike so far, and again for any other", async () => {
   const recorder = new Recorder();
-  const members = [0, 1, 2].map((slot) => ({ ...resident(slot), tokens: upTo(12, slot % 2), prefilled: [0, 8] }));
+  const members = [0, 1, 2].map((slot) => filled(slot, "decoded", upTo(12, slot % 2)));
   const fillings = members.map((member) => ({ resident: member, tokens: [...member.tokens, 7, 7, 7] }));
   await prefill(fillings, members, recorder);
   expect(recorder.computed.map(({ slot, position }) => [slot, position])).toEqual([

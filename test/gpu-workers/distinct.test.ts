@@ -1,0 +1,76 @@
+/** @file What repeats in a batch is computed once, and the gradient, the loss and the log-probs are those of all of it. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Loss, TrainingSequence } from "../../core/ports.ts";
+import { onDistinct } from "../../gpu-workers/training/distinct.ts";
+import { toy, V } from "../fakes/toy-batch.ts";
+
+const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
+const T = 6;
+
+/** One of three texts, sampled off policy: of each there are two behaviours, far enough that ratios are clipped on either side. */
+const sequence: fc.Arbitrary<TrainingSequence> = fc
+  .record({
+    text: fc.integer({ min: 0, max: 2 }),
+    behaviour: fc.integer({ min: 0, max: 1 }),
+    weight: fc.constantFrom(0, 0.1, 0.7),
+    advantage: fc.constantFrom(-1.3, -0.2, 0, 0.4, 2),
+  })
+  .map(({ text, behaviour, weight, advantage }) => ({
+    tokens: Array.from({ length: T }, (_, t) => (t * (text + 2) + text) % V),
+    weights_T: Float32Array.from({ length: T }, (_, t) => (t < 2 ? 0 : weight)),
+    advantages_T: new Float32Array(T).fill(advantage),
+    behaviourLogProbs_T: Float32Array.from({ length: T }, (_, t) => -1.6 + 0.5 * Math.sin(3 * t + text + behaviour)),
+  }));
+
+const batches = fc.array(sequence, { minLength: 1, maxLength: 12 });
+
+test.each<Loss>([CLIPPED, { kind: "linear" }])("the update is that of the whole batch: $kind", async (loss) => {
+  await fc.assert(
+    fc.asyncProperty(batches, async (batch) => {
+      const [whole, distinct] = [toy(3), toy(3)];
+      const one = await whole.forwardBackward(batch, loss, 1);
+      const two = await onDistinct(distinct).forwardBackward(batch, loss, 1);
+      expect(two.loss).toBeCloseTo(one.loss, 5);
+      expect(two.logProbs).toEqual(one.logProbs);
+      distinct.gradient.forEach((value, i) => {
+        expect(value).toBeCloseTo(whole.gradient[i] ?? Number.NaN, 5);
+      });
+      const different = new Set(distinct.sequencesSeen.map((tokens) => tokens.join())).size;
+      // Of a text there may be two behaviours, and of each of these three signs.
+      expect(distinct.sequencesSeen.length).toBeLessThanOrEqual(different * (loss.kind === "linear" ? 1 : 6));
+    }),
+  );
+});
+
+const given = (advantage: number, behaviour = -1): TrainingSequence => ({
+  tokens: [1, 2, 3],
+  weights_T: Float32Array.of(0, 0.25, 0.25),
+  advantages_T: new Float32Array(3).fill(advantage),
+  behaviourLogProbs_T: new Float32Array(3).fill(behaviour),
+});
+
+test("terms are added that have the same ratio and advantages of one sign, and no others", async () => {
+  const trainer = toy(1);
+  const asked = [given(1), given(2), given(-1), given(-3), given(1, -1.0000001)];
+  await onDistinct(trainer).forwardBackward(asked, CLIPPED, 1);
+  expect(trainer.sequencesSeen).toHaveLength(3);
+  // The sign of an advantage without weight is nobody's.
+  const masked = { ...given(1), advantages_T: Float32Array.of(-5, 1, 1) };
+  await onDistinct(trainer).forwardBackward([given(1), masked], CLIPPED, 1);
+  expect(trainer.sequencesSeen).toHaveLength(4);
+});
+
+test("log-probs are asked for once, and given to everyone", async () => {
+  const [trainer, plain] = [toy(1), toy(1)];
+  const sequences = [
+    [1, 2],
+    [3, 4, 0],
+    [1, 2],
+    [1, 2, 3],
+  ];
+  const found = await onDistinct(trainer).logProbs(sequences, 0.7);
+  expect(found).toEqual(await plain.logProbs(sequences, 0.7));
+  await onDistinct(trainer).logProbs([], 0.7);
+  expect(trainer.calls).toEqual(["logProbs", "logProbs"]);
+});
