@@ -7,7 +7,8 @@
  * the bits that computing would have given.
  */
 import type { Piece } from "./decoder.ts";
-import { hold, type Placed, stateAfter, withState } from "./residents.ts";
+import { hold, type Placed, stateOf, withState } from "./residents.ts";
+import type { States } from "./states.ts";
 
 /** Tokens of a piece, at most. */
 const CHUNK = 256;
@@ -25,27 +26,32 @@ export interface Filler {
 }
 
 /** Ends when every cache holds its tokens. `known` are all caches that can be copied from, those to be filled among them. */
-export async function prefill(fillings: readonly Filling[], known: readonly Placed[], decoder: Filler): Promise<void> {
+export async function prefill(
+  fillings: readonly Filling[],
+  known: readonly Placed[],
+  states: States,
+  decoder: Filler,
+): Promise<void> {
   let left = fillings;
   while (true) {
-    for (const filling of left) copyPieces(filling, known, decoder.cache);
+    for (const filling of left) copyPieces(filling, known, states, decoder.cache);
     left = left.filter(unfinished);
     if (left.length === 0) return;
     // One computes for all who need the same; the others copy from it when it is done.
-    const states = left.map(stateOf);
-    const first = left.filter((_, i) => states.indexOf(states[i] as string) === i);
+    const next = left.map((filling) => nextState(filling, states));
+    const first = left.filter((_, i) => next.indexOf(next[i] as number) === i);
     await decoder.prefill(first.map(nextPiece));
-    first.forEach(holdPiece);
+    for (const filling of first) holdPiece(filling, states);
   }
 }
 
-function copyPieces(filling: Filling, known: readonly Placed[], cache: Filler["cache"]): void {
+function copyPieces(filling: Filling, known: readonly Placed[], states: States, cache: Filler["cache"]): void {
   const { resident } = filling;
   while (unfinished(filling)) {
-    const source = withState(known, stateOf(filling), end(filling));
+    const source = withState(known, nextState(filling, states), end(filling));
     if (!source) return;
     cache.copy(source.slot, resident.slot, resident.tokens.length, end(filling));
-    holdPiece(filling);
+    holdPiece(filling, states);
   }
 }
 
@@ -57,7 +63,8 @@ const end = ({ resident, tokens }: Filling) => Math.min(resident.tokens.length +
 const tokensOf = (filling: Filling) => filling.tokens.slice(filling.resident.tokens.length, end(filling));
 
 /** The cache's name when it holds the next piece. */
-const stateOf = (filling: Filling) => stateAfter(filling.resident, "prefilled", tokensOf(filling));
+const nextState = (filling: Filling, states: States) =>
+  states.after(stateOf(filling.resident), "prefilled", tokensOf(filling));
 
 const nextPiece = (filling: Filling): Piece => ({
   slot: filling.resident.slot,
@@ -65,4 +72,5 @@ const nextPiece = (filling: Filling): Piece => ({
   tokens: tokensOf(filling),
 });
 
-const holdPiece = (filling: Filling) => hold(filling.resident, tokensOf(filling), stateOf(filling));
+const holdPiece = (filling: Filling, states: States) =>
+  hold(filling.resident, tokensOf(filling), nextState(filling, states));

@@ -3,15 +3,15 @@
  * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that speak are kept in the
  * lowest slots, so that a decode reads no other.
  */
-import { createHash } from "node:crypto";
 import type { Parked } from "./cache.ts";
+import { EMPTY } from "./states.ts";
 
 export interface Resident {
   readonly sequence: string;
   /** Tokens whose keys and values the cache holds. */
   tokens: number[];
-  /** Entry i names the cache as it was when it held i + 1 of them; empty in the middle of a piece. */
-  states: string[];
+  /** Entry i names the cache as it was when it held i + 1 of them (states.ts); EMPTY in the middle of a piece. */
+  states: number[];
   slot: number | undefined;
   parked: Parked | undefined;
   /** A request is being served: it cannot be parked. */
@@ -29,26 +29,19 @@ export function forget(resident: Resident): void {
   resident.states = [];
 }
 
-/**
- * The name of a cache that these tokens were added to, in one piece or decoded. A cache's bits depend on its tokens and on how they came into
- * it, and on nothing else: two of one name are equal.
- */
-export function stateAfter({ states }: Resident, how: "prefilled" | "decoded", tokens: readonly number[]): string {
-  const before = states.at(-1) ?? "";
-  return createHash("sha256").update(`${before} ${how} ${tokens.join()}`).digest("base64url");
-}
+export const stateOf = ({ states }: Resident): number => states.at(-1) ?? EMPTY;
 
 /** The cache holds these tokens now, and has this name. */
-export function hold(resident: Resident, tokens: readonly number[], state: string): void {
+export function hold(resident: Resident, tokens: readonly number[], state: number): void {
   for (const token of tokens) {
     resident.tokens.push(token);
-    resident.states.push("");
+    resident.states.push(EMPTY);
   }
   resident.states[resident.states.length - 1] = state;
 }
 
 /** Whose cache, as it was when it held so many tokens, had this name. */
-export function withState(among: readonly Placed[], state: string, tokens: number): Placed | undefined {
+export function withState(among: readonly Placed[], state: number, tokens: number): Placed | undefined {
   return among.find(({ states }) => states[tokens - 1] === state);
 }
 

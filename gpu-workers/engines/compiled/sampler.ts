@@ -26,9 +26,10 @@ import type { ExternalTensors } from "./onnx/serialize.ts";
 import type { PolicyShape } from "./policy-shape.ts";
 import { type Filling, prefill } from "./prefill.ts";
 import { Recall } from "./recall.ts";
-import { forget, hold, type Placed, Residents, stateAfter, withState } from "./residents.ts";
+import { forget, hold, type Placed, Residents, stateOf, withState } from "./residents.ts";
 import type { Feeds } from "./session.ts";
 import { sharedSession } from "./sessions.ts";
+import { States } from "./states.ts";
 import { alike, drawsPlainly, lastOf, type Next, nextOf, type Speaking, type Turn } from "./turn.ts";
 import { onDevice } from "./upload.ts";
 import { openWeights } from "./weights.ts";
@@ -46,6 +47,7 @@ export async function openCompiledSampler(
   const slots = Math.max(FEWEST_SLOTS, options.slots);
   const { decoder, blocks } = await openDecoder({ shape, external, feeds, slots }, options, decoding);
   const residents = new Residents(decoder.cache, slots);
+  const states = new States();
   const recall = new Recall(config.vocabulary);
   const ranks = new Map<string, number>();
   let begun = 0;
@@ -68,7 +70,7 @@ export async function openCompiledSampler(
       if (!resident.tokens.every((token, i) => token === tokens[i])) forget(resident);
       fillings.push({ resident, tokens });
     }
-    await prefill(fillings, residents.placed, decoder);
+    await prefill(fillings, residents.placed, states, decoder);
   };
 
   const decode = async () => {
@@ -94,7 +96,7 @@ export async function openCompiledSampler(
   /** As far as others have been before: their caches are there, and what followed. Then, unless it has ended, it needs to be decoded. */
   const goOn = (turn: Speaking): { turn: Speaking; next: Next }[] => {
     while (turn.resident.active) {
-      const next = nextOf(turn);
+      const next = nextOf(turn, states);
       const row = recall.get(next.key);
       const source = row && withState(residents.placed, next.state, turn.resident.tokens.length + 1);
       if (!row || !source) return [{ turn, next }];
@@ -104,7 +106,7 @@ export async function openCompiledSampler(
   };
 
   /** Draws a token from what followed `source`'s cache with this turn's last token in it. */
-  const speak = (turn: Speaking, source: Placed, state: string, probabilities: Float32Array) => {
+  const speak = (turn: Speaking, source: Placed, state: number, probabilities: Float32Array) => {
     const { resident, request, tokens, uniform } = turn;
     const held = resident.tokens.length;
     if (source !== resident) decoder.cache.copy(source.slot, resident.slot, held, held + 1);
@@ -128,7 +130,7 @@ export async function openCompiledSampler(
       let kept = 0;
       while (kept < tokens.length && turn.resident.active && !turn.cancelled) {
         const last = [lastOf(turn.request, turn.tokens)];
-        hold(turn.resident, last, stateAfter(turn.resident, "decoded", last));
+        hold(turn.resident, last, states.after(stateOf(turn.resident), "decoded", last));
         take(turn, { token: tokens[kept] as number, logProb: logProbs[kept] as number });
         kept++;
       }

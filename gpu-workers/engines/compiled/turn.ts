@@ -1,6 +1,7 @@
 /** @file One request that a sampler serves, and what it has said so far. */
 import type { Sample, SampleRequest } from "../../../core/ports.ts";
-import { type Placed, stateAfter } from "./residents.ts";
+import { type Placed, stateOf } from "./residents.ts";
+import type { States } from "./states.ts";
 
 export interface Turn {
   readonly request: SampleRequest;
@@ -22,13 +23,13 @@ export type Speaking = Turn & { resident: Placed };
 /** Where a turn's next token comes from. */
 export interface Next {
   /** The cache's name with the token in it that is not there yet. */
-  readonly state: string;
+  readonly state: number;
   /** Names what follows, at the turn's temperature. */
   readonly key: string;
 }
 
-export function nextOf({ resident, request, tokens }: Speaking): Next {
-  const state = stateAfter(resident, "decoded", [lastOf(request, tokens)]);
+export function nextOf({ resident, request, tokens }: Speaking, states: States): Next {
+  const state = states.after(stateOf(resident), "decoded", [lastOf(request, tokens)]);
   return { state, key: `${state} ${request.sampling.temperature || 1}` };
 }
 

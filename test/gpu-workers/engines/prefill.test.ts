@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { Cache } from "../../../gpu-workers/engines/compiled/cache.ts";
 import type { Piece } from "../../../gpu-workers/engines/compiled/decoder.ts";
 import { prefill } from "../../../gpu-workers/engines/compiled/prefill.ts";
-import { hold, type Placed, stateAfter } from "../../../gpu-workers/engines/compiled/residents.ts";
+import { hold, type Placed, stateOf } from "../../../gpu-workers/engines/compiled/residents.ts";
+import { type How, States } from "../../../gpu-workers/engines/compiled/states.ts";
 import { TINY } from "./tiny.ts";
 
 const resident = (slot: number): Placed => ({
@@ -17,11 +18,13 @@ const resident = (slot: number): Placed => ({
   lastUse: 0,
 });
 
+const states = new States();
+
 /** Whose cache was filled with these: in one piece, or one at a time. */
-function filled(slot: number, how: "prefilled" | "decoded", tokens: readonly number[]): Placed {
+function filled(slot: number, how: How, tokens: readonly number[]): Placed {
   const member = resident(slot);
   const pieces = how === "prefilled" ? [tokens] : tokens.map((token) => [token]);
-  for (const piece of pieces) hold(member, piece, stateAfter(member, how, piece));
+  for (const piece of pieces) hold(member, piece, states.after(stateOf(member), how, piece));
   return member;
 }
 
@@ -47,7 +50,7 @@ test("the prompt of a question is computed once for all its rollouts", async () 
   const known = [0, 1, 2, 3].map(resident);
   const prompts = [upTo(20, 1), upTo(20, 2), upTo(20, 1), upTo(20, 1)];
   const fillings = known.map((member, k) => ({ resident: member, tokens: prompts[k] ?? [] }));
-  await prefill(fillings, known, recorder);
+  await prefill(fillings, known, states, recorder);
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([0, 1]);
   expect(recorder.copied).toEqual([
     [0, 2, 0, 20],
@@ -60,7 +63,7 @@ test("of prompts that begin alike the common pieces are computed once", async ()
   const recorder = new Recorder();
   const known = [0, 1].map(resident);
   const fillings = known.map((member, k) => ({ resident: member, tokens: upTo(600, k + 1000) }));
-  await prefill(fillings, known, recorder);
+  await prefill(fillings, known, states, recorder);
   expect(recorder.computed.map(({ slot, position, tokens }) => [slot, position, tokens.length])).toEqual([
     [0, 0, 256],
     [0, 256, 256],
@@ -73,7 +76,7 @@ test("what was sampled is never taken for what was prefilled, since its bits are
   const recorder = new Recorder();
   const sampled = filled(0, "decoded", upTo(20));
   const asked = resident(1);
-  await prefill([{ resident: asked, tokens: upTo(20) }], [sampled, asked], recorder);
+  await prefill([{ resident: asked, tokens: upTo(20) }], [sampled, asked], states, recorder);
   expect(recorder.copied).toEqual([]);
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([1]);
 });
@@ -82,7 +85,7 @@ test("a response is computed once for conversations that went alike so far, and 
   const recorder = new Recorder();
   const members = [0, 1, 2].map((slot) => filled(slot, "decoded", upTo(12, slot % 2)));
   const fillings = members.map((member) => ({ resident: member, tokens: [...member.tokens, 7, 7, 7] }));
-  await prefill(fillings, members, recorder);
+  await prefill(fillings, members, states, recorder);
   expect(recorder.computed.map(({ slot, position }) => [slot, position])).toEqual([
     [0, 12],
     [1, 12],
