@@ -24,7 +24,7 @@ import { type Desk, openDesk } from "./invocations/desk.ts";
 import { http, type Network } from "./invocations/network.ts";
 import { runInvocation } from "./invocations/run-invocation.ts";
 import { invocationApp } from "./invocations/server.ts";
-import { openCallVerifier } from "./invocations/signature.ts";
+import { openCallVerifier, openReportSigner } from "./invocations/signature.ts";
 import { type End, runIncarnation } from "./liveness/incarnation.ts";
 import { register } from "./liveness/membership.ts";
 import { observeWorkers } from "./liveness/observer.ts";
@@ -106,14 +106,14 @@ export async function serveWorker(
 
   const desk = own && !isMain && has("rollout") ? openInvocations(own) : undefined;
   const place = randomBytes(6).toString("hex");
+  const signatures = {
+    verify: openCallVerifier(options.token, store.clock),
+    signReport: openReportSigner(options.token),
+  };
   const server =
     desk &&
     own &&
-    (await network.listen(
-      invocationApp(own.name, place, openCallVerifier(options.token, store.clock), desk, log),
-      options.host,
-      options.port,
-    ));
+    (await network.listen(invocationApp(own.name, place, signatures, desk, log), options.host, options.port));
   const reached = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server?.port}`;
   const url = server ? `${reached}/${place}` : "";
 

@@ -57,7 +57,7 @@ export function parseJson<S extends z.ZodType>(
   return parse(schema, value, what, code);
 }
 
-/** Canonical bytes of a record: keys sorted, so that equal records have equal hashes. */
+/** Canonical bytes of a record, which holds JSON values only: keys sorted, so that equal records have equal hashes. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }

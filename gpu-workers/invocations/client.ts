@@ -6,6 +6,7 @@
  *      ^            │  '──404: restarted──┐       409                           later
  *      '────────────┴─────────────────────┘       410                           `step-closed`: abandon
  *                                                 401, no trust in its TLS      `config-invalid`: no retry mends it
+ *                                                 200 without its signature     as 503: whoever changed it, it is not heard
  *
  * Only time with a live worker, and in an open step, counts against `limits.invocationSeconds`; then `deadline`. A second worker that dies under the same
  * invocation ends it with `worker-unavailable`: the caller runs that rollout alone (poison, design rule 5).
@@ -98,21 +99,25 @@ export function httpDelegation(
   }
 
   /** Each attempt has a signature of its own. */
-  async function send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: Sent): Promise<Response> {
+  async function send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: Sent) {
     const path = `/invocations/${id}`;
-    const signed = { ...headers, ...(await sign({ method, path, body })) };
+    const signed = await sign({ method, path, body });
     // A machine that went without a word would be waited for until its sockets time out.
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_ANSWER_SECONDS * 1000)]);
     const rest = body === "" ? {} : { body };
-    return network.fetch(`${worker.url}${path}`, { method, headers: signed, signal: inTime, ...rest });
+    const sent = { method, headers: { ...headers, ...signed.headers }, signal: inTime, ...rest };
+    return { signed, response: await network.fetch(`${worker.url}${path}`, sent) };
   }
 
   async function request(worker: WorkerRecord, sent: Sent): Promise<{ status: number; text: string }> {
     try {
-      const response = await send(worker, sent);
-      return { status: response.status, text: await response.text() };
+      const { signed, response } = await send(worker, sent);
+      const { status, headers } = response;
+      const text = await response.text();
+      const isProven = status !== 200 || signed.isReport(text, (name) => headers.get(name));
+      return isProven ? { status, text } : passOver(worker, "gave a report that it did not sign");
     } catch (cause) {
-      if (sent.signal.aborted || isMgrpoError(cause)) throw cause;
+      if (sent.signal.aborted || isMgrpoError(cause) || cause instanceof Again) throw cause;
       // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
       const code = (cause as { cause?: { code?: unknown } }).cause?.code;
       if (UNTRUSTED.test(String(code))) throw untrusted(worker, String(code));

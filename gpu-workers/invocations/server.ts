@@ -8,8 +8,8 @@
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
  *     DELETE /invocations/<id>   204 cancelled
  *
- * Every call is signed (signature.ts); 401 says why one is not believed. A caller that sends `Prefer: wait=<seconds>` with PUT is answered
- * as GET would, if that is soon enough: one round trip.
+ * Every call is signed (signature.ts), and so is every report; 401 says why a call is not believed. A caller that sends
+ * `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
@@ -21,7 +21,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../hash.ts";
 import type { Log } from "../log.ts";
 import type { Answer, Desk } from "./desk.ts";
-import type { VerifyCall } from "./signature.ts";
+import type { SignReport, VerifyCall } from "./signature.ts";
 
 export const LONGEST_POLL_SECONDS = 25;
 const MAX_BODY_BYTES = 1 << 20;
@@ -31,8 +31,19 @@ export interface InvocationServer {
   close(): Promise<void>;
 }
 
+export interface Signatures {
+  readonly verify: VerifyCall;
+  readonly signReport: SignReport;
+}
+
 /** `place`: the first part of its paths. */
-export function invocationApp(agent: string, place: string, verify: VerifyCall, desk: Desk, log: Log): Hono {
+export function invocationApp(
+  agent: string,
+  place: string,
+  { verify, signReport }: Signatures,
+  desk: Desk,
+  log: Log,
+): Hono {
   const app = new Hono().basePath(`/${place}`);
   app.use("/invocations/*", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context, next) => {
     const { method, url } = context.req;
@@ -59,12 +70,12 @@ export function invocationApp(agent: string, place: string, verify: VerifyCall, 
     if (admission === "step-closed") return context.text("the step is not open for this version", 410);
     const wait = /^wait=(\d+)$/.exec(context.req.header("prefer") ?? "")?.[1];
     if (!wait) return context.body(null, 202);
-    return reply(await desk.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS)));
+    return reply(context, await desk.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS)));
   });
 
   app.get("/invocations/:id", async (context) => {
     const seconds = Math.min(Number(context.req.query("wait") ?? LONGEST_POLL_SECONDS) || 0, LONGEST_POLL_SECONDS);
-    return reply(await desk.wait(context.req.param("id"), seconds));
+    return reply(context, await desk.wait(context.req.param("id"), seconds));
   });
 
   app.delete("/invocations/:id", (context) => {
@@ -77,20 +88,27 @@ export function invocationApp(agent: string, place: string, verify: VerifyCall, 
     log.error("an invocation's request failed", { path: context.req.path, error: error.message });
     return context.text("the worker failed; see its log", 500);
   });
+
+  function reply(context: Context, answer: Answer): Response {
+    if (answer.state !== "done") return noReport(answer);
+    const body = JSON.stringify(answer.report);
+    const signed = signReport(body, (name) => context.req.header(name));
+    return new Response(body, { status: 200, headers: { ...JSON_TYPE, ...signed } });
+  }
   return app;
 }
 
 const tooLarge = (context: Context) => context.text(`the request is larger than ${MAX_BODY_BYTES} bytes`, 413);
 
-function reply(answer: Answer): Response {
-  const json = { "content-type": "application/json" };
-  if (answer.state === "done") return new Response(JSON.stringify(answer.report), { status: 200, headers: json });
+const JSON_TYPE = { "content-type": "application/json" };
+
+function noReport(answer: Exclude<Answer, { state: "done" }>): Response {
   if (answer.state === "running") return new Response(null, { status: 202 });
   if (answer.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = answer.error;
   if (code === "cancelled") return new Response("draining", { status: 503 });
   if (code === "step-closed") return new Response(message, { status: 410 });
-  return new Response(JSON.stringify({ code, message }), { status: 502, headers: json });
+  return new Response(JSON.stringify({ code, message }), { status: 502, headers: JSON_TYPE });
 }
 
 export function serveInvocations(app: Hono, host: string, port: number): Promise<InvocationServer> {

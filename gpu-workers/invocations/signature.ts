@@ -1,15 +1,16 @@
 /**
- * @file How workers know each other's calls: by a signature with the secret that all workers of a team share. The secret itself never
- * travels, and a call that was overheard is of no use: it can be neither changed nor sent again.
+ * @file How workers know each other's calls and answers: by a signature with the secret that all workers of a team share. The secret itself
+ * never travels, and a call that was overheard is of no use: it can be neither changed nor sent again.
  *
  *     x-mgrpo-time        store time, milliseconds: refused when it is more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits: refused when seen before within that time
- *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, over the lines  method / path / SHA-256 of the body / nonce / time
+ *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, over the lines  method / path / SHA-256 of the body / nonce / time;
+ *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
  *
  * The path is that below the worker's URL, so that a proxy in front of it (for TLS) may have a host and a folder of its own. A server
  * that was restarted has forgotten the nonces it saw, and another worker of the team never saw them: what a replay could do there is ask
- * for an invocation that was asked for before, or cancel it, and its caller asks again. Answers are not signed: one that was forged is
- * found out when the rollout is scored, since it is not what its worker committed.
+ * for an invocation that was asked for before, or cancel it, and its caller asks again. Of answers, reports are signed, for they become text
+ * of a conversation; any other can do no more than one that is lost.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
@@ -18,6 +19,8 @@ import type { Clock } from "../../core/ports.ts";
 const WINDOW_MILLISECONDS = 5 * 60_000;
 
 const HEADERS = { time: "x-mgrpo-time", nonce: "x-mgrpo-nonce", signature: "x-mgrpo-signature" };
+
+const SIGNATURE = /^[0-9a-f]{64}$/;
 
 type StoreTime = Pick<Clock, "storeTime">;
 
@@ -28,19 +31,44 @@ export interface Call {
   readonly body: Uint8Array | string;
 }
 
-/** Headers that prove a call, each time others. */
-export type SignCall = (call: Call) => Promise<Record<string, string>>;
+/** A call's own, each time others. */
+export interface SignedCall {
+  /** They prove the call. */
+  readonly headers: Record<string, string>;
+  /** Whether an answer is a report that this team gave to this very call. */
+  isReport(body: string, header: (name: string) => string | null): boolean;
+}
+
+export type SignCall = (call: Call) => Promise<SignedCall>;
 
 export function openCallSigner(secret: string, clock: StoreTime): SignCall {
   return async (call) => {
     const nonce = randomBytes(16).toString("base64url");
     const time = String(await clock.storeTime());
     return {
-      [HEADERS.time]: time,
-      [HEADERS.nonce]: nonce,
-      [HEADERS.signature]: signatureOf(secret, call, nonce, time).toString("hex"),
+      headers: {
+        [HEADERS.time]: time,
+        [HEADERS.nonce]: nonce,
+        [HEADERS.signature]: signatureOf(secret, call, nonce, time).toString("hex"),
+      },
+      isReport(body, header) {
+        const signature = header(HEADERS.signature) ?? "";
+        return (
+          SIGNATURE.test(signature) &&
+          timingSafeEqual(reportSignature(secret, body, nonce), Buffer.from(signature, "hex"))
+        );
+      },
     };
   };
+}
+
+/** Headers of a report, which answers the call with these. */
+export type SignReport = (body: string, header: (name: string) => string | undefined) => Record<string, string>;
+
+export function openReportSigner(secret: string): SignReport {
+  return (body, header) => ({
+    [HEADERS.signature]: reportSignature(secret, body, header(HEADERS.nonce) ?? "").toString("hex"),
+  });
 }
 
 /** Why a call is refused; undefined when it is to be answered. */
@@ -51,7 +79,7 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
   const seen = new Map<string, number>();
   return async (call, header) => {
     const { time = "", nonce = "", signature = "" } = read(header);
-    if (!/^\d{1,15}$/.test(time) || !/^[\w-]{22}$/.test(nonce) || !/^[0-9a-f]{64}$/.test(signature))
+    if (!/^\d{1,15}$/.test(time) || !/^[\w-]{22}$/.test(nonce) || !SIGNATURE.test(signature))
       return "the call is not signed";
     const expected = signatureOf(secret, call, nonce, time);
     if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature is not this team's";
@@ -75,7 +103,13 @@ const read = (header: (name: string) => string | undefined) => ({
   signature: header(HEADERS.signature),
 });
 
-function signatureOf(secret: string, { method, path, body }: Call, nonce: string, time: string): Buffer {
-  const bodySha256 = createHash("sha256").update(body).digest("hex");
-  return createHmac("sha256", secret).update([method, path, bodySha256, nonce, time].join("\n")).digest();
-}
+const signatureOf = (secret: string, { method, path, body }: Call, nonce: string, time: string): Buffer =>
+  hmac(secret, [method, path, sha256(body), nonce, time]);
+
+const reportSignature = (secret: string, body: string, nonce: string): Buffer =>
+  hmac(secret, ["report", sha256(body), nonce]);
+
+const hmac = (secret: string, lines: readonly string[]): Buffer =>
+  createHmac("sha256", secret).update(lines.join("\n")).digest();
+
+const sha256 = (body: Uint8Array | string): string => createHash("sha256").update(body).digest("hex");

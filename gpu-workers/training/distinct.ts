@@ -9,7 +9,10 @@
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import type { Gradients } from "../busy.ts";
 
-/** The same trainer, but for rounding, asked for every distinct sequence once. */
+/**
+ * The same trainer, but for rounding, asked for every distinct sequence once. Where linear weights of a token cancel, its log-prob is not among
+ * those that a pass returns.
+ */
 export function onDistinct(trainer: Gradients): Gradients {
   return {
     async logProbs(sequences, temperature) {

@@ -43,10 +43,15 @@ export interface FrontOptions {
   readonly path?: string;
   /** May change the headers in place; returns the body to pass on, or what to answer in the endpoint's stead. */
   readonly change?: (heard: Heard) => Buffer | { readonly status: number; readonly body: string };
+  /** May change what the endpoint answers. */
+  readonly answer?: (body: Buffer) => Buffer;
 }
 
 /** A proxy before an endpoint; what it is called by. */
-export async function front(endpoint: string, { tls = false, path = "", change }: FrontOptions = {}): Promise<string> {
+export async function front(
+  endpoint: string,
+  { tls = false, path = "", change, answer: answered }: FrontOptions = {},
+): Promise<string> {
   const { hostname, port } = new URL(endpoint);
   const answer: Parameters<typeof createServer>[1] = async (incoming, outgoing) => {
     const { method = "", url = "", headers } = incoming;
@@ -58,9 +63,12 @@ export async function front(endpoint: string, { tls = false, path = "", change }
     }
     if (headers["content-length"] !== undefined) headers["content-length"] = String(changed.length);
     const options = { hostname, port, method, path: url.slice(path.length), headers };
-    const forward = request(options, (found) => {
-      outgoing.writeHead(found.statusCode ?? 502, found.headers);
-      found.pipe(outgoing);
+    const forward = request(options, async (found) => {
+      const { "content-length": _length, ...rest } = found.headers;
+      const bytes = answered?.(await bodyOf(found));
+      outgoing.writeHead(found.statusCode ?? 502, bytes ? rest : found.headers);
+      if (bytes) outgoing.end(bytes);
+      else found.pipe(outgoing);
     });
     forward.on("error", () => outgoing.writeHead(502).end("<html>Bad Gateway</html>"));
     forward.end(changed);

@@ -1,6 +1,11 @@
 /** @file Signed calls between workers: what is believed, what is not, and that a proxy in front of a worker changes nothing. */
 import { expect, test } from "vitest";
-import { type Call, openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
+import {
+  type Call,
+  openCallSigner,
+  openCallVerifier,
+  openReportSigner,
+} from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { closeFronts, freePort, front } from "../fakes/fronts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -17,7 +22,8 @@ function pair(theirs = "the same secret", ours = "the same secret") {
   const verify = openCallVerifier(ours, { storeTime: async () => clocks.server });
   return {
     clocks,
-    sign,
+    call: () => sign(CALL),
+    sign: async (call: Call) => (await sign(call)).headers,
     verify: (call: Call, headers: Record<string, string>) => verify(call, (name) => headers[name]),
   };
 }
@@ -67,6 +73,50 @@ test("five minutes of store time, to both sides; a nonce is remembered as long a
   expect(await verify(CALL, headers)).toMatch(/signed 306 s from now/);
   clocks.caller = clocks.server - 5.1 * MINUTE;
   expect(await verify(CALL, await sign(CALL))).toMatch(/signed 306 s/);
+});
+
+test("a report is believed that this team gave to this call, and no other", async () => {
+  const { call } = pair();
+  const [asked, another] = [await call(), await call()];
+  const answered = (secret: string, body: string) => {
+    const headers = openReportSigner(secret)(body, (name) => asked.headers[name]);
+    return (name: string) => headers[name] ?? null;
+  };
+  const header = answered("the same secret", "birch");
+  expect(asked.isReport("birch", header)).toBe(true);
+  expect(asked.isReport("beech", header)).toBe(false);
+  expect(another.isReport("birch", header)).toBe(false);
+  expect(asked.isReport("birch", answered("another secret", "birch"))).toBe(false);
+  expect(asked.isReport("birch", () => null)).toBe(false);
+  // What proves the call proves no answer to it.
+  expect(asked.isReport("", (name) => asked.headers[name] ?? null)).toBe(false);
+});
+
+test("a report that was changed on the way is asked for again, and never heard", async () => {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  const config = relayConfig({ steps: 1 });
+  await begin(store, functions, config);
+  const behind = await freePort();
+  let forged = 0;
+  const proxy = await front(`http://127.0.0.1:${behind}`, {
+    answer(body) {
+      if (forged >= 3 || !body.includes('"answer"')) return body;
+      forged++;
+      return Buffer.from(body.toString().replace(/"answer":"[^"]*"/, '"answer":"FORGED"'));
+    },
+  });
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, { agent: "searcher", port: behind, url: proxy }, never, log),
+  ]);
+  expect(forged).toBe(3);
+  for (const key of memory.objects.keys())
+    expect(new TextDecoder().decode(await memory.objects.get(key))).not.toContain("FORGED");
+  closeFronts();
 });
 
 test("a run trains through a proxy with a path of its own that is at times alone, and the secret never travels", async () => {

@@ -6,7 +6,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../../gpu-workers/hash.ts";
 import { type Desk, openDesk } from "../../gpu-workers/invocations/desk.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
-import { openCallSigner, openCallVerifier } from "../../gpu-workers/invocations/signature.ts";
+import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { unlessAborted } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
@@ -64,10 +64,11 @@ let world: ReturnType<typeof answering>;
 let app: ReturnType<typeof invocationApp>;
 beforeEach(() => {
   world = answering();
-  app = invocationApp("searcher", PLACE, openCallVerifier(TOKEN, clock), world.desk as Desk, log);
+  app = invocationApp("searcher", PLACE, SIGNATURES, world.desk as Desk, log);
 });
 
 const clock = { storeTime: async () => Date.now() };
+const SIGNATURES = { verify: openCallVerifier(TOKEN, clock), signReport: openReportSigner(TOKEN) };
 
 async function call(
   method: string,
@@ -80,7 +81,7 @@ async function call(
   },
 ) {
   const text = body === undefined ? "" : canonicalJson(body);
-  const signed = await openCallSigner(token, clock)({ method, path: `/invocations/${path}`, body: text });
+  const { headers: signed } = await openCallSigner(token, clock)({ method, path: `/invocations/${path}`, body: text });
   return app.request(`/${place}/invocations/${path}`, {
     method,
     headers: { ...signed, ...(prefer && { prefer }), "content-length": String(text.length) },
@@ -157,7 +158,7 @@ describe("the server", () => {
 
   test("one that is held has no wall clock, and is given back when draining; one whose step went by is told so", async () => {
     world = answering(2);
-    app = invocationApp("searcher", PLACE, openCallVerifier(TOKEN, clock), world.desk, log);
+    app = invocationApp("searcher", PLACE, SIGNATURES, world.desk, log);
     let begin = () => {};
     let fail: (error: unknown) => void = () => {};
     const waits = () =>

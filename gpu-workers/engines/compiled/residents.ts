@@ -1,7 +1,7 @@
 /**
  * @file Which conversation lives in which slot. A conversation's cache stays between its turns, and after its end until the slot is needed,
- * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that speak are kept in the
- * lowest slots, so that a decode reads no other.
+ * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that are decoded
+ * are kept in the lowest slots, so that a decode reads no other.
  */
 import type { Parked } from "./cache.ts";
 import { EMPTY } from "./states.ts";

@@ -1,8 +1,11 @@
 /**
  * @file The sampler on compiled graphs: continuous batching. One loop serves all requests:
  *
- *   waiting --(a slot is free)--> prefill all new tokens but the last --> decode, one token of every active slot per call
+ *   waiting --(a slot is free)--> prefill all new tokens but the last --> decode, one token of every active turn per call
  *                                                                          --(stop, length)--> answered; the cache stays
+ *
+ * Turns whose caches are in one state are one row of a decode (turn.ts). What followed from a state is kept (recall.ts): who comes to it later goes
+ * on without a decode, as long as some slot still has that cache.
  *
  * waits for: a request (the loop ends when there is none). New requests join between two calls; nobody waits for another to end.
  */
@@ -130,7 +133,7 @@ export async function openCompiledSampler(
       let kept = 0;
       while (kept < tokens.length && turn.resident.active && !turn.cancelled) {
         const last = [lastOf(turn.request, turn.tokens)];
-        hold(turn.resident, last, states.after(stateOf(turn.resident), "decoded", last));
+        hold(turn.resident, last, states.after(stateOf(turn.resident), "spoken", last));
         take(turn, { token: tokens[kept] as number, logProb: logProbs[kept] as number });
         kept++;
       }

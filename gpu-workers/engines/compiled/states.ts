@@ -3,8 +3,8 @@
  * name, either may be copied for the other, and what follows from one follows from the other.
  */
 
-/** Prefilled in one piece, or decoded. */
-export type How = "prefilled" | "decoded";
+/** Prefilled in one piece, decoded one at a time, or spoken in a block of several: other graphs, other bits. */
+export type How = "prefilled" | "decoded" | "spoken";
 
 /** The name of an empty cache. */
 export const EMPTY = 0;

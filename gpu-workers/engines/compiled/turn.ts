@@ -33,7 +33,7 @@ export function nextOf({ resident, request, tokens }: Speaking, states: States):
   return { state, key: `${state} ${request.sampling.temperature || 1}` };
 }
 
-/** Those whose next distribution is the same. The first one computes it: it has the lowest slot, which it need not leave. */
+/** Those whose next distribution is the same. The first one computes it: it has the lowest slot, which it most likely keeps. */
 export interface Alike {
   readonly next: Next;
   readonly turns: [Speaking, ...Speaking[]];
