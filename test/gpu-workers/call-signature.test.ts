@@ -7,7 +7,7 @@ import {
   openReportSigner,
 } from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { closeFronts, freePort, front } from "../fakes/fronts.ts";
+import { closeFronts, type FrontOptions, freePort, front } from "../fakes/fronts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
@@ -92,7 +92,8 @@ test("a report is believed that this team gave to this call, and no other", asyn
   expect(asked.isReport("", (name) => asked.headers[name] ?? null)).toBe(false);
 });
 
-test("a report that was changed on the way is asked for again, and never heard", async () => {
+/** A run of one step to its end, the searcher behind a proxy. */
+async function trainThrough(options: FrontOptions) {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -100,35 +101,32 @@ test("a report that was changed on the way is asked for again, and never heard",
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
   const behind = await freePort();
+  const url = `${await front(`http://127.0.0.1:${behind}`, options)}/`;
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
+  ]);
+  closeFronts();
+  return memory.objects;
+}
+
+test("a report that was changed on the way is asked for again, and never heard", async () => {
   let forged = 0;
-  const proxy = await front(`http://127.0.0.1:${behind}`, {
+  const objects = await trainThrough({
     answer(body) {
       if (forged >= 3 || !body.includes('"answer"')) return body;
       forged++;
       return Buffer.from(body.toString().replace(/"answer":"[^"]*"/, '"answer":"FORGED"'));
     },
   });
-  const never = new AbortController().signal;
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log),
-    startWorker(store, config.run, { agent: "searcher", port: behind, url: proxy }, never, log),
-  ]);
   expect(forged).toBe(3);
-  for (const key of memory.objects.keys())
-    expect(new TextDecoder().decode(await memory.objects.get(key))).not.toContain("FORGED");
-  closeFronts();
+  for (const key of objects.keys()) expect(new TextDecoder().decode(await objects.get(key))).not.toContain("FORGED");
 });
 
 test("a run trains through a proxy with a path of its own that is at times alone, and the secret never travels", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config = relayConfig({ steps: 1 });
-  await begin(store, functions, config);
-  const behind = await freePort();
   const heard: string[] = [];
-  const proxy = await front(`http://127.0.0.1:${behind}`, {
+  await trainThrough({
     path: "/box/searcher",
     change({ url, headers, body }) {
       heard.push(JSON.stringify([url, headers]));
@@ -136,14 +134,7 @@ test("a run trains through a proxy with a path of its own that is at times alone
       return heard.length <= 3 ? { status: 502, body: "<html>Bad Gateway</html>" } : body;
     },
   });
-  const url = `${proxy}/`;
-  const never = new AbortController().signal;
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log),
-    startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
-  ]);
   expect(heard.length).toBeGreaterThan(0);
   expect(heard.join("")).toMatch(/\/box\/searcher\/[0-9a-f]{12}\/invocations\//);
   expect(heard.join("")).not.toContain(TOKEN);
-  closeFronts();
 });
