@@ -3,7 +3,7 @@
  * its prompt, all questions the system message and the tools, and those that did the same so far the response they got.
  *
  * A cache's bits depend on the tokens and on how they were cut into pieces. Pieces begin where a turn begins and are CHUNK long, whoever
- * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end (its state, residents.ts). So a copy has
+ * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end (states.ts). So a copy has
  * the bits that computing would have given.
  */
 import type { Piece } from "./decoder.ts";
@@ -41,17 +41,18 @@ export async function prefill(
     const next = left.map((filling) => nextState(filling, states));
     const first = left.filter((_, i) => next.indexOf(next[i] as number) === i);
     await decoder.prefill(first.map(nextPiece));
-    for (const filling of first) holdPiece(filling, states);
+    for (const filling of first) hold(filling.resident, tokensOf(filling), nextState(filling, states));
   }
 }
 
 function copyPieces(filling: Filling, known: readonly Placed[], states: States, cache: Filler["cache"]): void {
   const { resident } = filling;
   while (unfinished(filling)) {
-    const source = withState(known, nextState(filling, states), end(filling));
+    const state = nextState(filling, states);
+    const source = withState(known, state, end(filling));
     if (!source) return;
     cache.copy(source.slot, resident.slot, resident.tokens.length, end(filling));
-    holdPiece(filling, states);
+    hold(resident, tokensOf(filling), state);
   }
 }
 
@@ -71,6 +72,3 @@ const nextPiece = (filling: Filling): Piece => ({
   position: filling.resident.tokens.length,
   tokens: tokensOf(filling),
 });
-
-const holdPiece = (filling: Filling, states: States) =>
-  hold(filling.resident, tokensOf(filling), nextState(filling, states));

@@ -77,8 +77,10 @@ export async function openCompiledSampler(
   };
 
   const decode = async () => {
-    if (blocks && speaking().every(drawsPlainly)) return decodeBlock(blocks, speaking());
-    const groups = alike(speaking().flatMap(goOn));
+    const speaking = active.filter((turn): turn is Speaking => turn.resident !== undefined && !turn.cancelled);
+    if (speaking.length === 0) return;
+    if (blocks && speaking.every(drawsPlainly)) return decodeBlock(blocks, speaking);
+    const groups = alike(speaking.flatMap(goOn));
     if (groups.length === 0) return;
     const leaders = groups.map(({ turns: [leader] }) => leader);
     const count = residents.compact(leaders.map(({ resident }) => resident));
@@ -118,7 +120,6 @@ export async function openCompiledSampler(
   };
 
   const decodeBlock = async (decoder: BlockDecoder, turns: readonly Speaking[]) => {
-    if (turns.length === 0) return;
     const count = residents.compact(turns.map(({ resident }) => resident));
     const speakers = turns.map(({ resident, request, tokens, limit, uniform }) => ({
       ...{ slot: resident.slot, token: lastOf(request, tokens), position: resident.tokens.length },
@@ -140,8 +141,6 @@ export async function openCompiledSampler(
       keep(kept);
     });
   };
-
-  const speaking = () => active.filter((turn): turn is Speaking => turn.resident !== undefined && !turn.cancelled);
 
   const take = (turn: Turn, drawn: Drawn) => {
     turn.tokens.push(drawn.token);

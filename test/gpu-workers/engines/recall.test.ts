@@ -1,6 +1,7 @@
 /** @file Conversations that say the same are decoded once: beside each other, one after the other, and until they part. */
 import { afterEach, expect, test, vi } from "vitest";
 import { Decoder } from "../../../gpu-workers/engines/compiled/decoder.ts";
+import { DeviceDecoder } from "../../../gpu-workers/engines/compiled/device-decoder.ts";
 import { Recall } from "../../../gpu-workers/engines/compiled/recall.ts";
 import { type Decoding, openCompiledSampler } from "../../../gpu-workers/engines/compiled/sampler.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -14,7 +15,7 @@ afterEach(() => vi.restoreAllMocks());
 
 /** `samples` of the same prompt, and how many rows each decode had. */
 async function open(decoding?: Decoding) {
-  const decode = vi.spyOn(Decoder.prototype, "decode");
+  const decode = vi.spyOn((decoding === "device" ? DeviceDecoder : Decoder).prototype, "decode");
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, provider: "cpu" }, decoding);
   return {
     close: () => sampler.close(),
@@ -70,6 +71,7 @@ test.each<[Decoding, boolean]>([
   expect(begun(2)).toBe(1);
   expect(begun(20)).toBe(names.length);
   const rows = together.rows().reduce((sum, count) => sum + count, 0);
+  expect(rows).toBeGreaterThan(0);
   expect(rows).toBeLessThan(names.length * 20 * 0.9);
   for (const [i, name] of names.entries()) {
     const alone = await open(decoding);
