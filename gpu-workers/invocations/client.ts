@@ -110,19 +110,25 @@ export function httpDelegation(
   }
 
   async function request(worker: WorkerRecord, sent: Sent): Promise<{ status: number; text: string }> {
-    try {
-      const { signed, response } = await send(worker, sent);
-      const { status, headers } = response;
-      const text = await response.text();
-      const isProven = status !== 200 || signed.isReport(text, (name) => headers.get(name));
-      return isProven ? { status, text } : passOver(worker, "gave a report that it did not sign");
-    } catch (cause) {
-      if (sent.signal.aborted || isMgrpoError(cause) || cause instanceof Again) throw cause;
-      // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
-      const code = (cause as { cause?: { code?: unknown } }).cause?.code;
-      if (UNTRUSTED.test(String(code))) throw untrusted(worker, String(code));
-      return passOver(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
-    }
+    const answer = await exchange(worker, sent).catch((cause: unknown) => brokenOff(worker, sent, cause));
+    if (answer.isProven) return answer;
+    run.log.warn("a report without its worker's signature: not heard", { id: sent.id, worker: worker.worker });
+    return passOver(worker, "gave a report that it did not sign");
+  }
+
+  async function exchange(worker: WorkerRecord, sent: Sent) {
+    const { signed, response } = await send(worker, sent);
+    const { status, headers } = response;
+    const text = await response.text();
+    return { status, text, isProven: status !== 200 || signed.isReport(text, (name) => headers.get(name)) };
+  }
+
+  function brokenOff(worker: WorkerRecord, { signal }: Sent, cause: unknown): never {
+    if (signal.aborted || isMgrpoError(cause)) throw cause;
+    // Refused: it was gone before it heard of this invocation. Anything else broke off in the middle.
+    const code = (cause as { cause?: { code?: unknown } }).cause?.code;
+    if (UNTRUSTED.test(String(code))) throw untrusted(worker, String(code));
+    return passOver(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
   }
 
   async function once(
