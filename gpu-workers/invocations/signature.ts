@@ -12,8 +12,9 @@
  * for an invocation that was asked for before, or cancel it, and its caller asks again. Of answers, reports are signed, for they become text
  * of a conversation; any other can do no more than one that is lost.
  */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
+import { sha256 } from "../hash.ts";
 
 /** More than the error of store time, which is a second, and of clocks that drift between two looks. */
 const WINDOW_MILLISECONDS = 5 * 60_000;
@@ -111,5 +112,3 @@ const reportSignature = (secret: string, body: string, nonce: string): Buffer =>
 
 const hmac = (secret: string, lines: readonly string[]): Buffer =>
   createHmac("sha256", secret).update(lines.join("\n")).digest();
-
-const sha256 = (body: Uint8Array | string): string => createHash("sha256").update(body).digest("hex");
