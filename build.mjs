@@ -23,10 +23,20 @@ import { dirname, join, relative } from "node:path";
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
 /** Of the stacks, what `npm run simulate` counts with. */
-const SOURCES = ["core", "adapters", "functions", "gpu-workers", "recipes", "cli", "bench", "stacks/sizes.ts"];
+const SOURCES = [
+  "core",
+  "engine",
+  "adapters",
+  "functions",
+  "gpu-workers",
+  "recipes",
+  "cli",
+  "bench",
+  "stacks/sizes.ts",
+];
 const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
-const WORKED = /^(core|adapters|gpu-workers|recipes)\/.*\.(js|md)$/;
+const WORKED = /^(core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)$/;
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 

@@ -6,12 +6,12 @@ import { pathToFileURL } from "node:url";
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
-import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
-import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
-import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
-import { MODEL_FILE } from "../gpu-workers/engines/checkpoint/tensors.ts";
-import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { type ModelConfig, writeModelConfig } from "../engine/checkpoint/config.ts";
+import { initializeWeights } from "../engine/checkpoint/initialize.ts";
+import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
+import { writeModel } from "../engine/checkpoint/weights.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
 
 export interface Figure {
   readonly name: string;

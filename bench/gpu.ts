@@ -1,8 +1,8 @@
 /** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that computes here, and on the CPU beside it. */
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import { isMgrpoError } from "../core/errors.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
-import { TINY_OPTIONS } from "../gpu-workers/engines/compiled/proof.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
+import { TINY_OPTIONS } from "../engine/compiled/proof.ts";
 import { engineSample, engineTrain } from "./engine.ts";
 
 const REPEATS = 3;

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
-import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import { OPTIONS, PROMPT, SAMPLED, sample, TRAINED, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
 

@@ -10,11 +10,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { built } from "../core/built.ts";
 import { LoraConfig } from "../core/contracts/lora.ts";
-import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
-import type { WrittenType } from "../gpu-workers/engines/checkpoint/safetensors.ts";
-import { OPTIMIZER_FILE } from "../gpu-workers/engines/checkpoint/weights.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
-import { planMemory, totalBytes } from "../gpu-workers/engines/compiled/memory.ts";
+import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import type { WrittenType } from "../engine/checkpoint/safetensors.ts";
+import { OPTIMIZER_FILE } from "../engine/checkpoint/weights.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
+import { planMemory, totalBytes } from "../engine/compiled/memory.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import { OPTIONS, sample, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
 

@@ -5,12 +5,12 @@
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
-import { type ModelConfig, writeModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
-import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
-import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
-import { MODEL_FILE } from "../gpu-workers/engines/checkpoint/tensors.ts";
-import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { type ModelConfig, writeModelConfig } from "../engine/checkpoint/config.ts";
+import { initializeWeights } from "../engine/checkpoint/initialize.ts";
+import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
+import { writeModel } from "../engine/checkpoint/weights.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
 import { onDistinct } from "../gpu-workers/training/distinct.ts";
 
 const MODEL: ModelConfig = {

@@ -10,13 +10,13 @@ import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
 import { chosenBy } from "../core/training/resolve.ts";
-import { parseModelConfig } from "../gpu-workers/engines/checkpoint/config.ts";
-import { initializeWeights } from "../gpu-workers/engines/checkpoint/initialize.ts";
-import { parameterLayout } from "../gpu-workers/engines/checkpoint/parameters.ts";
-import { writeModel } from "../gpu-workers/engines/checkpoint/weights.ts";
-import { compiledEngine } from "../gpu-workers/engines/compiled/engine.ts";
+import { parseModelConfig } from "../engine/checkpoint/config.ts";
+import { initializeWeights } from "../engine/checkpoint/initialize.ts";
+import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import { writeModel } from "../engine/checkpoint/weights.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
+import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { type Layout, openLayout } from "../gpu-workers/rollouts/layout.ts";
-import { openTokenizer } from "../gpu-workers/rollouts/tokenizer.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 
 export interface PretrainOptions {

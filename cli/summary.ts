@@ -56,8 +56,8 @@ export function summarizeStep(
   const counted = scores.filter((score): score is Counted => !("excluded" in score));
   const subs = Object.keys(config.agents).filter((name) => name !== config.main);
   const perSub = <T>(of: (sub: string) => T) => Object.fromEntries(subs.map((sub) => [sub, of(sub)]));
-  const sealed = (sub: string, field: "duplicated" | "dropped") =>
-    sum(groups.map((group) => group.sealed[sub]?.[field] ?? 0));
+  const finalized = (sub: string, field: "duplicated" | "dropped") =>
+    sum(groups.map((group) => group.finalized[sub]?.[field] ?? 0));
   const judged = totalCost(counted.flatMap((score) => score.judged ?? []));
   const actionTokens = sum([...manifests.values()].map((manifest) => manifest.stats?.actionTokens ?? 0));
   return {
@@ -74,10 +74,10 @@ export function summarizeStep(
     excluded: scores.length - counted.length,
     ...(judged && { judged }),
     groups: groups.length,
-    zeroVariance: groups.filter((group) => (group.sealed[config.main]?.std ?? 0) === 0).length,
+    zeroVariance: groups.filter((group) => (group.finalized[config.main]?.std ?? 0) === 0).length,
     calls: perSub((sub) => histogram(counted.map((score) => score.invocations[sub]?.length ?? 0))),
-    duplicated: perSub((sub) => sealed(sub, "duplicated")),
-    dropped: perSub((sub) => sealed(sub, "dropped")),
+    duplicated: perSub((sub) => finalized(sub, "duplicated")),
+    dropped: perSub((sub) => finalized(sub, "dropped")),
     training: Object.fromEntries([...manifests].map(([agent, { stats }]) => [agent, stats])),
     workers: Object.fromEntries(
       [...manifests].flatMap(([agent, manifest]) => (manifest.seconds ? [[agent, manifest.seconds]] : [])),

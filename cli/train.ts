@@ -8,7 +8,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { ToolsModule } from "../core/recipe.ts";
 import { trainedAgents } from "../core/training/plan.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
-import { openEngine } from "../gpu-workers/engines/registry.ts";
+import { openEngine } from "../engine/index.ts";
 import { engineOptions } from "../gpu-workers/policy.ts";
 import { toolsOf } from "../gpu-workers/rollouts/agent.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";

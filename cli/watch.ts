@@ -18,7 +18,7 @@ import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-t
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
 import { completeCheckpoints, stateOf, watchedJob } from "../core/training/watch.ts";
-import { sha256 } from "../gpu-workers/hash.ts";
+import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { evaluateTeam, lostOf, resultOf } from "./local/evaluate.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/prepare.ts";

@@ -33,7 +33,7 @@ export interface LanguageModel {
 }
 
 /** A call as the API has it. */
-export interface SpokenCall {
+export interface ApiToolCall {
   readonly id: string;
   readonly name: string;
   /** JSON as the model wrote it, so perhaps none. */
@@ -42,30 +42,30 @@ export interface SpokenCall {
   readonly signature?: string;
 }
 
-export interface SpokenTurn {
+export interface AssistantTurn {
   /** Thoughts that the server sets apart; empty for none. */
   readonly thinking: string;
   readonly text: string;
-  readonly calls: readonly SpokenCall[];
+  readonly calls: readonly ApiToolCall[];
   /** `length`: cut at `maxTokens`. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
 }
 
 /** A part of a conversation: what was said to the model, what it said itself, and what its calls came to. */
-export type SpokenPart =
+export type ChatPart =
   | { readonly kind: "told"; readonly role: "system" | "user"; readonly text: string }
-  | { readonly kind: "said"; readonly turn: SpokenTurn }
-  | { readonly kind: "results"; readonly results: readonly { readonly call: SpokenCall; readonly text: string }[] };
+  | { readonly kind: "said"; readonly turn: AssistantTurn }
+  | { readonly kind: "results"; readonly results: readonly { readonly call: ApiToolCall; readonly text: string }[] };
 
-export interface TurnRequest {
-  readonly conversation: readonly SpokenPart[];
+export interface ChatRequest {
+  readonly conversation: readonly ChatPart[];
   readonly tools: readonly ToolSchema[];
   readonly sampling: Sampling;
   readonly maxTokens: number;
 }
 
 /** A model that holds conversations and calls tools: an agent whose tokens are not ours. */
-export interface ConversationModel {
-  speak(request: TurnRequest, signal: AbortSignal): Promise<SpokenTurn>;
+export interface ChatModel {
+  generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;
 }

@@ -9,8 +9,8 @@ import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
 import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts";
-import type { Purse } from "./conversation/purse.ts";
 import type { TokenRoom } from "./conversation/token-room.ts";
+import type { ToolBudget } from "./conversation/tool-budget.ts";
 
 export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
 export type {
@@ -145,7 +145,7 @@ export type Hash = (bytes: Uint8Array | string) => string;
 export interface ToolContext {
   readonly question: Question;
   /** What the rollout may ask for: a tool that costs takes from it before it awaits anything. */
-  readonly purse: Pick<Purse, "take" | "add">;
+  readonly budget: Pick<ToolBudget, "take" | "add">;
   /** Characters of the response that will reach the agent; the rest is cut. */
   readonly responseCharacters: number;
   /** Its tokens that will; absent where nobody counts them. */

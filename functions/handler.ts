@@ -8,7 +8,7 @@ import { ObjectCreated } from "../core/contracts/messages.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
 import { composeFromEnvironment } from "./compose.ts";
 import type { Functions } from "./protocol/functions.ts";
-import { type Log, settle, told } from "./report.ts";
+import { type Log, logAndRethrow, settle } from "./report.ts";
 
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
 
@@ -23,7 +23,7 @@ export function wrap(name: string, answer: (event: unknown) => Promise<unknown>,
   return async (event) => {
     const batch = Batch.safeParse(event);
     if (!batch.success) {
-      await told(name, log, () => answer(event));
+      await logAndRethrow(name, log, () => answer(event));
       return { batchItemFailures: [] };
     }
     const failed = await Promise.all(

@@ -17,7 +17,7 @@ export function describe(what: string, error: unknown): string {
 }
 
 /** Runs it; a failure is logged and thrown on. */
-export async function told(what: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+export async function logAndRethrow(what: string, log: Log, run: () => Promise<unknown>): Promise<void> {
   try {
     await run();
   } catch (error) {
@@ -28,7 +28,7 @@ export async function told(what: string, log: Log, run: () => Promise<unknown>):
 
 /** The same, but what cannot be mended by another delivery is done with. */
 export async function settle(what: string, log: Log, run: () => Promise<unknown>): Promise<void> {
-  await told(what, log, run).catch((error: unknown) => {
+  await logAndRethrow(what, log, run).catch((error: unknown) => {
     if (isRetryable(error)) throw error;
   });
 }

@@ -1,4 +1,4 @@
-/** @file Lambda: scores a rollout, and seals its group if it was the last. Called by the event of an outcome, through a queue. */
+/** @file Lambda: scores a rollout, and finalizes its group if it was the last. Called by the event of an outcome, through a queue. */
 import { type Answer, lambda, objectKeyOf } from "./handler.ts";
 
 export const answer: Answer = (functions, event) => functions.scoreRollout(objectKeyOf(event));

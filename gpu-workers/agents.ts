@@ -2,14 +2,14 @@
 import type { AgentConfig } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
-import type { ConversationModel } from "../core/language-model.ts";
+import type { ChatModel } from "../core/language-model.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
 import { payAgent } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
-import { endpointPolicy } from "./engines/endpoint/policy.ts";
 import { engineOptions, openPolicy, type Policy } from "./policy.ts";
 import { type Agent, toolsOf } from "./rollouts/agent.ts";
+import { endpointPolicy } from "./rollouts/endpoint/policy.ts";
 import type { Run } from "./run.ts";
 
 export interface AgentParts {
@@ -20,7 +20,7 @@ export interface AgentParts {
   readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */
-  apiOf(agent: AgentConfig): ConversationModel;
+  apiOf(agent: AgentConfig): ChatModel;
 }
 
 /** @param who an agent's name, or `*` for the whole team. */

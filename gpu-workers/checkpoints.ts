@@ -8,7 +8,8 @@ import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles, Store } from "../core/ports.ts";
-import { recordBytes, sha256 } from "./hash.ts";
+import { sha256 } from "../engine/hash.ts";
+import { recordBytes } from "./identity.ts";
 
 export const WEIGHTS = "model.safetensors";
 export const ADAPTER = "adapter_model.safetensors";

@@ -15,8 +15,8 @@ import type { ToolsModule } from "../core/recipe.ts";
 import { openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import type { Log } from "./log.ts";
-import { patientStore } from "./patience.ts";
 import { release } from "./release.ts";
+import { retryingStore } from "./retrying-store.ts";
 import { readRun } from "./run.ts";
 import type { WorkerParts } from "./serve.ts";
 
@@ -46,7 +46,7 @@ export function openStore({ MGRPO_TABLE: table, MGRPO_BUCKET: bucket }: WorkerEn
 }
 
 /** The store, whose outages are waited out. */
-export const patient = (store: Store, log: Log): Store => patientStore(store, PATIENCE_SECONDS, log);
+export const patient = (store: Store, log: Log): Store => retryingStore(store, PATIENCE_SECONDS, log);
 
 export interface ComposedParts extends WorkerParts {
   /** When the worker has ended. */
@@ -94,6 +94,6 @@ function openJudge({ judge }: RunConfig): Judge {
 async function findEngine(policy: string, policies: ToolsModule["policies"]): Promise<PolicyEngine> {
   const brought = policy.startsWith("recipe:") ? policies?.get(policy.slice("recipe:".length)) : undefined;
   if (brought) return brought;
-  const { openEngine } = await import("./engines/registry.ts");
+  const { openEngine } = await import("../engine/index.ts");
   return openEngine(policy, policies);
 }

@@ -10,12 +10,12 @@
 import type { Manifest } from "../core/contracts/checkpoint.ts";
 import type { AgentConfig } from "../core/contracts/config.ts";
 import type { EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
+import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";
 import { type Checkpoints, weightsSha256 } from "./checkpoints.ts";
 import { unlessAborted } from "./limits.ts";
-import type { Part, Speaker } from "./rollouts/speaker.ts";
-import { tokenSpeaker } from "./rollouts/token-speaker.ts";
-import { openTokenizer } from "./rollouts/tokenizer.ts";
+import type { Part, Speaker } from "./rollouts/backend.ts";
+import { tokenSpeaker } from "./rollouts/token-backend.ts";
 
 export interface Hold {
   /** The version in one conversation. */

@@ -2,15 +2,15 @@
 
 import { Manifest } from "../core/contracts/checkpoint.ts";
 import { RunConfig } from "../core/contracts/config.ts";
+import { decryptQuestions } from "../core/contracts/encryption.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
 import { type Question, QuestionSet, type SuiteQuestions } from "../core/contracts/question.ts";
 import { RunRecord } from "../core/contracts/records.ts";
-import { openQuestions } from "../core/contracts/sealed.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { ObjectStore, Store } from "../core/ports.ts";
-import { sha256 } from "./hash.ts";
+import { sha256 } from "../engine/hash.ts";
 import type { Log } from "./log.ts";
 
 export interface Run {
@@ -40,7 +40,7 @@ export async function readRun(name: string, program: string, store: Store, log: 
   const config = parseJson(RunConfig, await unchanged(store.objects, configKey, configSha256), configKey);
   const questionsKey = objectKeys.questions(name);
   const questions = parseJson(QuestionSet, await unchanged(store.objects, questionsKey, questionsSha256), questionsKey);
-  const suites = new Map(Object.entries(questions.suites ?? {}).map(([suite, set]) => [suite, openQuestions(set)]));
+  const suites = new Map(Object.entries(questions.suites ?? {}).map(([suite, set]) => [suite, decryptQuestions(set)]));
   const all = [...questions.train, ...questions.heldOut, ...[...suites.values()].flatMap((set) => set.questions)];
   const byId = new Map(all.map((question) => [question.id, question]));
   return {

@@ -18,7 +18,7 @@ export function createStorage({ stage, keep }: Settings): Storage {
   const table = new sst.aws.Dynamo("Records", {
     fields: { pk: "string", sk: "string" },
     primaryIndex: { hashKey: "pk", rangeKey: "sk" },
-    // Written when a group is sealed; no other record expires.
+    // Written when a group is finalized; no other record expires.
     ttl: "expiresAt",
     deletionProtection: keep,
     // By this name `mgrpo launch --stage` finds the deployment (deployment.ts).

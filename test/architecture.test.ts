@@ -6,15 +6,16 @@ import { expect, test } from "vitest";
 /** Which layers each layer may import. `compose.ts` is where functions and workers meet their adapters and recipes. */
 const ALLOWED: Record<string, readonly string[]> = {
   core: ["core"],
+  engine: ["engine", "core"],
   adapters: ["adapters", "core"],
   functions: ["functions", "core"],
   "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
-  "gpu-workers": ["gpu-workers", "core"],
-  "gpu-workers/compose.ts": ["gpu-workers", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
+  "gpu-workers": ["gpu-workers", "engine", "core"],
+  "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
   stacks: ["stacks"],
-  cli: ["cli", "core", "adapters", "functions", "gpu-workers", "recipes", "bench"],
-  bench: ["bench", "core", "adapters", "functions", "gpu-workers", "recipes", "stacks/sizes.ts"],
+  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "bench"],
+  bench: ["bench", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "stacks/sizes.ts"],
 };
 
 /** Within core: what each folder may import. */

@@ -4,14 +4,14 @@
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (what WebWalker's evaluate.py reads)
- *     xbench        CSV of id, response-1 …, as its results are named, responses sealed with the canary; the board itself takes no file
+ *     xbench        CSV of id, response-1 …, as its results are named, responses encrypted with the canary; the board itself takes no file
  *     otherwise     JSON Lines of id, answer
  */
 
 import type { Conversation } from "../../core/contracts/conversation.ts";
+import { encrypt } from "../../core/contracts/encryption.ts";
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions } from "../../core/contracts/question.ts";
-import { seal } from "../../core/contracts/sealed.ts";
 
 /** [run][question]: what was said; undefined where nothing was. */
 export type Said_RQ = readonly (readonly (Conversation | undefined)[])[];
@@ -22,7 +22,7 @@ export function submissionFiles(
   { questions, canary }: SuiteQuestions,
   said_RQ: Said_RQ,
 ): ReadonlyMap<string, string> {
-  if (benchmark === "xbench") return new Map([["submission.csv", sealedTable(questions, canary ?? "", said_RQ)]]);
+  if (benchmark === "xbench") return new Map([["submission.csv", encryptedTable(questions, canary ?? "", said_RQ)]]);
   const entry = ENTRIES[benchmark ?? "jsonl"];
   return new Map(
     said_RQ.map((said_Q, run) => {
@@ -56,10 +56,10 @@ function traceOf({ turns }: Conversation): string {
     .join("\n");
 }
 
-function sealedTable(questions: readonly Question[], canary: string, said_RQ: Said_RQ): string {
+function encryptedTable(questions: readonly Question[], canary: string, said_RQ: Said_RQ): string {
   const header = ["id", ...said_RQ.map((_, run) => `response-${run + 1}`), "canary"];
   const rows = questions.map(({ facts }, i) => {
-    const responses = said_RQ.map((said_Q) => seal(said_Q[i]?.answer ?? "", canary));
+    const responses = said_RQ.map((said_Q) => encrypt(said_Q[i]?.answer ?? "", canary));
     return [fact(facts, "id"), ...responses, canary];
   });
   return [header, ...rows]

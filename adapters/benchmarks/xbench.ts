@@ -1,11 +1,11 @@
 /**
- * @file xbench-DeepSearch (github.com/xbench-ai/xbench-evals, data/DeepSearch-*.csv): every prompt and answer is sealed with the
- * canary of its row. They stay sealed here: that each can be opened is looked at, and forgotten.
+ * @file xbench-DeepSearch (github.com/xbench-ai/xbench-evals, data/DeepSearch-*.csv): every prompt and answer is encrypted with the
+ * canary of its row. They stay encrypted here: that each can be opened is looked at, and forgotten.
  */
 import { parse as parseCsv } from "csv-parse/sync";
 import * as z from "zod";
+import { decrypt } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { unseal } from "../../core/contracts/sealed.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { parseRows, type Row, readText, refuse, requireDistinct } from "./rows.ts";
 
@@ -42,9 +42,9 @@ export function loadXbench(file: string): SuiteQuestions {
   return { questions, canary };
 }
 
-function requireOpens(at: Pick<Row, "file" | "row">, column: string, sealed: string, canary: string): void {
+function requireOpens(at: Pick<Row, "file" | "row">, column: string, encrypted: string, canary: string): void {
   try {
-    if (unseal(sealed, canary).trim() !== "") return;
+    if (decrypt(encrypted, canary).trim() !== "") return;
   } catch (error) {
     refuse(at, `its ${column} cannot be decrypted: ${(error as Error).message}`);
   }

@@ -3,7 +3,7 @@
  * object and nothing else. JSON is the delimiter: no text within can end a string of it, whatever it holds, and `<` and the `[` of
  * role markers are escaped, so that none of it can be taken for a marker by the template or tokenizer of the judge's server.
  */
-import { neutralise } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
 import type { ChatMessage } from "../../core/ports.ts";
 
 /** Names and texts of what is judged; lists for the turns of a conversation. */
@@ -28,7 +28,7 @@ export function judgePrompt(criteria: string, material: Material): ChatMessage[]
 
 function quoted(material: Material): string {
   const text = JSON.stringify(material, (_name, value: unknown) =>
-    typeof value === "string" ? neutralise(value) : value,
+    typeof value === "string" ? escapeSpecialTokens(value) : value,
   );
   // Outside of strings JSON has no `<`, and after its own `[` comes no letter.
   return text.replaceAll("<", "\\u003c").replace(/\[(?=\/?[A-Z_]+\])/g, "\\u005b");

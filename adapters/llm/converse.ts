@@ -8,7 +8,7 @@ import type {
 } from "@ai-sdk/provider";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import type { ConversationModel, SpokenCall, SpokenPart, SpokenTurn, TurnRequest } from "../../core/language-model.ts";
+import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model.ts";
 import type { ToolSchema } from "../../core/ports.ts";
 import { type Answer, ask } from "./ask.ts";
 import { Failure } from "./errors.ts";
@@ -16,11 +16,11 @@ import type { OpenOptions } from "./open.ts";
 import { openEndpoint } from "./provider.ts";
 
 /** As `openLanguageModel`. */
-export function openConversationModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): ConversationModel {
+export function openConversationModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): ChatModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
   return {
-    async speak(request, signal) {
+    async generate(request, signal) {
       try {
         return turnOf(await ask(endpoint, callOptions(request), { ...settings, ...options }, signal));
       } catch (error) {
@@ -33,7 +33,7 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
   };
 }
 
-function callOptions({ conversation, tools, sampling, maxTokens }: TurnRequest): LanguageModelV3CallOptions {
+function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest): LanguageModelV3CallOptions {
   const { temperature, topP, topK } = sampling;
   return {
     prompt: conversation.map(messageOf),
@@ -45,7 +45,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: TurnRequest):
   };
 }
 
-function turnOf({ content, finishReason, usage }: Answer): SpokenTurn {
+function turnOf({ content, finishReason, usage }: Answer): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),
@@ -60,7 +60,7 @@ function textOf(content: readonly LanguageModelV3Content[], type: "text" | "reas
 }
 
 /** Gemini signs its calls, and refuses a history without the signatures. */
-function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): SpokenCall {
+function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): ApiToolCall {
   const signature = Object.values(part.providerMetadata ?? {}).find((one) => one["thoughtSignature"])?.[
     "thoughtSignature"
   ];
@@ -72,7 +72,7 @@ function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): S
   };
 }
 
-function messageOf(part: SpokenPart): LanguageModelV3Message {
+function messageOf(part: ChatPart): LanguageModelV3Message {
   if (part.kind === "results") {
     const content = part.results.map(({ call: { id, name }, text }) => ({
       type: "tool-result" as const,
@@ -92,7 +92,7 @@ function messageOf(part: SpokenPart): LanguageModelV3Message {
 }
 
 /** A call that was answered was JSON. */
-function saidCall({ id, name, arguments: written, signature }: SpokenCall) {
+function saidCall({ id, name, arguments: written, signature }: ApiToolCall) {
   return {
     type: "tool-call" as const,
     toolCallId: id,

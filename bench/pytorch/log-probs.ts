@@ -1,8 +1,8 @@
 /** @file The other side of open.py: what this program's tokenizer and engine make of a checkpoint and a question, as one JSON line. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 
 const [folder = "", question = ""] = process.argv.slice(2);
 const files = new Map(readdirSync(folder).map((name) => [name, new Uint8Array(readFileSync(join(folder, name)))]));

@@ -3,10 +3,10 @@ import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { type ModelConfig, writeModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
-import { parameterLayout } from "../../gpu-workers/engines/checkpoint/parameters.ts";
-import { toBfloat16, type WrittenType } from "../../gpu-workers/engines/checkpoint/safetensors.ts";
-import { MODEL_FILE } from "../../gpu-workers/engines/checkpoint/tensors.ts";
+import { type ModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
+import { toBfloat16, type WrittenType } from "../../engine/checkpoint/safetensors.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 
 export const QWEN3_06B: ModelConfig = {
   layers: 28,

@@ -11,9 +11,9 @@ import {
   ADAPTER_FILE,
   initializeAdapter,
   writeAdapterConfig,
-} from "../../gpu-workers/engines/checkpoint/adapter.ts";
-import type { ModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
-import { writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
+} from "../../engine/checkpoint/adapter.ts";
+import type { ModelConfig } from "../../engine/checkpoint/config.ts";
+import { writeModel } from "../../engine/checkpoint/weights.ts";
 
 export const OPTIONS: EngineOptions = { threads: 2, slots: 4, contextTokens: 512, microBatchTokens: 1024 };
 export const PROMPT = 64;

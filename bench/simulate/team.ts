@@ -12,9 +12,9 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { ObjectStore, PolicyEngine, Rewards, Sampler, Tool, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
-import { sha256 } from "../../gpu-workers/hash.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { CALLS, MALFORMED, RIGHT, SECONDS, SLOTS } from "./assumptions.ts";
 import { about, pause } from "./cloud/store.ts";
 

@@ -15,11 +15,11 @@ import {
   initializeAdapter,
   readAdapterConfig,
   writeAdapterConfig,
-} from "../../gpu-workers/engines/checkpoint/adapter.ts";
-import { readModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
-import { wholeFile } from "../../gpu-workers/engines/checkpoint/files.ts";
-import { writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
-import { sha256OfFile } from "../../gpu-workers/hash.ts";
+} from "../../engine/checkpoint/adapter.ts";
+import { readModelConfig } from "../../engine/checkpoint/config.ts";
+import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { writeModel } from "../../engine/checkpoint/weights.ts";
+import { sha256OfFile } from "../../engine/hash.ts";
 
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PolicyEngine } from "../../core/ports.ts";
-import { TINY_OPTIONS, tinyModel } from "../../gpu-workers/engines/compiled/proof.ts";
-import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../gpu-workers/engines/eager/backend.ts";
-import { openEngine } from "../../gpu-workers/engines/registry.ts";
+import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/proof.ts";
+import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
+import { openEngine } from "../../engine/index.ts";
 import { openCloudStore, openSession } from "./session.ts";
 
 /** `missing`: a run on this machine works without it. */

@@ -11,12 +11,12 @@ import {
   readAdapter,
   readAdapterConfig,
   writeAdapterConfig,
-} from "../../gpu-workers/engines/checkpoint/adapter.ts";
-import { readModelConfig } from "../../gpu-workers/engines/checkpoint/config.ts";
-import { wholeFile } from "../../gpu-workers/engines/checkpoint/files.ts";
-import { mergeAdapter } from "../../gpu-workers/engines/checkpoint/merge.ts";
-import { MODEL_FILE } from "../../gpu-workers/engines/checkpoint/tensors.ts";
-import { OPTIMIZER_FILE, readCheckpoint, writeModel } from "../../gpu-workers/engines/checkpoint/weights.ts";
+} from "../../engine/checkpoint/adapter.ts";
+import { readModelConfig } from "../../engine/checkpoint/config.ts";
+import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+import { OPTIMIZER_FILE, readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { BASE_FILE } from "./adapters.ts";
 
 export interface ExportForm {

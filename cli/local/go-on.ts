@@ -7,7 +7,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store, TableResult } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { type Extension, extended, extendsAny, overspent, spending } from "../../core/training/budget.ts";
-import { extendToolBudget, toolsOverspent } from "../../core/training/tool-budget.ts";
+import { extendToolBudget, toolsOverspent } from "../../core/training/tool-spending.ts";
 import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
 
 export async function goOn(

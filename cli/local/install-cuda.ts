@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
-import { checkPlatform } from "../../gpu-workers/engines/compiled/cuda.ts";
+import { checkPlatform } from "../../engine/compiled/cuda.ts";
 
 /** Several hundred MB from NuGet, beside the runtime's own library. Again: the same files again. */
 export async function installCuda(): Promise<void> {

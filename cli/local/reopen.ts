@@ -10,8 +10,8 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
+import { openedObjects } from "../../core/training/encrypted-objects.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
-import { openedObjects } from "../../core/training/sealed-objects.ts";
 import { readJobs } from "./follow.ts";
 
 export async function reopenLost(store: Store, run: string): Promise<void> {

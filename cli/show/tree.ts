@@ -5,7 +5,7 @@
 import type { AlgorithmConfig } from "../../core/contracts/config.ts";
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { GroupRecord, RolloutScore, SealedAgent } from "../../core/contracts/records.ts";
+import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
@@ -54,7 +54,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
     tags: [
       ...(score && "excluded" in score ? [{ text: `excluded: ${score.excluded}`, tone: "bad" as const }] : []),
       ...(scored ? mainTags(parts, scored) : [{ text: "not scored yet", tone: "faint" as const }]),
-      ...advantageTags(group.sealed[main], index),
+      ...advantageTags(group.finalized[main], index),
     ],
     body: question.prompt,
     children: [
@@ -87,14 +87,14 @@ export function heldOutTree(
 export function groupTree(group: GroupRecord, main: string, question: Question, children: readonly Tree[]): Tree {
   const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
   const right = scores.filter(({ correct }) => correct === 1).length;
-  const sealed = group.sealed[main];
+  const finalized = group.finalized[main];
   return {
     title: `group ${group.step}/${group.group}`,
     tags: [
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
       { text: `${right} of ${scores.length} right`, tone: right > 0 ? "good" : "bad" },
-      ...(sealed ? [plain(`mean ${sealed.mean.toFixed(3)}, std ${sealed.std.toFixed(3)}`)] : []),
-      ...(sealed && sealed.std === 0 ? [{ text: "flat: nothing to learn", tone: "faint" as const }] : []),
+      ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
+      ...(finalized && finalized.std === 0 ? [{ text: "flat: nothing to learn", tone: "faint" as const }] : []),
     ],
     body: `${question.prompt}\nreference: ${question.answer}`,
     folded: true,
@@ -136,7 +136,7 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   return delegationTree(found, [
     ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
-    ...advantageTags(parts.group.sealed[agent], `${parts.index}/${place}`),
+    ...advantageTags(parts.group.finalized[agent], `${parts.index}/${place}`),
   ]);
 }
 
@@ -167,12 +167,12 @@ function rewardTag(reward: number, parts: string | undefined): Tag {
   return { text, tone: reward > 0.5 ? "good" : reward > 0 ? "plain" : "bad" };
 }
 
-function advantageTags(sealed: SealedAgent | undefined, trajectory: string | number): Tag[] {
-  if (!sealed) return [];
-  const i = sealed.trajectories.indexOf(trajectory);
-  const advantage = sealed.advantages[i];
+function advantageTags(finalized: AgentBatch | undefined, trajectory: string | number): Tag[] {
+  if (!finalized) return [];
+  const i = finalized.trajectories.indexOf(trajectory);
+  const advantage = finalized.advantages[i];
   if (advantage === undefined) return [{ text: "left out by alignment", tone: "faint" }];
-  const weight = trajectoryWeights(sealed)[i] ?? 0;
+  const weight = trajectoryWeights(finalized)[i] ?? 0;
   const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
   return [
     { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },

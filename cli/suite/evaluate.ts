@@ -10,7 +10,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
-import { sha256 } from "../../gpu-workers/hash.ts";
+import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { evaluateIn, lostOf, type Told } from "../local/evaluate.ts";
 import { type Bases, hashesOf, readBases } from "../local/prepare.ts";

@@ -14,9 +14,9 @@ import { EvaluationScore, type JobRecord, ToolSpendingRecord } from "../../core/
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { sumOf } from "../../core/training/budget.ts";
+import { openedObjects } from "../../core/training/encrypted-objects.ts";
 import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { valueAt } from "../../core/training/resolve.ts";
-import { openedObjects } from "../../core/training/sealed-objects.ts";
 import { resultOf } from "../local/evaluate.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";

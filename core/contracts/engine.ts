@@ -21,7 +21,7 @@ export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu"),
   /** Of provider `cuda`, which alone multiplies bf16 and accumulates in fp32. */
   precision: Precision.default("fp32"),
-  /** Threads that compute at the same time (gpu-workers/engines/compiled/lanes.ts). Decides bits: two runs agree only at the same number. */
+  /** Threads that compute at the same time (engine/compiled/lanes.ts). Decides bits: two runs agree only at the same number. */
   threads: z.int().positive().default(1),
   /** Sequences decoded together. */
   slots: z.int().positive().default(32),

@@ -13,7 +13,7 @@ export const Question = z.strictObject({
   answer: z.string(),
   /** Whatever else the recipe's rewards and tools need, small but for an attachment's text (facts on the question's chain, a world's number, …). */
   facts: z.json(),
-  /** Of a benchmark that is shipped sealed, once it is opened, so only in memory: what is written of the question is sealed with it (sealed.ts). */
+  /** Of a benchmark that is shipped encrypted, once it is opened, so only in memory: what is written of the question is encrypted with it (encrypted.ts). */
   canary: z.string().min(1).exactOptional(),
 });
 export type Question = z.infer<typeof Question>;
@@ -39,7 +39,7 @@ export type Unasked = z.infer<typeof Unasked>;
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),
   /**
-   * Prompts and answers stand here enciphered by it, as their benchmark ships them (sealed.ts), and so does whatever is said about
+   * Prompts and answers stand here enciphered by it, as their benchmark ships them (encrypted.ts), and so does whatever is said about
    * them: in plain text they are only ever in memory. Absent: they are plain.
    */
   canary: z.string().min(1).exactOptional(),

@@ -37,7 +37,7 @@ export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
   /**
-   * open: rollouts wanted (from workers that are done with the step before, also while RUN is there); ready: every group sealed;
+   * open: rollouts wanted (from workers that are done with the step before, also while RUN is there); ready: every group finalized;
    * closed: every manifest is there.
    */
   state: z.enum(["open", "ready", "closed"]),
@@ -93,8 +93,8 @@ export const RolloutScore = z.union([
 ]);
 export type RolloutScore = z.infer<typeof RolloutScore>;
 
-/** What one agent trains on in a sealed group: parallel arrays, one entry per distinct trajectory. */
-export const SealedAgent = z.strictObject({
+/** What one agent trains on in a finalized group: parallel arrays, one entry per distinct trajectory. */
+export const AgentBatch = z.strictObject({
   /** For the main agent the rollout's index; for a sub-agent `<rollout>/<i>`, the i-th of its invocations that `rollouts` names there. */
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
   /** Share of the group's loss: sums to 1. One entry alone is that of every trajectory. */
@@ -107,7 +107,7 @@ export const SealedAgent = z.strictObject({
   duplicated: z.int(),
   dropped: z.int(),
 });
-export type SealedAgent = z.infer<typeof SealedAgent>;
+export type AgentBatch = z.infer<typeof AgentBatch>;
 
 export const GroupRecord = z.strictObject({
   run: RunName,
@@ -116,7 +116,7 @@ export const GroupRecord = z.strictObject({
   questionId: z.string(),
   /** K, planned rollouts. */
   rolloutsPerQuestion: z.int(),
-  state: z.enum(["open", "sealed"]),
+  state: z.enum(["open", "finalized"]),
   /**
    * Rollout index -> worker incarnation that runs it, or ran it until it was scored. Absent until somebody begins the group.
    * Only saves work; correctness never rests on it.
@@ -126,10 +126,10 @@ export const GroupRecord = z.strictObject({
   crashes: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
   rollouts: z.record(z.string(), RolloutScore),
-  /** Per agent; empty until sealed; an agent with nothing to train on is absent. */
-  sealed: z.record(AgentName, SealedAgent),
+  /** Per agent; empty until finalized; an agent with nothing to train on is absent. */
+  finalized: z.record(AgentName, AgentBatch),
   /**
-   * Once sealed: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts).
+   * Once finalized: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts).
    */
   expiresAt: z.int().exactOptional(),
 });
@@ -211,7 +211,7 @@ export const FleetRecord = z.strictObject({
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 
-/** What a run's tools asked of their backends, and may ask (core/training/tool-budget.ts). Only runs whose tools count have one. */
+/** What a run's tools asked of their backends, and may ask (core/training/tool-spending.ts). Only runs whose tools count have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
   /** Requests that were really made; answers from a cache cost nothing. */

@@ -22,7 +22,7 @@ export const CUT_MARK = " [cut]";
  * Markers in disguise (full-width letters, accents, invisible characters), which a tokenizer's normaliser would turn into real
  * ones, are broken in the undisguised text, which then stands for the whole.
  */
-export function neutralise(text: string): string {
+export function escapeSpecialTokens(text: string): string {
   const broken = breakMarkers(text);
   if (/^[\x20-\x7e\n\t\r]*$/.test(broken)) return broken;
   const plain = undisguise(broken);
@@ -32,7 +32,7 @@ export function neutralise(text: string): string {
 
 /** A tool response as the model sees it: at most `characters` characters (UTF-16 units) of it, and what fits into `room`, then a mark; neutralised. */
 export function presentResponse(text: string, characters: number, room?: TokenRoom): string {
-  const whole = neutralise(cut(text, characters));
+  const whole = escapeSpecialTokens(cut(text, characters));
   const short = cut(whole, characters);
   const kept = room ? prefixWithin(short, room) : short;
   const isCut = text.length > characters || kept.length < whole.length;

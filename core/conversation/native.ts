@@ -3,10 +3,10 @@
  * reads every agent and one record shows it. Nothing is added to what was said but the tags that the API says in another way: a call
  * is a `<tool_call>`, and a message that calls nothing is the answer.
  */
-import type { SpokenCall, SpokenTurn } from "../language-model.ts";
+import type { ApiToolCall, AssistantTurn } from "../language-model.ts";
 import { TAGS } from "./turn.ts";
 
-export function writeTurn({ thinking, text, calls }: Pick<SpokenTurn, "thinking" | "text" | "calls">): string {
+export function writeTurn({ thinking, text, calls }: Pick<AssistantTurn, "thinking" | "text" | "calls">): string {
   const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
   if (calls.length === 0) return thought + asAnswer(text);
   return thought + [text, ...calls.map(writeCall)].filter(Boolean).join("\n");
@@ -20,7 +20,7 @@ function asAnswer(text: string): string {
 }
 
 /** No tag inside the JSON can end the call: JSON writes `<` as `\u003c` just as well. Arguments that are no JSON stay what they are. */
-function writeCall({ name, arguments: written }: SpokenCall): string {
+function writeCall({ name, arguments: written }: ApiToolCall): string {
   const args = written.trim() === "" ? "{}" : written;
   const json = `{"name": ${JSON.stringify(name)}, "arguments": ${args}}`;
   return `<tool_call>\n${json.replaceAll("<", "\\u003c")}\n</tool_call>`;

@@ -3,7 +3,7 @@
  * question's gradient can be taken before the others are there, and however an engine cuts a batch into micro-batches it is the same.
  */
 import type { AlgorithmConfig } from "../contracts/config.ts";
-import type { SealedAgent } from "../contracts/records.ts";
+import type { AgentBatch } from "../contracts/records.ts";
 
 /** What the weight of a trajectory's tokens depends on. */
 export interface BatchEntry {
@@ -15,8 +15,8 @@ export interface BatchEntry {
   readonly actionTokens: number;
 }
 
-/** Share of its group's loss of each sealed trajectory: sums to 1. */
-export function trajectoryWeights({ trajectories, weights }: Pick<SealedAgent, "trajectories" | "weights">): number[] {
+/** Share of its group's loss of each finalized trajectory: sums to 1. */
+export function trajectoryWeights({ trajectories, weights }: Pick<AgentBatch, "trajectories" | "weights">): number[] {
   return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);
 }
 

@@ -67,34 +67,34 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
       state: "open",
       crashes: {},
       rollouts: {},
-      sealed: {},
+      finalized: {},
     };
     return { key: tableKeys.group(step.run, step.step, group), item: record };
   });
 }
 
 /** No spread in the main agent's rewards (or fewer than 2 rollouts left): the group teaches it nothing. */
-function isFlat(config: RunConfig, group: GroupRecord): boolean {
-  return (group.sealed[config.main]?.std ?? 0) === 0;
+function hasZeroVariance(config: RunConfig, group: GroupRecord): boolean {
+  return (group.finalized[config.main]?.std ?? 0) === 0;
 }
 
 /**
- * Whether a sealed group counts in its step's batch: every one, or, under dynamic sampling, those with variance (a replaced group must
+ * Whether a finalized group counts in its step's batch: every one, or, under dynamic sampling, those with variance (a replaced group must
  * not dilute its replacement). If none of a step does, all of them count: then every advantage is 0.
  */
 export function countsInBatch(config: RunConfig, group: GroupRecord): boolean {
-  return config.dynamicSampling.rounds === 0 || !isFlat(config, group);
+  return config.dynamicSampling.rounds === 0 || !hasZeroVariance(config, group);
 }
 
 /** One round of dynamic sampling, if one is due: as many fresh questions as the step lacks groups with variance. */
-export function replaceFlatGroups(
+export function replaceZeroVarianceGroups(
   config: RunConfig,
   questions: readonly Question[],
   step: StepRecord,
-  sealed: readonly GroupRecord[],
+  finalized: readonly GroupRecord[],
 ): Command[] {
   if (step.round >= config.dynamicSampling.rounds) return [];
-  const missing = config.questionsPerStep - sealed.filter((group) => !isFlat(config, group)).length;
+  const missing = config.questionsPerStep - finalized.filter((group) => !hasZeroVariance(config, group)).length;
   if (missing <= 0) return [];
   const draw = drawQuestions(config, questions, step.step, step.curriculum, missing);
   const after: StepRecord = {

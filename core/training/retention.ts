@@ -11,7 +11,7 @@ import { dueSuites } from "./evaluation.ts";
 /** As stacks/storage.ts has it for the bucket. */
 export const CONVERSATION_DAYS = 90;
 
-/** When a group that is sealed now may be forgotten, in seconds since 1970. `storeTime` in ms. */
+/** When a group that is finalized now may be forgotten, in seconds since 1970. `storeTime` in ms. */
 export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }

@@ -1,6 +1,6 @@
 /**
  * @file A rollout's score, from what was committed and what the judges said (mgrpo.md, "Rewards"; eq 4 and 5). Also the checks
- * that make "sealed implies loadable" true: a rollout whose objects do not fit together is lost, never scored.
+ * that make "finalized implies loadable" true: a rollout whose objects do not fit together is lost, never scored.
  */
 import type { AlgorithmConfig } from "../contracts/config.ts";
 import type { Conversation } from "../contracts/conversation.ts";
@@ -61,7 +61,7 @@ export function scoreRollout(
 }
 
 /** What does not fit between an outcome, its invocations and the plan of its step; undefined when all does. */
-export function misfit(
+export function validateOutcome(
   address: RolloutAddress,
   step: Pick<StepRecord, "groups" | "policy">,
   main: string,
@@ -89,7 +89,7 @@ function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {
   return a.run === b.run && a.phase === b.phase && a.step === b.step && a.group === b.group && a.rollout === b.rollout;
 }
 
-/** Every planned rollout has a score: the group can be sealed. */
+/** Every planned rollout has a score: the group can be finalized. */
 export function isComplete(group: GroupRecord): boolean {
   return Object.keys(group.rollouts).length >= group.rolloutsPerQuestion;
 }

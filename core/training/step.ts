@@ -2,14 +2,14 @@
  * @file The protocol of a step as a reducer: what is there -> what to do next. Tick reads a snapshot, executes the commands,
  * and looks again until there are none.
  *
- *     (none) ──plan──> open ──all groups sealed, rounds over──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
+ *     (none) ──plan──> open ──all groups finalized, rounds over──> ready ──manifest v+1 of every trained agent──> closed ──> step + 1
  *
- *     open    waits for score-rollout to seal its groups    unblocked by outcomes, or by give-up
+ *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
  *     ready   waits for the trainers                        unblocked by manifests
  *             meanwhile: evaluation jobs of the team before, retention, and the next step's plan, last, as the mark that all is done
  *     closed  waits for nobody: team manifest, then RUN.step moves on; that write is the last (the last step also does the above)
  *
- * A plan needs only the step before it, sealed. Workers whose own agent is done with step s begin with STEP s+1 as soon as it is planned
+ * A plan needs only the step before it, finalized. Workers whose own agent is done with step s begin with STEP s+1 as soon as it is planned
  * (gpu-workers/liveness/opening.ts); for tick it begins when RUN points there.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
@@ -21,7 +21,7 @@ import { MgrpoError } from "../errors.ts";
 import { type Command, change, insert, together } from "./commands.ts";
 import { giveUp } from "./give-up.ts";
 import { tooManyLost } from "./losses.ts";
-import { groupItems, isLast, planStep, policyAt, replaceFlatGroups, tokensOf } from "./plan.ts";
+import { groupItems, isLast, planStep, policyAt, replaceZeroVarianceGroups, tokensOf } from "./plan.ts";
 import { expiredParts } from "./retention.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
 
@@ -70,8 +70,8 @@ function advanceOpen({ config, questions, run, groups, earlier }: Snapshot, step
   const missing = missingGroups(config, step, groups);
   if (missing.length > 0) return missing;
   const present = groups.flatMap((group) => group ?? []);
-  if (present.some(({ state }) => state !== "sealed")) return [];
-  const replacements = replaceFlatGroups(config, questions, step, present);
+  if (present.some(({ state }) => state !== "finalized")) return [];
+  const replacements = replaceZeroVarianceGroups(config, questions, step, present);
   if (replacements.length > 0) return replacements;
   const ready = change(moveStep({ ...step, sampledTokens: tokensOf(present) }, "ready"));
   const reason = tooManyLost(config, [...earlier, ...present]);

@@ -5,12 +5,12 @@
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {
+  AgentBatch,
   AgentRecord,
   FleetRecord,
   GroupRecord,
   RolloutScore,
   RunRecord,
-  SealedAgent,
   StepRecord,
   WorkerRecord,
 } from "../contracts/records.ts";
@@ -94,14 +94,18 @@ export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, 
   };
 }
 
-/** Seals a complete group with what each agent trains on. From `expiresAt` on, in seconds since 1970, it may be forgotten. */
-export function sealGroup(address: GroupAddress, sealed: Record<string, SealedAgent>, expiresAt: number): TableChange {
+/** Finalizes a complete group with what each agent trains on. From `expiresAt` on, in seconds since 1970, it may be forgotten. */
+export function finalizeGroupRecord(
+  address: GroupAddress,
+  finalized: Record<string, AgentBatch>,
+  expiresAt: number,
+): TableChange {
   return {
     key: groupKey(address),
     set: [
-      [["sealed"], sealed],
+      [["finalized"], finalized],
       [["expiresAt"], expiresAt],
-      [["state"], "sealed"],
+      [["state"], "finalized"],
     ],
     when: [is("state", "open")],
   };

@@ -4,7 +4,7 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Command } from "../../core/training/commands.ts";
 import type { Context } from "../context.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
-import { scoreAndSeal } from "./scoring.ts";
+import { scoreAndFinalize } from "./scoring.ts";
 
 export async function execute(context: Context, commands: readonly Command[]): Promise<void> {
   for (const command of commands) {
@@ -22,7 +22,7 @@ export async function execute(context: Context, commands: readonly Command[]): P
         break;
       case "score": {
         const address = parseOutcomeKey(command.key);
-        if (address) await scoreAndSeal(context, address);
+        if (address) await scoreAndFinalize(context, address);
         break;
       }
       case "enqueue":

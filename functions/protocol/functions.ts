@@ -7,7 +7,7 @@ import { wake } from "./clock-switch.ts";
 import { enqueueEvaluation, recordEvaluation } from "./evaluating.ts";
 import { malformed, type ObjectKey, runOf } from "./object-key.ts";
 import { tickAll } from "./runs.ts";
-import { scoreAndSeal } from "./scoring.ts";
+import { scoreAndFinalize } from "./scoring.ts";
 import { startRun } from "./starting.ts";
 import { steer } from "./steering.ts";
 import { openTick } from "./ticking.ts";
@@ -37,7 +37,7 @@ export function openFunctions(context: Context) {
     manifestCreated: async ({ key }: ObjectKey) => tick(runOf(key, "manifest"), false),
     scoreRollout: async ({ key }: ObjectKey) => {
       const address = parseOutcomeKey(key) ?? malformed(key, "outcome");
-      if (await scoreAndSeal(context, address)) await tick(address.run, false);
+      if (await scoreAndFinalize(context, address)) await tick(address.run, false);
     },
     enqueueEvaluation: async ({ key }: ObjectKey) => {
       runOf(key, "team");

@@ -10,7 +10,7 @@ export function readGroups({ records }: Context, { run, step, groups }: StepReco
 }
 
 /** The same, if no group is open; undefined as soon as one is. Looks on from the one that was open at the last look. */
-export async function readIfSealed(context: Context, step: StepRecord): Promise<Groups | undefined> {
+export async function readIfFinalized(context: Context, step: StepRecord): Promise<Groups | undefined> {
   const { groupAt, lastOpen } = context.records;
   const before = lastOpen.get(step.run);
   const first = before?.step === step.step ? before.group : 0;

@@ -5,7 +5,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { Invocation, type InvocationRef, Outcome, type RolloutAddress } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { isWellFormed, misfit, scoreRollout, UNJUDGED } from "../../core/training/score.ts";
+import { isWellFormed, scoreRollout, UNJUDGED, validateOutcome } from "../../core/training/score.ts";
 import { verdict } from "../../core/training/verdict.ts";
 import type { Context } from "../context.ts";
 import { sha256 } from "../sha256.ts";
@@ -26,7 +26,7 @@ export async function scoreOutcome(context: Context, address: RolloutAddress): P
     const outcome = parseJson(Outcome, bytes, key);
     if (outcome.status === "failed") return { excluded: outcome.reason };
     const invocations = await Promise.all(outcome.invocations.map((ref) => readInvocation(context, ref)));
-    const fault = misfit(address, plan, config.main, outcome, invocations);
+    const fault = validateOutcome(address, plan, config.main, outcome, invocations);
     if (fault !== undefined) return { excluded: `damaged: ${fault}` };
     const rewards = await context.rewardsOf(config);
     const ask = verdict.bind(undefined, context, address.run, rewards.judge);

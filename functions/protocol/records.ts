@@ -1,17 +1,17 @@
-/** @file Reads of DynamoDB records, parsed. What cannot change any more (a sealed group, the plan of a step) is read once per process. */
+/** @file Reads of DynamoDB records, parsed. What cannot change any more (a finalized group, the plan of a step) is read once per process. */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Table, TableItem } from "../../core/ports.ts";
 import { memo } from "./memo.ts";
 
-/** Sealed groups that a process remembers: more than a step has, or each look at a large step would read all of them again. */
-const SEALED_GROUPS = 5000;
+/** Finalized groups that a process remembers: more than a step has, or each look at a large step would read all of them again. */
+const FINALIZED_GROUPS = 5000;
 
 export type Records = ReturnType<typeof openRecords>;
 
 export function openRecords(table: Table) {
-  const sealed = new Map<string, GroupRecord>();
+  const finalized = new Map<string, GroupRecord>();
   const lastOpen = new Map<string, { step: number; group: number }>();
   const readStep = async (run: string, step: number) => {
     const item = await table.get(tableKeys.step(run, step));
@@ -24,10 +24,10 @@ export function openRecords(table: Table) {
   /** A group as an update returned it, or as it was read. */
   const group = (item: TableItem): GroupRecord => {
     const record = parse(GroupRecord, item, `GROUP ${item["step"]}/${item["group"]} of run '${item["run"]}'`);
-    if (record.state === "sealed") sealed.set(`${record.run}/${record.step}/${record.group}`, record);
-    for (const oldest of sealed.keys()) {
-      if (sealed.size <= SEALED_GROUPS) break;
-      sealed.delete(oldest);
+    if (record.state === "finalized") finalized.set(`${record.run}/${record.step}/${record.group}`, record);
+    for (const oldest of finalized.keys()) {
+      if (finalized.size <= FINALIZED_GROUPS) break;
+      finalized.delete(oldest);
     }
     return record;
   };
@@ -48,7 +48,7 @@ export function openRecords(table: Table) {
     /** The group that this process found open when it last looked: most likely it still is, and one read is enough. */
     lastOpen,
     groupAt: async (run: string, step: number, index: number) => {
-      const known = sealed.get(`${run}/${step}/${index}`);
+      const known = finalized.get(`${run}/${step}/${index}`);
       if (known) return known;
       const item = await table.get(tableKeys.group(run, step, index));
       return item && group(item);

@@ -1,5 +1,5 @@
 /**
- * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, seals
+ * @file What the clock does beyond a tick: sees who is alive, halts what has spent its budget, scores outcomes whose event was lost, finalizes
  * groups whose last scorer died, records evaluations nobody heard of. With every event dropped, this alone ends the run.
  */
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -15,7 +15,7 @@ import type { Context } from "../context.ts";
 import { findResults } from "./evaluating.ts";
 import { execute } from "./executing.ts";
 import { readGroups } from "./groups.ts";
-import { scoreAndSeal, sealIfComplete } from "./scoring.ts";
+import { finalizeIfComplete, scoreAndFinalize } from "./scoring.ts";
 import { readAgents } from "./versions.ts";
 
 const GROUPS_AT_ONCE = 16;
@@ -49,12 +49,12 @@ async function findOutcomes(context: Context, group: GroupRecord): Promise<void>
     const addresses = undecided(group).map((rollout) => ({ run, phase: "train", step, group: group.group, rollout }));
     const score = async (address: (typeof addresses)[number]) => {
       if ((await context.objects.head(objectKeys.outcome(address))) === undefined) return;
-      await scoreAndSeal(context, address).catch((error: unknown) => {
+      await scoreAndFinalize(context, address).catch((error: unknown) => {
         // Counted; the next look asks the judge again. It must not keep the others waiting.
         if (!isMgrpoError(error, "judge-failed")) throw error;
       });
     };
     await Promise.all(addresses.map(score));
   }
-  await sealIfComplete(context, group);
+  await finalizeIfComplete(context, group);
 }

@@ -1,6 +1,6 @@
 /**
  * @file Reads what the step reducer needs, and no more: an open step is read only up to its first open group, since nothing moves
- * before that one is sealed.
+ * before that one is finalized.
  */
 import type { RunRecord } from "../../core/contracts/records.ts";
 import { LOSS_WINDOW, lostRollouts } from "../../core/training/losses.ts";
@@ -8,7 +8,7 @@ import { policyAt } from "../../core/training/plan.ts";
 import { expiredVersion, neighbours } from "../../core/training/retention.ts";
 import type { Snapshot } from "../../core/training/step.ts";
 import type { Context } from "../context.ts";
-import { readEarlier, readIfSealed } from "./groups.ts";
+import { readEarlier, readIfFinalized } from "./groups.ts";
 import { readAgents, readExpired, readManifests } from "./versions.ts";
 
 /** Undefined: an open group was found, nothing to do but wait. */
@@ -24,7 +24,7 @@ export async function readSnapshot(context: Context, run: RunRecord): Promise<Sn
   if (!step && run.step === 0) return base;
   if (!step) return { ...base, previous: await records.step(run.run, run.step - 1), expired: await expired() };
   if (step.state === "open") {
-    const groups = await readIfSealed(context, step);
+    const groups = await readIfFinalized(context, step);
     if (!groups) return undefined;
     const lost = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
     return { ...base, groups, earlier: lost ? await readEarlier(context, step, LOSS_WINDOW - 1) : [] };

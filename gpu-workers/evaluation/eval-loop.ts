@@ -20,7 +20,7 @@ import { dueJobs, dueSuites, isOfEnds } from "../../core/training/evaluation.ts"
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
-import { recordBytes } from "../hash.ts";
+import { recordBytes } from "../identity.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import type { Run } from "../run.ts";

@@ -1,7 +1,7 @@
 /**
  * @file One evaluation: the team at its manifest's versions over the questions of a suite, `runs` times. Run r of a question is
  * rollout r of its address, which names its random streams, so runs are independent and run 0 does not depend on how many there are.
- * Resumed by its outcomes and verdicts. What is said about sealed questions is sealed.
+ * Resumed by its outcomes and verdicts. What is said about encrypted questions is encrypted.
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -16,13 +16,14 @@ import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { verdict } from "../../core/training/verdict.ts";
-import { recordBytes, sha256 } from "../hash.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
 import { inParallel } from "../parallel.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
 import type { Run } from "../run.ts";
-import { sealing } from "./sealed-run.ts";
+import { encrypting } from "./encrypted-run.ts";
 
 export interface Evaluation {
   readonly run: Run;
@@ -52,7 +53,7 @@ type Scored = Verdict | Lost | "unscored";
 
 export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
   const set = evaluation.run.asked(evaluation.suite);
-  return sealing(evaluation.run, set, async (run, unquoted) => {
+  return encrypting(evaluation.run, set, async (run, unquoted) => {
     const { reasons, ...result } = await askAll({ ...evaluation, run }, set.questions, signal);
     return { ...result, ...(reasons.length > 0 && { reasons: reasons.map(unquoted) }) };
   });

@@ -4,7 +4,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { whenOpen, workable } from "../liveness/opening.ts";
 import type { Seen, StepWatch } from "../liveness/watch.ts";
 import type { Run } from "../run.ts";
-import type { DeskOptions } from "./desk.ts";
+import type { DeskOptions } from "./registry.ts";
 
 export function admission(
   run: Run,

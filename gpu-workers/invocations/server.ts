@@ -18,9 +18,9 @@ import { bodyLimit } from "hono/body-limit";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { invocationId } from "../hash.ts";
+import { invocationId } from "../identity.ts";
 import type { Log } from "../log.ts";
-import type { Answer, Desk } from "./desk.ts";
+import type { Answer, Desk } from "./registry.ts";
 import type { SignReport, VerifyCall } from "./signature.ts";
 
 export const LONGEST_POLL_SECONDS = 25;

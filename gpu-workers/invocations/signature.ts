@@ -14,7 +14,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
-import { sha256 } from "../hash.ts";
+import { sha256 } from "../../engine/hash.ts";
 
 /** More than the error of store time, which is a second, and of clocks that drift between two looks. */
 const WINDOW_MILLISECONDS = 5 * 60_000;

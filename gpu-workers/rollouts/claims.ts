@@ -23,7 +23,7 @@ export function takeable(
   const owned: number[] = [];
   const elsewhere: number[] = [];
   const suspects = new Map<number, string>();
-  if (group.state === "sealed") return { free, owned, suspects, elsewhere };
+  if (group.state === "finalized") return { free, owned, suspects, elsewhere };
   for (let k = 0; k < group.rolloutsPerQuestion; k++) {
     if (group.rollouts[k] || mine.has(k)) continue;
     const claim = group.claims?.[k];

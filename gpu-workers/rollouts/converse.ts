@@ -13,8 +13,7 @@ import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, AnyTrajectory, InvocationRef, InvocationReport, Spent } from "../../core/contracts/rollout.ts";
-import { neutralise, presentResponse } from "../../core/conversation/markers.ts";
-import { openPurse, type Purse } from "../../core/conversation/purse.ts";
+import { escapeSpecialTokens, presentResponse } from "../../core/conversation/markers.ts";
 import {
   advance,
   type Command,
@@ -23,10 +22,11 @@ import {
   type PlannedCall,
   type Rules,
 } from "../../core/conversation/reducer.ts";
+import { openToolBudget, type ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
-import type { Speaker } from "./speaker.ts";
+import type { Speaker } from "./backend.ts";
 
 /** What the main agent reads when a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
 export const NO_REPORT = "no report";
@@ -79,7 +79,7 @@ export interface Converse<T extends AnyTrajectory = AnyTrajectory> {
 
 /** What the tools of one conversation are told, whatever they are called with. */
 interface Asked extends Omit<ToolContext, "signal"> {
-  readonly purse: Purse;
+  readonly budget: ToolBudget;
 }
 
 interface Answered {
@@ -91,11 +91,11 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const { speaker, limits, sequence, signal } = options;
   const rules: Rules = { limits, toolbox: speaker.toolbox };
   const invocations: InvocationRef[] = [];
-  const prompt = neutralise(options.prompt);
+  const prompt = escapeSpecialTokens(options.prompt);
   const { responseCharacters, responseTokens: tokens } = limits;
   const count = speaker.count?.bind(speaker);
   const asked: Asked = {
-    ...{ question: options.question, purse: openPurse(options.allowance), responseCharacters },
+    ...{ question: options.question, budget: openToolBudget(options.allowance), responseCharacters },
     ...(tokens !== undefined && count && { responseTokens: { tokens, count } }),
   };
   let state = openConversation(prompt);
@@ -124,13 +124,13 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     }
     tell({ kind: "ended", conversation: command.conversation });
     const { conversation } = command;
-    return { conversation, trajectory: speaker.trajectory(), invocations, spent: asked.purse.spent() };
+    return { conversation, trajectory: speaker.trajectory(), invocations, spent: asked.budget.spent() };
   } finally {
     speaker.close();
   }
 }
 
-/** All calls of a turn at once, tools first: what they leave in the purse is for the delegations. The first rejection cancels the others; a call that ignores cancellation is not waited for. */
+/** All calls of a turn at once, tools first: what they leave in the budget is for the delegations. The first rejection cancels the others; a call that ignores cancellation is not waited for. */
 async function answerAll(calls: readonly PlannedCall[], options: ConverseOptions, asked: Asked): Promise<Answered[]> {
   refuseAborted(options.signal, options.sequence);
   const failed = new AbortController();
@@ -143,7 +143,7 @@ async function answerAll(calls: readonly PlannedCall[], options: ConverseOptions
     const ofTools = calls.map((call) =>
       call.kind === "tool" ? told(call, options, () => answerByTool(call, options, context)) : undefined,
     );
-    const parts = asked.purse.deal(calls.filter(({ kind }) => kind === "delegate").length)[Symbol.iterator]();
+    const parts = asked.budget.deal(calls.filter(({ kind }) => kind === "delegate").length)[Symbol.iterator]();
     const answers = calls.map((call, i) => {
       if (call.kind === "tool") return ofTools[i] as Promise<Answered>;
       const allowance = parts.next().value;
@@ -172,8 +172,8 @@ async function answerBySubAgent(
   { delegate }: ConverseOptions,
   context: ToolContext & Asked,
 ): Promise<Answered> {
-  const { ref, answer, spent } = await delegate({ ...delegated, task: neutralise(task) }, context.signal);
-  if (spent) context.purse.settle(spent);
+  const { ref, answer, spent } = await delegate({ ...delegated, task: escapeSpecialTokens(task) }, context.signal);
+  if (spent) context.budget.settle(spent);
   const text = present(answer ?? NO_REPORT, context);
   return { response: { name: DELEGATE, text, invocation: ref.id }, ref };
 }

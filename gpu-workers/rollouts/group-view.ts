@@ -49,7 +49,7 @@ export function dueViews(
   views: readonly (readonly [group: number, view: GroupView])[],
   { me, stale, looksAround }: Look,
 ): ReadonlySet<GroupView> {
-  const open = views.flatMap(([, view]) => (view.record?.state === "sealed" ? [] : [view]));
+  const open = views.flatMap(([, view]) => (view.record?.state === "finalized" ? [] : [view]));
   const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < stale);
   if (!looksAround) return new Set(running);
   const others = open.filter(({ record }) => !record || isElsewhere(record, me));

@@ -7,7 +7,7 @@
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
  */
 import type { AgentConfig } from "../../core/contracts/config.ts";
-import { neutralise } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, Tool } from "../../core/ports.ts";
@@ -62,7 +62,7 @@ export function openLayout(
     const tokens: number[] = [];
     for (const [i, piece] of templates.entries()) {
       for (const token of piece) tokens.push(token);
-      for (const token of tokenizer.encodeText(neutralise(data[i] ?? ""))) tokens.push(token);
+      for (const token of tokenizer.encodeText(escapeSpecialTokens(data[i] ?? ""))) tokens.push(token);
     }
     return tokens;
   };

@@ -13,7 +13,7 @@ import type {
 import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import { invocationId } from "../hash.ts";
+import { invocationId } from "../identity.ts";
 import { limitAfter } from "../limits.ts";
 import type { Run } from "../run.ts";
 import { type Agent, talk } from "./agent.ts";

@@ -1,16 +1,16 @@
 /**
- * @file What one agent learns from some groups of a step: what GROUP.sealed names, with weights and advantages, in the order of groups
- * and then of the seal. Trajectories come from this process's own memory or from the store; a missing or mismatched one is an error,
+ * @file What one agent learns from some groups of a step: what GROUP.finalized names, with weights and advantages, in the order of groups
+ * and then of the finalize. Trajectories come from this process's own memory or from the store; a missing or mismatched one is an error,
  * never skipped, and so is an object that is not, byte by byte, the one that was scored.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import type { GroupRecord, SealedAgent, StepRecord } from "../../core/contracts/records.ts";
+import type { AgentBatch, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
-import { sha256 } from "../hash.ts";
+import { sha256 } from "../../engine/hash.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { Trajectories } from "./trajectories.ts";
@@ -23,13 +23,13 @@ export async function loadEntries(
   own: Trajectories,
 ): Promise<TrainingEntry[]> {
   const entries = groups.flatMap((record) => {
-    const sealed = record.sealed[agent];
-    if (!sealed) return [];
+    const finalized = record.finalized[agent];
+    if (!finalized) return [];
     const scored = scoredIn(record, agent);
-    const weights = trajectoryWeights(sealed);
-    return sealed.trajectories.map(async (name, i) => ({
+    const weights = trajectoryWeights(finalized);
+    return finalized.trajectories.map(async (name, i) => ({
       trajectory: await loadTrajectory(run, step, agent, found(scored, record.group, name), own),
-      advantage: at(sealed, "advantages", i),
+      advantage: at(finalized, "advantages", i),
       weight: weights[i] ?? 0,
       group: record.group,
     }));
@@ -37,7 +37,7 @@ export async function loadEntries(
   return Promise.all(entries);
 }
 
-type Name = SealedAgent["trajectories"][number];
+type Name = AgentBatch["trajectories"][number];
 
 /** What a trajectory's score was made from. */
 interface Scored {
@@ -47,7 +47,7 @@ interface Scored {
   readonly digest: Digest | undefined;
 }
 
-/** By the names that a seal has for them. */
+/** By the names that a finalize has for them. */
 function scoredIn({ group, rollouts }: GroupRecord, agent: string): ReadonlyMap<Name, Scored> {
   const scored = new Map<Name, Scored>();
   for (const [k, score] of Object.entries(rollouts)) {
@@ -64,7 +64,7 @@ function found(scored: ReadonlyMap<Name, Scored>, group: number, name: Name): Sc
   if (trajectory) return trajectory;
   throw new MgrpoError(
     "record-damaged",
-    `the seal of group ${group} names trajectory ${name}, which nothing was scored for`,
+    `the finalize of group ${group} names trajectory ${name}, which nothing was scored for`,
   );
 }
 
@@ -102,7 +102,7 @@ async function loadTrajectory(
 
 async function readTrajectory({ store }: Run, key: string, isRollout: boolean, digest: Digest): Promise<AnyTrajectory> {
   const bytes = await store.objects.get(key);
-  if (!bytes) throw new MgrpoError("record-damaged", `${key} is missing, although its group is sealed: restore it`);
+  if (!bytes) throw new MgrpoError("record-damaged", `${key} is missing, although its group is finalized: restore it`);
   const found = digestOf(sha256(bytes));
   if (found !== digest)
     throw new MgrpoError(
@@ -112,11 +112,12 @@ async function readTrajectory({ store }: Run, key: string, isRollout: boolean, d
   if (!isRollout) return parseJson(Invocation, bytes, key).trajectory;
   const outcome = parseJson(Outcome, bytes, key);
   if (outcome.status === "finished") return outcome.trajectory;
-  throw new MgrpoError("record-damaged", `${key} failed, but its group's seal trains on it`);
+  throw new MgrpoError("record-damaged", `${key} failed, but its group's finalize trains on it`);
 }
 
-function at(sealed: SealedAgent, name: "advantages", i: number): number {
-  const value = sealed[name][i];
-  if (value === undefined) throw new MgrpoError("record-damaged", `sealed.${name} is shorter than sealed.trajectories`);
+function at(finalized: AgentBatch, name: "advantages", i: number): number {
+  const value = finalized[name][i];
+  if (value === undefined)
+    throw new MgrpoError("record-damaged", `finalized.${name} is shorter than finalized.trajectories`);
   return value;
 }

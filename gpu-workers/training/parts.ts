@@ -1,9 +1,9 @@
 /**
  * @file The batch of one agent in one step, part by part: its groups in the order of their index, a few at a time, each part as soon as
- * its groups are sealed, while others are still sampled. Which group is in which part follows from the step alone, never from who was
- * sealed first, so a step's gradient is the same sum whenever its trainer came.
+ * its groups are finalized, while others are still sampled. Which group is in which part follows from the step alone, never from who was
+ * finalized first, so a step's gradient is the same sum whenever its trainer came.
  *
- *     a part          waits for: its groups sealed   unblocked by: score-rollout
+ *     a part          waits for: its groups finalized   unblocked by: score-rollout
  *     a short part    waits for: STEP ready          unblocked by: tick
  *     all parts       wait for: RUN running          unblocked by: resume
  */
@@ -40,7 +40,7 @@ export async function* batchParts(
   let counted = 0;
 
   async function* entries() {
-    for await (const groups of sealedParts(run, watch, step, AbortSignal.any([stop, over.signal]))) {
+    for await (const groups of finalizedParts(run, watch, step, AbortSignal.any([stop, over.signal]))) {
       const counting = groups.filter((group) => countsInBatch(run.config, group));
       left.push(...groups.filter((group) => !counting.includes(group)));
       counted += counting.length;
@@ -57,16 +57,16 @@ export async function* batchParts(
 }
 
 /** The groups of each part. */
-async function* sealedParts(run: Run, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
+async function* finalizedParts(run: Run, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
   for (let begin = 0; ; begin += GROUPS_PER_PART) {
-    const groups = await sealedPart(run, watch, first, begin, stop);
+    const groups = await finalizedPart(run, watch, first, begin, stop);
     if (groups.length === 0) return;
     yield groups;
   }
 }
 
-/** The groups of the part that begins there, once all are sealed; none where the step has no more. */
-async function sealedPart(
+/** The groups of the part that begins there, once all are finalized; none where the step has no more. */
+async function finalizedPart(
   run: Run,
   watch: StepWatch,
   first: StepRecord,
@@ -74,7 +74,7 @@ async function sealedPart(
   stop: AbortSignal,
 ): Promise<GroupRecord[]> {
   const { pollSeconds } = run.config.liveness;
-  const sealed = new Map<number, GroupRecord>();
+  const finalized = new Map<number, GroupRecord>();
   for (let pace = pollSeconds; ; pace = Math.min(pace * 1.1, pollSeconds * 10)) {
     const seen = watch.current();
     const step = stillOpenOrReady(first, seen);
@@ -84,9 +84,9 @@ async function sealedPart(
     // A short part of an open step may get more groups yet, by dynamic sampling.
     const isWhole = step.state === "ready" || part.length === GROUPS_PER_PART;
     if (isWhole && seen?.run.status === "running") {
-      const unread = part.filter((group) => !sealed.has(group));
-      for (const record of await readSealed(run, step, unread)) sealed.set(record.group, record);
-      if (sealed.size === part.length) return part.flatMap((group) => sealed.get(group) ?? []);
+      const unread = part.filter((group) => !finalized.has(group));
+      for (const record of await readFinalized(run, step, unread)) finalized.set(record.group, record);
+      if (finalized.size === part.length) return part.flatMap((group) => finalized.get(group) ?? []);
     }
     if (stop.aborted) throw stopping();
     await watch.pause(pace, (now) => (now === seen ? undefined : now), stop);
@@ -101,15 +101,19 @@ function stillOpenOrReady(first: StepRecord, seen: Seen | undefined): StepRecord
   throw new MgrpoError("step-closed", `run '${first.run}': step ${first.step} was closed by another trainer's version`);
 }
 
-/** Those that are sealed. While a step is open, some of its items may not be there yet. */
-async function readSealed({ name, store }: Run, step: StepRecord, groups: readonly number[]): Promise<GroupRecord[]> {
+/** Those that are finalized. While a step is open, some of its items may not be there yet. */
+async function readFinalized(
+  { name, store }: Run,
+  step: StepRecord,
+  groups: readonly number[],
+): Promise<GroupRecord[]> {
   const items = await store.table.getAll(groups.map((group) => tableKeys.group(name, step.step, group)));
   return items.flatMap((item, i) => {
     const what = `GROUP ${step.step}/${groups[i]} of ${name}`;
     const isReady = step.state === "ready";
     const record = item || isReady ? parse(GroupRecord, item, what) : undefined;
-    if (record?.state === "sealed") return [record];
-    if (isReady) throw new MgrpoError("record-damaged", `${what} is not sealed in a ready step`);
+    if (record?.state === "finalized") return [record];
+    if (isReady) throw new MgrpoError("record-damaged", `${what} is not finalized in a ready step`);
     return [];
   });
 }

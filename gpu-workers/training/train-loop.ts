@@ -1,7 +1,7 @@
 /**
  * @file The trainer of one agent (design row 7): one version per step, always from the bytes of the version before.
  *
- *     step open ──> place taken ──> manifest v ──> gradient of groups as they are sealed (parts.ts)
+ *     step open ──> place taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
  *     step ready ─────────────────────────────────> of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
  *                                                                                   └──> sampled from already (policy.ts)
  *
@@ -70,7 +70,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       const isStill = ({ step: now }: Seen) => now?.step === step.step && now.state === step.state;
       const pause = (seconds: number) => watch.pause(seconds, (now) => (isStill(now) ? undefined : now), signal);
       await role.prepare(step.policy[agent] ?? 0);
-      // Nothing is sealed yet: the store's first answers are for those who claim.
+      // Nothing is finalized yet: the store's first answers are for those who claim.
       if (step.state === "open") await pause(liveness.pollSeconds);
       const version = (step.policy[agent] ?? 0) + 1;
       // In this trainer's own place nobody else has published it; if somebody did, this version loses to that one.

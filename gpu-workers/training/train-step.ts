@@ -1,5 +1,5 @@
 /**
- * @file One training step of one agent: sealed trajectories in, part by part, new weights in the Trainer. All of the algorithm is
+ * @file One training step of one agent: finalized trajectories in, part by part, new weights in the Trainer. All of the algorithm is
  * core's; here it is turned into the two losses that engines offer.
  *
  *   a part ── weights of the tokens ── drop what has no gradient ──┬─ one minibatch: its gradient, at once

@@ -8,7 +8,7 @@ import { openAwsStore } from "../../adapters/aws/store.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import { compose, openStore, readEnvironment } from "../../gpu-workers/compose.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { patientStore } from "../../gpu-workers/patience.ts";
+import { retryingStore } from "../../gpu-workers/retrying-store.ts";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { trainRelay, workplace } from "./command-line.ts";
@@ -118,7 +118,7 @@ test("workers wait for what passes, and not for what does not", async () => {
     change: ({ body }) => (++asked === passes ? body : { status: 400, body: xml(code) }),
   });
   const { close, ...opened } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
-  const patient = patientStore(opened, 30, silent);
+  const patient = retryingStore(opened, 30, silent);
   expect(await patient.objects.get("k")).toBeUndefined();
   expect(asked).toBe(passes);
   code = "ExpiredToken";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { pretrainBase, schedule } from "../../cli/pretrain.ts";
 import type { BaseModel } from "../../core/recipe.ts";
-import { readCheckpoint } from "../../gpu-workers/engines/checkpoint/weights.ts";
+import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
 import { recipe } from "../../recipes/atlas/recipe.ts";
 import * as toolsModule from "../../recipes/atlas/tools.ts";

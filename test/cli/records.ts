@@ -53,7 +53,7 @@ export const groups: GroupRecord[] = [
     group: 0,
     questionId: "q1",
     rolloutsPerQuestion: 2,
-    state: "sealed",
+    state: "finalized",
     claims: {},
     crashes: {},
     rollouts: {
@@ -66,9 +66,9 @@ export const groups: GroupRecord[] = [
       },
       "1": { reward: 0.1, correct: 0, wellFormed: true, tokens: 10, invocations: { searcher: [] } },
     },
-    sealed: {
-      main: sealed([0, 1], [1, -1], 0.55, 0.45),
-      searcher: { ...sealed(["0/0"], [1], 0.7, 0.2), dropped: 1, duplicated: 0 },
+    finalized: {
+      main: finalized([0, 1], [1, -1], 0.55, 0.45),
+      searcher: { ...finalized(["0/0"], [1], 0.7, 0.2), dropped: 1, duplicated: 0 },
     },
   },
   {
@@ -77,7 +77,7 @@ export const groups: GroupRecord[] = [
     group: 1,
     questionId: "q2",
     rolloutsPerQuestion: 2,
-    state: "sealed",
+    state: "finalized",
     claims: {},
     crashes: {},
     rollouts: {
@@ -90,7 +90,7 @@ export const groups: GroupRecord[] = [
       },
       "1": { excluded: "infrastructure: gone" },
     },
-    sealed: {},
+    finalized: {},
   },
 ];
 
@@ -236,7 +236,7 @@ function scored(id: string, reward: number, expert: number) {
   return { id, reward, expert };
 }
 
-function sealed(trajectories: (number | string)[], advantages: number[], mean: number, std: number) {
+function finalized(trajectories: (number | string)[], advantages: number[], mean: number, std: number) {
   const weights = trajectories.map(() => 1 / trajectories.length);
   return { trajectories, weights, advantages, mean, std, duplicated: 0, dropped: 0 };
 }

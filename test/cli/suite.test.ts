@@ -11,8 +11,8 @@ import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
+import { decrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { unseal } from "../../core/contracts/sealed.ts";
 import { RELAY, workplaceOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
@@ -49,7 +49,7 @@ test("GAIA's submission: a file per run; own failures are empty answers, what wa
   expect(lines(files.get("submission-run2.jsonl"))).toHaveLength(1);
 });
 
-test("WebWalkerQA's submission names the question as the benchmark words it; xbench's is sealed", () => {
+test("WebWalkerQA's submission names the question as the benchmark words it; xbench's is encrypted", () => {
   const walker = submissionFiles("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")), [[said("On 1 May.")]]);
   expect(lines(walker.get("submission-run1.jsonl"))).toEqual([
     { question: "When does the made-up conference open?", pred: "On 1 May." },
@@ -59,7 +59,7 @@ test("WebWalkerQA's submission names the question as the benchmark words it; xbe
   const [header, first] = table.split("\n").map((line) => line.slice(1, -1).split('","'));
   expect(header).toEqual(["id", "response-1", "response-2", "canary"]);
   expect(first?.[0]).toBe("101");
-  expect(unseal(first?.[1] ?? "", set.canary ?? "")).toBe("乌有城");
+  expect(decrypt(first?.[1] ?? "", set.canary ?? "")).toBe("乌有城");
   expect(table).not.toContain("乌有城");
 });
 

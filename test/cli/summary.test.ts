@@ -16,7 +16,7 @@ test("means, shares, counts and histograms leave the lost rollout out", () => {
   // d_k of the three counted rollouts: 2, 0, 1
   expect(summary.calls).toEqual({ searcher: [1, 1, 1] });
   expect(summary.dropped).toEqual({ searcher: 1 });
-  // The second group was not sealed for the main agent: nothing to learn from it.
+  // The second group was not finalized for the main agent: nothing to learn from it.
   expect(summary.zeroVariance).toBe(1);
   // 60 action tokens of main, none of searcher, in 2 s.
   expect(summary.tokensPerSecond).toBe(30);

@@ -1,8 +1,8 @@
 /** @file The SDK store, through the local cloud over HTTP, keeps the contracts; so does the cloud as its own process sees it. */
 import { afterAll, describe, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { openPlace } from "../../adapters/store-laws/law.ts";
-import { multipartLaws } from "../../adapters/store-laws/objects.ts";
+import { openPlace } from "../../adapters/store-contract/law.ts";
+import { multipartLaws } from "../../adapters/store-contract/objects.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";

@@ -12,9 +12,9 @@ import { openS3Source } from "../../adapters/checkpoints/s3.ts";
 import { type LocalCloud, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { CheckpointSource } from "../../core/checkpoint-source.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
+import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
-import { wholeFile } from "../../gpu-workers/engines/checkpoint/files.ts";
-import { sha256OfFile } from "../../gpu-workers/hash.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 const FILES: Record<string, string> = {

@@ -1,7 +1,7 @@
 /** @file What every Clock does. */
 import { expect, test } from "vitest";
-import { clockLaws } from "../../adapters/store-laws/clock.ts";
-import { openPlace } from "../../adapters/store-laws/law.ts";
+import { clockLaws } from "../../adapters/store-contract/clock.ts";
+import { openPlace } from "../../adapters/store-contract/law.ts";
 import type { Clock } from "../../core/ports.ts";
 
 export function clockContract(open: () => Clock) {

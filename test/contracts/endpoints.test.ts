@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
-import { openPlace } from "../../adapters/store-laws/law.ts";
-import { multipartLaws } from "../../adapters/store-laws/objects.ts";
+import { openPlace } from "../../adapters/store-contract/law.ts";
+import { multipartLaws } from "../../adapters/store-contract/objects.ts";
 import { told } from "../cli/printed.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";

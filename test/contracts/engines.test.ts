@@ -2,14 +2,14 @@
 import { describe } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
-import { ADAPTER_FILE } from "../../gpu-workers/engines/checkpoint/adapter.ts";
-import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
-import { openCompiledSampler } from "../../gpu-workers/engines/compiled/sampler.ts";
-import { eagerEngine } from "../../gpu-workers/engines/eager/engine.ts";
+import { ADAPTER_FILE } from "../../engine/checkpoint/adapter.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampler.ts";
+import { eagerEngine } from "../../engine/eager/engine.ts";
+import { tinyTinker } from "../engine/tinker/tiny-tinker.ts";
+import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../engine/tiny.ts";
 import { bigramEngine, bigramFiles } from "../fakes/bigram-engine.ts";
 import { HOSTED } from "../fakes/tinker-models.ts";
-import { tinyTinker } from "../gpu-workers/engines/tinker/tiny-tinker.ts";
-import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../gpu-workers/engines/tiny.ts";
 import { samplerContract } from "./sampler.ts";
 import { trainerContract } from "./trainer.ts";
 

@@ -1,7 +1,7 @@
 /** @file What every ObjectStore does: the laws of stores, and what the port itself owes its callers. */
 import { expect, test } from "vitest";
-import { openPlace } from "../../adapters/store-laws/law.ts";
-import { objectLaws } from "../../adapters/store-laws/objects.ts";
+import { openPlace } from "../../adapters/store-contract/law.ts";
+import { objectLaws } from "../../adapters/store-contract/objects.ts";
 import type { ObjectStore } from "../../core/ports.ts";
 
 const place = openPlace(`runs/contract-${process.pid}-${Date.now()}`);

@@ -1,7 +1,7 @@
 /** @file What every Table does: the laws of stores, and what the port itself owes its callers. */
 import { expect, test } from "vitest";
-import { openPlace } from "../../adapters/store-laws/law.ts";
-import { tableLaws } from "../../adapters/store-laws/table.ts";
+import { openPlace } from "../../adapters/store-contract/law.ts";
+import { tableLaws } from "../../adapters/store-contract/table.ts";
 import type { Table, TableItem } from "../../core/ports.ts";
 
 const place = openPlace(`CONTRACT#${process.pid}#${Date.now()}`);

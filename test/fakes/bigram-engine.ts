@@ -2,9 +2,9 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { wholeFile } from "../../gpu-workers/engines/checkpoint/files.ts";
-import { draw, endsWith } from "../../gpu-workers/engines/draw.ts";
-import { adamStep, freshAdamState } from "../../gpu-workers/engines/model/adamw.ts";
+import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { draw, endsWith } from "../../engine/draw.ts";
+import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
 
 const WEIGHTS = "model.safetensors";

@@ -4,9 +4,9 @@ import { AgentConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AnyTrajectory, Trajectory } from "../../core/contracts/rollout.ts";
 import type { Sampler, Tokenizer, Tool } from "../../core/ports.ts";
+import type { Part, Speaker } from "../../gpu-workers/rollouts/backend.ts";
 import { type Converse, type ConverseOptions, converse, type Delegate } from "../../gpu-workers/rollouts/converse.ts";
-import type { Part, Speaker } from "../../gpu-workers/rollouts/speaker.ts";
-import { tokenSpeaker } from "../../gpu-workers/rollouts/token-speaker.ts";
+import { tokenSpeaker } from "../../gpu-workers/rollouts/token-backend.ts";
 import { type Reply, type ScriptedSampler, scriptedSampler } from "./scripted-sampler.ts";
 
 export const question: Question = {

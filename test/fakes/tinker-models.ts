@@ -17,7 +17,7 @@ import type {
   SampledModel,
   SampleResult,
   SamplingParams,
-} from "../../gpu-workers/engines/tinker/client/messages.ts";
+} from "../../engine/tinker/client/messages.ts";
 
 export interface TinkerRules {
   /** `mean`: over the tokens of a sequence, then over the sequences of a step (SkyRL's JAX). `sum`: hosted. */

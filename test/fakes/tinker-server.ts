@@ -6,13 +6,7 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import * as z from "zod";
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
-import {
-  AdamParams,
-  LoraConfig,
-  ModelInput,
-  PassInput,
-  SamplingParams,
-} from "../../gpu-workers/engines/tinker/client/messages.ts";
+import { AdamParams, LoraConfig, ModelInput, PassInput, SamplingParams } from "../../engine/tinker/client/messages.ts";
 import { OperationFailed, SKYRL_JAX, TinkerModels, type TinkerRules } from "./tinker-models.ts";
 
 export interface FakeTinkerOptions {

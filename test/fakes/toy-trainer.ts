@@ -4,7 +4,7 @@
  */
 import type { OptimizerConfig } from "../../core/contracts/config.ts";
 import type { CheckpointFiles, ForwardBackward, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
-import { wholeFile } from "../../gpu-workers/engines/checkpoint/files.ts";
+import { wholeFile } from "../../engine/checkpoint/files.ts";
 
 export class ToyTrainer implements Trainer {
   readonly vocabulary: number;

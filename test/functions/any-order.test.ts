@@ -7,10 +7,10 @@ import { reliable, simulate } from "./simulate.ts";
 const config = teamConfig();
 const expected = await simulate(config, reliable);
 
-test("a reliable post and no clock: every step closed, every group sealed once", () => {
+test("a reliable post and no clock: every step closed, every group finalized once", () => {
   expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
   expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
-  expect(expected.groups.every(({ state }) => state === "sealed")).toBe(true);
+  expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);
   expect(expected.groups).toHaveLength(9);
   expect(expected.agents.map((agent) => agent["version"])).toEqual([3, 3]);
   // 9 questions of 10 in three steps: nobody is asked twice.

@@ -160,7 +160,7 @@ test("a run of one step, every function called from its bundle with the events o
   expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
   expect((await read()).state).toBe("ready");
   for (const [g] of step.groups.entries())
-    expect(GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, g))).state).toBe("sealed");
+    expect(GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, g))).state).toBe("finalized");
 
   // New versions, through tick's queue; then the clock.
   const manifests: Record<string, unknown> = {};

@@ -117,7 +117,7 @@ test("poison: three crashes while alone end a rollout; the group goes on without
   const reason = "infrastructure: its worker crashed 3 times while it ran alone";
   expect((await group(0, 0)).rollouts).toEqual({ "1": { excluded: reason } });
   await play(0, ["0/1"]);
-  expect((await group(0, 0)).sealed["main"]?.trajectories).toEqual([0, 2]);
+  expect((await group(0, 0)).finalized["main"]?.trajectories).toEqual([0, 2]);
   expect(await run()).toMatchObject({
     status: "halted",
     reason: expect.stringContaining(`the last: 0/0/1: ${reason}`),
@@ -140,7 +140,7 @@ test("a group with fewer than two rollouts left is skipped for every agent", asy
     await functions.scoreRollout({ key: objectKeys.outcome(address) });
   }
   await play(0);
-  expect(await group(0, 0)).toMatchObject({ state: "sealed", sealed: {} });
+  expect(await group(0, 0)).toMatchObject({ state: "finalized", finalized: {} });
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 

@@ -61,9 +61,9 @@ test("a write that fails fails for all who shared it, and the next try finds the
   expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2 });
 });
 
-test("a sealed group takes no score", async () => {
+test("a finalized group takes no score", async () => {
   const { record, rewards, memory } = await opened();
-  await memory.update({ key, set: [[["state"], "sealed"]], when: [] });
-  expect(await record(0, 0)).toMatchObject({ state: "sealed" });
+  await memory.update({ key, set: [[["state"], "finalized"]], when: [] });
+  expect(await record(0, 0)).toMatchObject({ state: "finalized" });
   expect(await rewards()).toEqual({});
 });

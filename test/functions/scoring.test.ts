@@ -225,20 +225,20 @@ test("the dollars of judges count for budget.usd, each verdict once: a run that 
   });
 });
 
-test("a crash between the last score and the seal is mended by the clock", async () => {
+test("a crash between the last score and the finalize is mended by the clock", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(config);
-  const seal = store.table.update;
+  const finalize = store.table.update;
   store.table.update = async (change) => {
-    if (change.set?.some(([path]) => path[0] === "sealed")) throw new Error("the function died");
-    return seal(change);
+    if (change.set?.some(([path]) => path[0] === "finalized")) throw new Error("the function died");
+    return finalize(change);
   };
   const keys = [0, 1, 2].map((k) => playRollout(store.objects, config, step, 0, k));
   for (const each of keys) await functions.scoreRollout({ key: await each }).catch(() => {});
   expect(await group()).toMatchObject({ state: "open", rollouts: { "0": {}, "1": {}, "2": {} } });
-  store.table.update = seal;
+  store.table.update = finalize;
   await functions.tickAll();
-  expect(await group()).toMatchObject({ state: "sealed", sealed: { main: { trajectories: [0, 1, 2] } } });
+  expect(await group()).toMatchObject({ state: "finalized", finalized: { main: { trajectories: [0, 1, 2] } } });
 });
 
 test("a healthy rollout costs one read per object and one write", async () => {

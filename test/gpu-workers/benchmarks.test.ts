@@ -1,5 +1,5 @@
 /**
- * @file A benchmark as an evaluation job: sealed questions stay sealed wherever anything is written, verdicts are paid for once, and what a
+ * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and what a
  * judge's outage left unanswered is never wrong: it is asked again.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,16 +9,16 @@ import { afterAll, expect, test } from "vitest";
 import { scorerOf } from "../../adapters/benchmarks/scorers.ts";
 import { reopenLost } from "../../cli/local/reopen.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
-import { seal } from "../../core/contracts/sealed.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel } from "../../core/language-model.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { sealedObjects } from "../../core/training/sealed-objects.ts";
+import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -33,10 +33,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const CANARY = "canary GUID xbench-DeepSearch-2510:00000000-0000-4000-8000-000000000000";
 const WORDS = ["delta", "fjord", "heath", "jetty"];
 
-function sealedFile(): string {
+function encryptedFile(): string {
   const file = join(folder, "xbench.csv");
   const rows = WORDS.map((word, i) => {
-    const [prompt, answer] = [`What follows ${word}?`, follows(word)].map((text) => seal(text, CANARY));
+    const [prompt, answer] = [`What follows ${word}?`, follows(word)].map((text) => encrypt(text, CANARY));
     return `${i + 1},${prompt},${answer},${CANARY}`;
   });
   writeFileSync(file, ["id,prompt,answer,canary", ...rows, ""].join("\n"));
@@ -82,9 +82,9 @@ async function evaluation(suite: object) {
 const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
-test("a sealed benchmark: no prompt, answer or verdict lies in the store in plain text, nor in a log", async () => {
+test("an encrypted benchmark: no prompt, answer or verdict lies in the store in plain text, nor in a log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
-    ...{ name: "xbench", benchmark: "xbench", data: sealedFile(), runs: 2 },
+    ...{ name: "xbench", benchmark: "xbench", data: encryptedFile(), runs: 2 },
   });
   const model = scriptedJudge(holdsReference);
   const { n, lost, judged, questions } = await work(judgedBy(model));
@@ -109,7 +109,7 @@ test("a sealed benchmark: no prompt, answer or verdict lies in the store in plai
   for (const plain of ["What follows", ...WORDS, ...WORDS.map(follows)]) expect(written).not.toContain(plain);
 
   // With the canary in it, each can be read again.
-  const opened = sealedObjects(memory.objects, CANARY);
+  const opened = encryptedObjects(memory.objects, CANARY);
   const address = { run: config.run, phase: `eval:${(await job()).job}`, step: 0, group: 0, rollout: 0 };
   const key = objectKeys.outcome(address);
   const outcome = parseJson(Outcome, (await opened.get(key)) ?? "", key);
@@ -117,7 +117,11 @@ test("a sealed benchmark: no prompt, answer or verdict lies in the store in plai
 });
 
 test("a judge that is out loses answers, which are then asked about again, and only they", async () => {
-  const { memory, work, config, job } = await evaluation({ name: "xbench", benchmark: "xbench", data: sealedFile() });
+  const { memory, work, config, job } = await evaluation({
+    name: "xbench",
+    benchmark: "xbench",
+    data: encryptedFile(),
+  });
   const asked: string[] = [];
   const judge = (out: boolean): Scorer => ({
     judge: "paid",
@@ -146,7 +150,7 @@ test("a judge that wants to be paid halts it with its own words; the job goes on
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
-    data: sealedFile(),
+    data: encryptedFile(),
     runs: 4,
   });
   let calls = 0;

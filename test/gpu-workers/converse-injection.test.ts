@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Tokenizer } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { callText, play, reporting, script, searchTool } from "../fakes/conversations.ts";
 import { bpeFiles, withFile, wordLevelFiles } from "../fixtures/tokenizers.ts";
 

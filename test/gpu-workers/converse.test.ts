@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Conversation } from "../../core/contracts/conversation.ts";
 import { Trajectory } from "../../core/contracts/rollout.ts";
-import { neutralise } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Sampler } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { NO_REPORT } from "../../gpu-workers/rollouts/converse.ts";
 import { layoutOf } from "../../gpu-workers/rollouts/layout.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { callText, play, playOn, reporting, script, searchTool } from "../fakes/conversations.ts";
 import { SCRIPTED_LOG_PROB, scriptedSampler } from "../fakes/scripted-sampler.ts";
 import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE, wordLevelFiles } from "../fixtures/tokenizers.ts";
@@ -70,7 +70,7 @@ describe.each(TOKENIZERS)("%s", (_, tokenizer) => {
           .schemas;
         const messages: ChatMessage[] = [
           ...(system ? [{ role: "system", content: system } as const] : []),
-          { role: "user", content: neutralise(prompt) },
+          { role: "user", content: escapeSpecialTokens(prompt) },
           ...conversation.turns.flatMap((t): ChatMessage[] => [
             { role: "assistant", content: t.text },
             ...t.responses.map(({ text: content }) => ({ role: "tool", content }) as const),

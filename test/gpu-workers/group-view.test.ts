@@ -22,7 +22,7 @@ test("a look around reads where others are at work, and what was never read", ()
     seen(60, { 0: "other" }),
     seen(60, { 0: "me" }),
     seen(60, {}),
-    seen(LONG_AGO, { 0: "other" }, "sealed"),
+    seen(LONG_AGO, { 0: "other" }, "finalized"),
     newGroupView(),
   ];
   expect(due(views, true)).toEqual([0, 4]);

@@ -1,15 +1,15 @@
 /** @file A worker's heartbeats reach the store all through a train step of 10 seconds. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
-import { compiledEngine } from "../../gpu-workers/engines/compiled/engine.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
+import { OPTIONS, tinyCheckpoint } from "../engine/tiny.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
-import { OPTIONS, tinyCheckpoint } from "./engines/tiny.ts";
 
 const STEP_SECONDS = 10;
 const HEARTBEAT_SECONDS = 0.2;

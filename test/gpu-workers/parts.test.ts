@@ -1,5 +1,5 @@
 /**
- * @file A batch in parts, as its groups are sealed: which group is in which part, and in which order, follows from the step alone; a part
+ * @file A batch in parts, as its groups are finalized: which group is in which part, and in which order, follows from the step alone; a part
  * comes as soon as it can; whatever becomes of the step meanwhile, nobody waits for what will not come. The store is in memory, and the
  * watch is moved by hand.
  */
@@ -16,7 +16,7 @@ import { teamConfig } from "../fakes/scripted-team.ts";
 
 const DYNAMIC = { dynamicSampling: { rounds: 2 } };
 
-/** A step of so many groups, of which one test decides when each is sealed. */
+/** A step of so many groups, of which one test decides when each is finalized. */
 function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
   const store = memoryStore();
   const config = teamConfig({ questionsPerStep: count, ...changes });
@@ -62,10 +62,10 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
       }),
     },
   } as unknown as Parameters<typeof batchParts>[0];
-  const record = (group: number, state: "open" | "sealed", std: number): GroupRecord => ({
+  const record = (group: number, state: "open" | "finalized", std: number): GroupRecord => ({
     ...{ run: "test", step: 3, group, questionId: `q${group}`, rolloutsPerQuestion: 3, state, crashes: {} },
     rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest: "d".repeat(22) } },
-    sealed:
+    finalized:
       state === "open"
         ? {}
         : { main: { trajectories: [0], weights: [1], advantages: [std], mean: 0, std, duplicated: 0, dropped: 0 } },
@@ -75,13 +75,13 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     parts: () => batchParts(source, step as StepRecord, stop.signal),
     insert: (...groups: number[]) =>
       Promise.all(groups.map((g) => store.table.insert(tableKeys.group("test", 3, g), record(g, "open", 1)))),
-    async seal(group: number, std = 1) {
-      const { state, sealed } = record(group, "sealed", std);
+    async finalize(group: number, std = 1) {
+      const { state, finalized } = record(group, "finalized", std);
       const key = tableKeys.group("test", 3, group);
       await store.table.insert(key, record(group, "open", std));
       const set = [
         [["state"], state],
-        [["sealed"], sealed as unknown as TableValue],
+        [["finalized"], finalized as unknown as TableValue],
       ] as const;
       await store.table.update({ key, set, when: [] });
       await wake();
@@ -109,13 +109,13 @@ function reading(parts: ReturnType<ReturnType<typeof world>["parts"]>) {
   return { got, over };
 }
 
-test("four groups make a part, in the order of their index, whoever is sealed first; the last may be short", async () => {
-  const { insert, seal, move, parts } = world(10);
+test("four groups make a part, in the order of their index, whoever is finalized first; the last may be short", async () => {
+  const { insert, finalize, move, parts } = world(10);
   await insert(...Array(10).keys());
   const { got, over } = reading(parts());
-  for (const group of [9, 8, 7, 6, 5, 4, 3, 2, 1]) await seal(group);
+  for (const group of [9, 8, 7, 6, 5, 4, 3, 2, 1]) await finalize(group);
   expect(got).toEqual([]);
-  await seal(0);
+  await finalize(0);
   expect(got).toEqual([
     [0, 1, 2, 3],
     [4, 5, 6, 7],
@@ -125,10 +125,10 @@ test("four groups make a part, in the order of their index, whoever is sealed fi
   expect(got.slice(2)).toEqual([[8, 9]]);
 });
 
-test("while a step is open, a group that is not there yet is one that is not sealed; in a ready step it is damage", async () => {
-  const { seal, insert, move, parts } = world(4);
+test("while a step is open, a group that is not there yet is one that is not finalized; in a ready step it is damage", async () => {
+  const { finalize, insert, move, parts } = world(4);
   const { got, over } = reading(parts());
-  for (const group of [0, 1, 3]) await seal(group);
+  for (const group of [0, 1, 3]) await finalize(group);
   expect(got).toEqual([]);
   await insert(2);
   await move({ state: "ready" });
@@ -136,12 +136,12 @@ test("while a step is open, a group that is not there yet is one that is not sea
 });
 
 test("dynamic sampling fills the last part up, and leaves out groups without variance", async () => {
-  const { seal, move, parts } = world(6, DYNAMIC);
+  const { finalize, move, parts } = world(6, DYNAMIC);
   const { got, over } = reading(parts());
-  for (const group of [0, 1, 2, 3, 4, 5]) await seal(group, group % 2);
+  for (const group of [0, 1, 2, 3, 4, 5]) await finalize(group, group % 2);
   expect(got).toEqual([[1, 3]]);
   await move({ groups: 9 });
-  for (const group of [6, 7, 8]) await seal(group);
+  for (const group of [6, 7, 8]) await finalize(group);
   expect(got.slice(1)).toEqual([[5, 6, 7]]);
   await move({ state: "ready" });
   await over;
@@ -149,9 +149,9 @@ test("dynamic sampling fills the last part up, and leaves out groups without var
 });
 
 test("of a step without any variance all groups come, at its end", async () => {
-  const { seal, move, parts } = world(5, DYNAMIC);
+  const { finalize, move, parts } = world(5, DYNAMIC);
   const { got, over } = reading(parts());
-  for (const group of Array(5).keys()) await seal(group, 0);
+  for (const group of Array(5).keys()) await finalize(group, 0);
   await move({ state: "ready" });
   await over;
   expect(got).toEqual([[], [], [0, 1, 2, 3, 4]]);
@@ -160,15 +160,15 @@ test("of a step without any variance all groups come, at its end", async () => {
 test("a worker that drains gives up an open step, and ends a ready one", async () => {
   const open = world(8);
   const waiting = reading(open.parts());
-  for (const group of [0, 1, 2, 3]) await open.seal(group);
+  for (const group of [0, 1, 2, 3]) await open.finalize(group);
   open.stop.abort();
   await expect(waiting.over).rejects.toMatchObject({ code: "cancelled" });
-  for (const group of [4, 5, 6, 7]) await open.seal(group);
+  for (const group of [4, 5, 6, 7]) await open.finalize(group);
   const late = reading(open.parts());
   await expect(late.over).rejects.toMatchObject({ code: "cancelled" });
   expect(late.got).toEqual([]);
   const ready = world(8);
-  for (const group of Array(8).keys()) await ready.seal(group);
+  for (const group of Array(8).keys()) await ready.finalize(group);
   await ready.move({ state: "ready" });
   ready.stop.abort();
   const { got, over } = reading(ready.parts());
@@ -177,18 +177,18 @@ test("a worker that drains gives up an open step, and ends a ready one", async (
 });
 
 test.each([{ state: "closed" }, { step: 4 }] as const)("a step that another closed is given up: %o", async (moved) => {
-  const { seal, move, parts } = world(8);
+  const { finalize, move, parts } = world(8);
   const { over } = reading(parts());
-  for (const group of [0, 1, 2, 3]) await seal(group);
+  for (const group of [0, 1, 2, 3]) await finalize(group);
   await move(moved);
   await expect(over).rejects.toMatchObject({ code: "step-closed" });
 });
 
 test("a halted run is not trained on; resumed, it is gone on with", async () => {
-  const { seal, move, parts } = world(4);
+  const { finalize, move, parts } = world(4);
   const { got, over } = reading(parts());
   await move({ status: "halted" });
-  for (const group of [0, 1, 2, 3]) await seal(group);
+  for (const group of [0, 1, 2, 3]) await finalize(group);
   await move({ state: "ready" });
   expect(got).toEqual([]);
   await move({ status: "running" });
@@ -197,8 +197,8 @@ test("a halted run is not trained on; resumed, it is gone on with", async () => 
 });
 
 test("whoever takes no more parts leaves nothing behind that waits", async () => {
-  const { seal, parts } = world(8);
-  for (const group of [0, 1, 2, 3]) await seal(group);
+  const { finalize, parts } = world(8);
+  for (const group of [0, 1, 2, 3]) await finalize(group);
   const failed = (async () => {
     for await (const _part of parts()) throw new Error("the engine failed");
   })();

@@ -1,4 +1,4 @@
-/** @file A batch that comes question by question, as groups are sealed, on a toy policy: it teaches what it does at once. */
+/** @file A batch that comes question by question, as groups are finalized, on a toy policy: it teaches what it does at once. */
 import { expect, test } from "vitest";
 import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import { trainStep } from "../../gpu-workers/training/train-step.ts";

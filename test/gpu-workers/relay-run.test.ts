@@ -26,7 +26,7 @@ async function runOnce() {
   return { records: await recordsOf(memory, config), memory };
 }
 
-test("a run ends by itself with every group sealed and every version there, and the same again", async () => {
+test("a run ends by itself with every group finalized and every version there, and the same again", async () => {
   const { records, memory } = await runOnce();
   expect(records).toMatchObject({
     status: "finished",

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Tool } from "../../core/ports.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { callText, play, script } from "../fakes/conversations.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 

@@ -1,7 +1,7 @@
 /** @file Thinking on and off by the template's own switch: what is shown before a turn, and that turns stay where they were sampled. */
 import { describe, expect, test } from "vitest";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
-import { openTokenizer } from "../../gpu-workers/rollouts/tokenizer.ts";
 import { QWEN3_TEMPLATE } from "../fixtures/qwen3.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 

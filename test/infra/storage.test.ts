@@ -2,7 +2,7 @@
 import { expect, inject, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
-import { sealGroup } from "../../core/training/writes.ts";
+import { finalizeGroupRecord } from "../../core/training/writes.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 
 const prod = inject("prod");
@@ -21,7 +21,7 @@ test("the table has the program's keys, is paid per request, recoverable, and fo
   expect(table.pointInTimeRecovery).toEqual({ enabled: true });
   const ttl = { attributeName: "expiresAt", enabled: true };
   expect(table.ttl).toEqual(ttl);
-  expect(sealGroup({ run: "r", step: 0, group: 0 }, {}, 1).set).toContainEqual([[ttl.attributeName], 1]);
+  expect(finalizeGroupRecord({ run: "r", step: 0, group: 0 }, {}, 1).set).toContainEqual([[ttl.attributeName], 1]);
 });
 
 test("encrypted at rest and on the way", () => {

@@ -47,7 +47,7 @@ export async function buildProcesses(): Promise<Built> {
       "world-countries",
       "mathjs",
       "minisearch",
-      "*/engines/registry.ts",
+      "*/engine/index.ts",
     ],
     logLevel: "error",
   });

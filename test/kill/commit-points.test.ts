@@ -1,6 +1,6 @@
 /**
  * @file Each worker, and the process of the functions, dies at each of its writes, before and after it is done, and starts again: the
- * run ends with the same scores, seals and weights as if nothing had happened. All in one process, so that every commit point can be
+ * run ends with the same scores, finalizes and weights as if nothing had happened. All in one process, so that every commit point can be
  * tried; the same with real processes is in processes.test.ts.
  *
  * Two die in each run, to save runs. Before write n is nearly after write n - 1, and the pairs are others then: what one death would

@@ -1,6 +1,6 @@
 /**
  * @file Real processes on the real local cloud: a parent with cloud and functions, a main worker, a searcher. Whatever is killed, and
- * whatever becomes of events and clock, the run ends with the same scores, seals and weights. Every single commit point is
+ * whatever becomes of events and clock, the run ends with the same scores, finalizes and weights. Every single commit point is
  * tried in commit-points.test.ts; here they are sampled.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";

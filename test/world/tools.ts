@@ -2,7 +2,7 @@
 
 import { type OpenModel, openWebTools } from "../../adapters/tools/web/open.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import { openPurse } from "../../core/conversation/purse.ts";
+import { openToolBudget } from "../../core/conversation/tool-budget.ts";
 import type { Store, ToolContext } from "../../core/ports.ts";
 import type { OpenedTools } from "../../core/recipe.ts";
 import { question } from "../fakes/conversations.ts";
@@ -43,7 +43,12 @@ export async function openWorldTools(
       const tool = opened.tools.get(name);
       if (!tool) throw new Error(`no tool ${name}`);
       return tool.run(tool.parameters.parse(args) as never, {
-        ...{ question, purse: openPurse(undefined), responseCharacters: 4000, signal: new AbortController().signal },
+        ...{
+          question,
+          budget: openToolBudget(undefined),
+          responseCharacters: 4000,
+          signal: new AbortController().signal,
+        },
         ...context,
       });
     },

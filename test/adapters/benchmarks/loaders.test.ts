@@ -10,10 +10,10 @@ import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
 import { attachment } from "../../../adapters/tools/attachment.ts";
 import { extract } from "../../../adapters/tools/documents/extract.ts";
 import { leakageGuard } from "../../../adapters/tools/web/visit/leakage.ts";
+import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
 import type { Attachments } from "../../../core/contracts/evaluation-suite.ts";
 import { type Question, SuiteQuestions, wordingOf } from "../../../core/contracts/question.ts";
-import { seal, unseal } from "../../../core/contracts/sealed.ts";
-import { openPurse } from "../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
 import { pdfOf } from "../../world/pdf.ts";
 
@@ -115,7 +115,12 @@ describe("GAIA's attachments", () => {
 
   const shownOf = (asked: Question, args: { part?: number }, responseCharacters = 4000) =>
     attachment.run(args, {
-      ...{ question: asked, purse: openPurse(undefined), responseCharacters, signal: new AbortController().signal },
+      ...{
+        question: asked,
+        budget: openToolBudget(undefined),
+        responseCharacters,
+        signal: new AbortController().signal,
+      },
     });
 });
 
@@ -134,25 +139,25 @@ test("what a loader adds to a prompt is none of the question's words, by which t
   expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
 
-test("xbench: what is loaded is sealed, and its canary opens it", () => {
+test("xbench: what is loaded is encrypted, and its canary opens it", () => {
   const { questions, canary = "" } = SuiteQuestions.parse(loadXbench(fixture("xbench.csv")));
   expect(questions.map(({ id, kind }) => [id, kind])).toEqual([
     ["xbench-2510:101", "DeepSearch-2510"],
     ["xbench-2510:102", "DeepSearch-2510"],
     ["xbench-2510:103", "DeepSearch-2510"],
   ]);
-  const opened = questions.map(({ prompt, answer }) => [unseal(prompt, canary), unseal(answer, canary)]);
+  const opened = questions.map(({ prompt, answer }) => [decrypt(prompt, canary), decrypt(answer, canary)]);
   expect(opened[1]).toEqual(["Which made-up city lies on the made-up river Nulle?", "Nulleville"]);
   expect(opened[0]?.[1]).toBe("乌有城");
   for (const plain of opened.flat()) expect(JSON.stringify(questions)).not.toContain(plain);
 });
 
-test("sealing is its own inverse, for any text and canary; a wrong canary says so and quotes nothing", () => {
+test("encrypting is its own inverse, for any text and canary; a wrong canary says so and quotes nothing", () => {
   for (const plain of ["", "a", "Zürich 東京 🗼", "x".repeat(500)]) {
-    for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(unseal(seal(plain, canary), canary)).toBe(plain);
+    for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(decrypt(encrypt(plain, canary), canary)).toBe(plain);
   }
-  expect(() => unseal("no base64!", "k")).toThrow("it is not base64");
-  expect(() => unseal(seal("乌有城", "right"), "wrong canary")).toThrow("its canary does not open it");
+  expect(() => decrypt("no base64!", "k")).toThrow("it is not base64");
+  expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not open it");
 });
 
 test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or a line per question", () => {
@@ -241,7 +246,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   [
     "a row that its canary does not open",
     loadXbench,
-    xbench((line) => line.replace(/^102,[^,]*/, `102,${seal("乌有城", "another")}`)),
+    xbench((line) => line.replace(/^102,[^,]*/, `102,${encrypt("乌有城", "another")}`)),
     /row 2: its prompt cannot be decrypted: its canary does not open it$/,
   ],
   [

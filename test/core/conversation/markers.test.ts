@@ -1,7 +1,7 @@
 /** @file Laws of neutralise: nothing that has power survives, what has none is untouched, and twice is once. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CUT_MARK, neutralise, presentResponse } from "../../../core/conversation/markers.ts";
+import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/markers.ts";
 import { parseTurn } from "../../../core/conversation/turn.ts";
 
 const MARKERS = [
@@ -51,18 +51,18 @@ test.each([
   ["<tool_call\n", "[tool_call\n"],
   ["＜answer＞", "[answer]"],
 ])("%j becomes %j: visible, and without power", (text, broken) => {
-  expect(neutralise(text)).toBe(broken);
+  expect(escapeSpecialTokens(text)).toBe(broken);
 });
 
 test.each(["1 < 2 and 3 > 2", "x | y", "Côte d'Ivoire – São Tomé", "<b>bold</b>", "the answer: <none>", "日本 🇯🇵"])(
   "%j is left alone",
-  (text) => expect(neutralise(text)).toBe(text),
+  (text) => expect(escapeSpecialTokens(text)).toBe(text),
 );
 
 test("nothing with power is left, whatever a normaliser does to it", () => {
   fc.assert(
     fc.property(hostile, (text) => {
-      for (const normalise of normalisers) expect(normalise(neutralise(text))).not.toMatch(POWER);
+      for (const normalise of normalisers) expect(normalise(escapeSpecialTokens(text))).not.toMatch(POWER);
     }),
     { numRuns: 2000 },
   );
@@ -71,7 +71,7 @@ test("nothing with power is left, whatever a normaliser does to it", () => {
 test("neutralising twice is neutralising once", () => {
   fc.assert(
     fc.property(hostile, (text) => {
-      expect(neutralise(neutralise(text))).toBe(neutralise(text));
+      expect(escapeSpecialTokens(escapeSpecialTokens(text))).toBe(escapeSpecialTokens(text));
     }),
     { numRuns: 2000 },
   );
@@ -81,7 +81,7 @@ test("neutralised text is never a call or an answer, however it is wrapped", () 
   const parameters = new Map();
   fc.assert(
     fc.property(hostile, hostile, (before, after) => {
-      const said = `${neutralise(before)}\n${neutralise(after)}`;
+      const said = `${escapeSpecialTokens(before)}\n${escapeSpecialTokens(after)}`;
       expect(parseTurn(said, { parameters }, 4)).toEqual({
         kind: "malformed",
         fault: "neither a tool call nor an answer",
@@ -102,7 +102,7 @@ test("a response is cut with a mark, never inside a character, and stays neutral
       const seen = presentResponse(text, characters);
       expect(seen.length).toBeLessThanOrEqual(characters + CUT_MARK.length);
       expect(seen).not.toMatch(POWER);
-      expect(neutralise(seen)).toBe(seen);
+      expect(escapeSpecialTokens(seen)).toBe(seen);
     }),
   );
 });

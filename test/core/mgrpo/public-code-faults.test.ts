@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
 import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
-import { sealAgents } from "../../../core/mgrpo/seal.ts";
 import { actionPositions_A } from "../../../core/mgrpo/tokens.ts";
 
 const algorithm = AlgorithmConfig.parse({ alignment: { d: 3 } });
@@ -21,7 +21,7 @@ test("theirs: a sub group is any 8 adjacent items of any questions. Ours: the al
   const easy = { 0: rollout(1, [call("e0", 0.9), call("e1", 1)]), 1: rollout(1, [call("e2", 1)]) };
   const hard = { 0: rollout(0, [call("h0", 0)]), 1: rollout(0, [call("h1", 0.1)]) };
   const [first, second] = [easy, hard].map(
-    (group) => sealAgents(group, "main", ["searcher"], algorithm, [1])["searcher"],
+    (group) => finalizeGroup(group, "main", ["searcher"], algorithm, [1])["searcher"],
   );
   // pooled with the easy question, both calls of the hard one would be negative; among themselves the better one is positive
   expect(second?.advantages.map(Math.sign)).toEqual([-1, 1]);
@@ -31,10 +31,10 @@ test("theirs: a sub group is any 8 adjacent items of any questions. Ours: the al
 test("theirs: no alignment. Ours: a rollout that calls five times weighs as much as one that calls once", () => {
   const many = [0, 1, 2, 3, 4].map((i) => call(`m${i}`, i / 10));
   const group = { 0: rollout(1, many), 1: rollout(0, [call("one", 1)]) };
-  const sealed = sealAgents(group, "main", ["searcher"], algorithm, [1])["searcher"];
+  const finalized = finalizeGroup(group, "main", ["searcher"], algorithm, [1])["searcher"];
   const share = (rollout: number) =>
-    (sealed?.trajectories ?? []).reduce<number>(
-      (sum, name, i) => (String(name).startsWith(`${rollout}/`) ? sum + (sealed?.weights[i] ?? 0) : sum),
+    (finalized?.trajectories ?? []).reduce<number>(
+      (sum, name, i) => (String(name).startsWith(`${rollout}/`) ? sum + (finalized?.weights[i] ?? 0) : sum),
       0,
     );
   expect(share(0)).toBeCloseTo(0.5, 12);
@@ -44,10 +44,10 @@ test("theirs: no alignment. Ours: a rollout that calls five times weighs as much
 test("theirs: a judge outage is scored as wrong. Ours: the rollout leaves every mean, and the others' advantages do not move", () => {
   const healthy = { 0: rollout(1, [call("a", 1)]), 1: rollout(0, [call("b", 0.2)]) };
   const outage = { ...healthy, 2: { excluded: "judge: no answer after 3 attempts" } };
-  const seal = (group: Record<string, RolloutScore>) => sealAgents(group, "main", ["searcher"], algorithm, [1]);
-  expect(seal(outage)).toEqual(seal(healthy));
-  const asWrong = seal({ ...healthy, 2: rollout(0, []) });
-  expect(asWrong["main"]?.mean).not.toBeCloseTo(seal(healthy)["main"]?.mean ?? Number.NaN);
+  const finalize = (group: Record<string, RolloutScore>) => finalizeGroup(group, "main", ["searcher"], algorithm, [1]);
+  expect(finalize(outage)).toEqual(finalize(healthy));
+  const asWrong = finalize({ ...healthy, 2: rollout(0, []) });
+  expect(asWrong["main"]?.mean).not.toBeCloseTo(finalize(healthy)["main"]?.mean ?? Number.NaN);
 });
 
 test("theirs: sub text is re-tokenised with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {

@@ -8,9 +8,18 @@ import { expiredParts, expiredVersion, isKept, neighbours } from "../../../core/
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
 const groupWith = (step: number, lost: number): GroupRecord => ({
-  ...{ run: "test", step, group: 0, questionId: "q", rolloutsPerQuestion: 8, state: "sealed", claims: {}, crashes: {} },
+  ...{
+    run: "test",
+    step,
+    group: 0,
+    questionId: "q",
+    rolloutsPerQuestion: 8,
+    state: "finalized",
+    claims: {},
+    crashes: {},
+  },
   rollouts: Object.fromEntries(Array.from({ length: lost }, (_, k) => [String(k), { excluded: "tool backend" }])),
-  sealed: {},
+  finalized: {},
 });
 
 test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost go on, the seventh halts", () => {

@@ -35,7 +35,7 @@ test("spent: the store's hours since the start, and the heartbeats of the living
   expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
 });
 
-test("tools, judges and agents behind APIs are paid out of the same purse, and the halt says what for", () => {
+test("tools, judges and agents behind APIs are paid out of the same budget, and the halt says what for", () => {
   // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
   const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];

@@ -15,7 +15,7 @@ const workerOf = (part: Partial<WorkerRecord>): WorkerRecord => ({
 });
 
 const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
-  ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", sealed: {} },
+  ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", finalized: {} },
   ...{ claims: {}, crashes: {}, rollouts: {} },
   ...part,
 });
@@ -54,7 +54,7 @@ test("the third crash is poison: failed at the outcome's own key, then scored; f
     { kind: "score", key },
   ]);
   expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
-  expect(giveUp(config, [{ ...crashed, state: "sealed" }])).toEqual([]);
+  expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
   expect(giveUp(config, [groupOf({ crashes: { "judge-0": 9 } })])).toEqual([]);
 });
 

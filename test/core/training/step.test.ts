@@ -29,12 +29,12 @@ const base: Snapshot = {
 };
 
 const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
-  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "sealed" },
-  ...{ claims: {}, crashes: {}, rollouts: {}, sealed: {} },
+  ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
+  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
   ...part,
 });
 
-const sealedWith = (std: number) => ({
+const finalizedWith = (std: number) => ({
   main: { trajectories: [0], weights: [1], advantages: [0], mean: 0, std, duplicated: 0, dropped: 0 },
 });
 
@@ -79,7 +79,7 @@ test("open waits for its last group; then it is ready", () => {
 
 test("dynamic sampling: as many fresh questions as groups without variance, in rounds that end", () => {
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
-  const flat = [groupOf(0, { sealed: sealedWith(0) }), groupOf(1, { sealed: sealedWith(0.5) })];
+  const flat = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];
   const [replace] = advance({ ...base, config: dynamic, groups: flat });
   expect(replace).toMatchObject({
     change: {

@@ -2,14 +2,14 @@
 
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
-import { openPurse } from "../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { questionSet } from "../../../recipes/atlas/questions/questions.ts";
 import { tools } from "../../../recipes/atlas/tools.ts";
 import { readPage } from "../../../recipes/atlas/world/read-page.ts";
 
-const asked = { purse: openPurse(undefined), responseCharacters: 800, signal: new AbortController().signal };
+const asked = { budget: openToolBudget(undefined), responseCharacters: 800, signal: new AbortController().signal };
 
 function call(name: string, args: Record<string, string>, question: Question): Promise<string> {
   const tool = tools.get(name);

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parseModelConfig } from "../../../gpu-workers/engines/checkpoint/config.ts";
-import { parameterLayout } from "../../../gpu-workers/engines/checkpoint/parameters.ts";
-import { readCheckpoint } from "../../../gpu-workers/engines/checkpoint/weights.ts";
+import { parseModelConfig } from "../../../engine/checkpoint/config.ts";
+import { parameterLayout } from "../../../engine/checkpoint/parameters.ts";
+import { readCheckpoint } from "../../../engine/checkpoint/weights.ts";
 import { baseModels, MODELS } from "../../../recipes/atlas/bases.ts";
 
 const HUGGING_FACE = [

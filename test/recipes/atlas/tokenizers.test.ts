@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { openTokenizer } from "../../../gpu-workers/rollouts/tokenizer.ts";
+import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { baseModels } from "../../../recipes/atlas/bases.ts";
 import { trainBytePairs } from "../../../recipes/atlas/tokenizers/byte-pairs.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";

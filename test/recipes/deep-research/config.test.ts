@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { readBases } from "../../../cli/local/prepare.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
-import { openPurse } from "../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import { resolveConfig } from "../../../core/training/resolve.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
@@ -168,7 +168,7 @@ describe("tools", () => {
     const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     const context = {
       question,
-      purse: openPurse(undefined),
+      budget: openToolBudget(undefined),
       responseCharacters: 800,
       signal: new AbortController().signal,
     };

@@ -5,7 +5,7 @@
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
-import { neutralise } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
@@ -44,7 +44,7 @@ export async function mcpTools(
     description,
     parameters: checkedBy(schema, `${name}_${tool}`),
     async run(args, context) {
-      const refused = context.purse.take(usdPerCall);
+      const refused = context.budget.take(usdPerCall);
       if (refused) return refused;
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => call(tool, args);
@@ -62,10 +62,10 @@ export async function mcpTools(
 /** What a tool says of itself goes into the chat template as it stands, so there a role marker would be a real one. */
 function refuseMarkers(server: string, tool: McpTool): void {
   const text = JSON.stringify(tool);
-  if (neutralise(text) === text) return;
+  if (escapeSpecialTokens(text) === text) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: its tool '${neutralise(tool.name)}' describes itself with role markers or tags of the protocol, which would speak in others' names: leave it out with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: its tool '${escapeSpecialTokens(tool.name)}' describes itself with role markers or tags of the protocol, which would speak in others' names: leave it out with tools.mcp.${server}.without`,
   );
 }
 

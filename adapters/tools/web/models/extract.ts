@@ -1,5 +1,5 @@
 /** @file Reading a page towards a goal: another model reads it all and reports what matters, so that the agent need not. */
-import { neutralise } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
 import type { Outside } from "../outside/outside.ts";
 import { askModel, type ToolModel } from "./model.ts";
@@ -23,12 +23,12 @@ export function readTowardsGoal(model: ToolModel, outside: Outside): ReadTowards
     const text = page.text.slice(0, LONGEST_PAGE);
     const cut = text.length < page.text.length ? "\n(The page goes on; the rest was cut.)" : "";
     // Its server's template and tokenizer are not ours to trust with markers.
-    const material = neutralise(`${page.title}\n${page.url}\n\n${text}`);
+    const material = escapeSpecialTokens(`${page.title}\n${page.url}\n\n${text}`);
     const messages = [
       { role: "system", content: INSTRUCTIONS },
       {
         role: "user",
-        content: `Goal: ${neutralise(goal)}\n\nThe page, as a JSON string:\n${JSON.stringify(material)}${cut}`,
+        content: `Goal: ${escapeSpecialTokens(goal)}\n\nThe page, as a JSON string:\n${JSON.stringify(material)}${cut}`,
       },
     ] as const;
     return askModel("extract", model, messages, outside, context);

@@ -48,6 +48,6 @@ export async function askModel(
     return { text, ...usage };
   };
   const answer = await outside.answer(request, Answer, 0, complete, { costOf, canary: context.question.canary });
-  context.purse.add(costOf(answer));
+  context.budget.add(costOf(answer));
   return answer.text.trim();
 }

@@ -1,6 +1,6 @@
 /** @file The tool `reason`: another model thinks about a problem. It knows nothing of the conversation but what it is told. */
 import * as z from "zod";
-import { neutralise } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
 import type { Outside } from "../outside/outside.ts";
@@ -16,11 +16,11 @@ export function reasonTool(model: ToolModel, outside: Outside): Tool<{ problem: 
       "Asks a stronger model to think about a problem. It sees only what the problem says: include all facts.",
     parameters: z.strictObject({ problem: z.string().regex(/\S/, "says nothing") }),
     async run({ problem }, context) {
-      const refused = context.purse.take(0);
+      const refused = context.budget.take(0);
       if (refused) return refused;
       const messages = [
         { role: "system", content: INSTRUCTIONS },
-        { role: "user", content: neutralise(problem) },
+        { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
       return unlessAborted(askModel("reason", model, messages, outside, context), context.signal);
     },

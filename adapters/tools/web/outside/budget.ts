@@ -2,9 +2,9 @@
  * @file What may be asked of backends, in calls and dollars.
  *
  *     a rollout's   counts what its agents ask for, at its price, from the cache or not: the same whoever asked before, so a repeated run says
- *                   the same. One purse for all its conversations (core/conversation/purse.ts). Spent, the agent is told; that is its
+ *                   the same. One budget for all its conversations (core/conversation/tool-budget.ts). Spent, the agent is told; that is its
  *                   own doing.
- *     the run's     counts what backends were really asked, by all workers together (core/training/tool-budget.ts). Spent, the run is
+ *     the run's     counts what backends were really asked, by all workers together (core/training/tool-spending.ts). Spent, the run is
  *                   halted.
  */
 import { tableKeys } from "../../../../core/contracts/keys.ts";
@@ -15,7 +15,7 @@ import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
 import { MICRO } from "../../../../core/training/bills.ts";
 import { haltRun } from "../../../../core/training/halt.ts";
-import { spendOnTools, type ToolSpending, toolsOverspent } from "../../../../core/training/tool-budget.ts";
+import { spendOnTools, type ToolSpending, toolsOverspent } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";
 
 /** Undefined where nothing is limited. */

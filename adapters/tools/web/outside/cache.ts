@@ -6,7 +6,7 @@
  *     cached   looks, else asks and commits; who loses the race adopts what is there
  *     replay   looks; what is not there is an error that names the request
  *
- * What is asked about a question of a sealed benchmark is kept sealed, pages and all: a request says what the question says.
+ * What is asked about a question of an encrypted benchmark is kept encrypted, pages and all: a request says what the question says.
  *
  * Whatever becomes text in a conversation is kept, a page that could not be opened like one that could: otherwise no replay could
  * follow. An outage is never kept. Callers of one process that ask the same at the same time share one request; it goes on when one of
@@ -17,7 +17,7 @@ import * as z from "zod";
 import { canonicalJson, parseJson } from "../../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
-import { openedObjects, sealedObjects } from "../../../../core/training/sealed-objects.ts";
+import { encryptedObjects, openedObjects } from "../../../../core/training/encrypted-objects.ts";
 
 export interface Request {
   readonly tool: string;
@@ -27,7 +27,7 @@ export interface Request {
 }
 
 export interface Cache {
-  /** The answer to a request. `ask` must not depend on any one caller. With a `canary` it is sealed by it where it is kept. */
+  /** The answer to a request. `ask` must not depend on any one caller. With a `canary` it is encrypted by it where it is kept. */
   answer<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
 }
 
@@ -64,7 +64,7 @@ export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache 
     }
     const answer = await ask();
     const body = new TextEncoder().encode(canonicalJson({ request, answer }));
-    const committing = canary === undefined ? objects : sealedObjects(objects, canary);
+    const committing = canary === undefined ? objects : encryptedObjects(objects, canary);
     if (await committing.commit(key, body)) return answer;
     const winner = await kept(key, schema);
     if (winner === undefined) throw new MgrpoError("record-damaged", `${key} was committed by another and is gone`);

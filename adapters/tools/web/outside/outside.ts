@@ -1,7 +1,7 @@
 /**
  * @file What all tools that ask somebody outside have in common, in the order in which a call passes it:
  *
- *     rollout's purse ──spent──> text                (context.purse: before anything is awaited, so in the order of the text)
+ *     rollout's budget ──spent──> text                (context.budget: before anything is awaited, so in the order of the text)
  *     cache ──there──> the answer
  *     run's budget ──spent──> the run is halted      (answer)
  *     rate of the backend, retries                   (backends)

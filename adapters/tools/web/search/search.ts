@@ -20,7 +20,7 @@ export function searchTool(
     description: `Searches the web; returns the ${results} best results, each with its address.`,
     parameters: z.strictObject({ query: z.string().regex(/\S/, "says nothing") }),
     async run({ query }, context) {
-      const refused = context.purse.take(usdPerCall);
+      const refused = context.budget.take(usdPerCall);
       if (refused) return refused;
       const wanted = { query: query.trim(), results };
       const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: wanted };

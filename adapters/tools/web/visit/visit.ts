@@ -64,7 +64,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
   async function visited({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
     if (!address) return `${clip(url, LONGEST_TITLE)} is no address of a page: it must start with https:// or http://`;
-    const refused = context.purse.take(usdPerCall);
+    const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
     const blocked = async () => {
       await outside.countBlocked(1);

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openFolderObjects } from "../../../../adapters/tools/web/outside/folder-objects.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
-import { openPurse } from "../../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
-import { extendToolBudget } from "../../../../core/training/tool-budget.ts";
+import { extendToolBudget } from "../../../../core/training/tool-spending.ts";
 import { objectStoreContract } from "../../../contracts/object-store.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { runRecord } from "../../../fakes/scripted-team.ts";
@@ -55,22 +55,22 @@ test("recorded in a run, replayed in another one, word for word, by an agent wit
   await replaying.close();
 });
 
-test("asked for a sealed question it is kept sealed: found again without the seal, and not told where it is missing", async () => {
+test("asked for an encrypted question it is kept encrypted: found again without the canary, and not told where it is missing", async () => {
   const store = memoryStore();
   const question = { id: "s", kind: "k", level: 1, prompt: "?", answer: "!", facts: null, canary: "of some benchmark" };
-  const sealing = await openWorldTools(world, {}, { store, run: "sealed" });
-  const found = await sealing.call("search", { query: "Brenby" }, { question });
+  const encrypting = await openWorldTools(world, {}, { store, run: "encrypted" });
+  const found = await encrypting.call("search", { query: "Brenby" }, { question });
   const [key = ""] = store.objects.keys();
   const kept = new TextDecoder().decode(await store.objects.get(key));
-  expect(kept).toMatch(/^\{"canary":"of some benchmark","sealed":"[A-Za-z0-9+/=]+"\}$/);
-  const replaying = await openWorldTools(world, { cache: { mode: "replay" } }, { store, run: "sealed" });
+  expect(kept).toMatch(/^\{"canary":"of some benchmark","encrypted":"[A-Za-z0-9+/=]+"\}$/);
+  const replaying = await openWorldTools(world, { cache: { mode: "replay" } }, { store, run: "encrypted" });
   expect(await replaying.call("search", { query: "Brenby" })).toBe(found);
   const missing = await replaying.call("search", { query: "Corby" }, { question }).catch((error: Error) => error);
   expect(missing).toMatchObject({
     message: expect.stringContaining("'search' was never asked this of"),
     evidence: undefined,
   });
-  await Promise.all([sealing.close(), replaying.close()]);
+  await Promise.all([encrypting.close(), replaying.close()]);
 });
 
 test("many that ask the same at once are one request; live asks each time; a folder is shared", async () => {
@@ -114,16 +114,16 @@ describe("budgets", () => {
     });
 
   test("a rollout's: counted in the order of the text, from the cache or not, and told to its agent alone", async () => {
-    const ofCalls = { purse: openPurse({ calls: 2, microUsd: null }) };
+    const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: 2 were allowed";
     expect(await told({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
-    const ofDollars = { purse: openPurse({ calls: null, microUsd: 2500 }) };
+    const ofDollars = { budget: openToolBudget({ calls: null, microUsd: 2500 }) };
     expect(await told({}, ["Alby", "Corby", "Dalby"], ofDollars)).toEqual([
       "1. Alby",
       "1. Corby",
       "no budget is left for this call: $0.0025 were allowed",
     ]);
-    expect(ofDollars.purse.spent()).toEqual({ calls: 2, microUsd: 2000 });
+    expect(ofDollars.budget.spent()).toEqual({ calls: 2, microUsd: 2000 });
   });
 
   test.each([

@@ -8,7 +8,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
-import { openPurse } from "../../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { openToolbox } from "../../../../core/conversation/toolbox.ts";
 import { parseTurn } from "../../../../core/conversation/turn.ts";
 import { callText, question } from "../../../fakes/conversations.ts";
@@ -19,7 +19,7 @@ const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const SECRET = "a value for the server alone";
 const context = {
   question,
-  purse: openPurse(undefined),
+  budget: openToolBudget(undefined),
   responseCharacters: 4000,
   signal: new AbortController().signal,
 };

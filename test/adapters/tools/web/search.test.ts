@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { openBackends, openBucket } from "../../../../adapters/tools/web/outside/backend.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
-import { openPurse } from "../../../../core/conversation/purse.ts";
+import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { SEARCH_KEY } from "../../../world/search-api.ts";
 import { serveWorld, type WorldServer } from "../../../world/server.ts";
@@ -82,7 +82,7 @@ test("a wrong key names its variable", async () => {
   const { tools, close } = await openWebTools({ config, environment: { SERPER_API_KEY: "x" }, store: memoryStore() });
   const context = {
     question: { prompt: "" },
-    purse: openPurse(undefined),
+    budget: openToolBudget(undefined),
     responseCharacters: 100,
     signal: new AbortController().signal,
   };

@@ -7,7 +7,7 @@ import { partsOf } from "../../../../adapters/tools/documents/parts.ts";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { CompletionRequest } from "../../../../core/ports.ts";
-import { openTokenizer } from "../../../../gpu-workers/rollouts/tokenizer.ts";
+import { openTokenizer } from "../../../../engine/tokenizer/tokenizer.ts";
 import { callText, play, question, script } from "../../../fakes/conversations.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { bpeFiles } from "../../../fixtures/tokenizers.ts";

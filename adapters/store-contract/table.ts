@@ -1,0 +1,194 @@
+/** @file What every Table does, and DynamoDB beneath it. */
+import { deepEqual, equal } from "node:assert/strict";
+import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
+import type { Law, Place } from "./law.ts";
+
+const CONCURRENT = 20;
+/** More than a batch of 100 keys, and more than a page of 1 MB. */
+const [BEYOND_A_BATCH, BEYOND_A_PAGE] = [120, 60_000];
+const ORDER = [9, 3, 25, 1, 14, 7, 30, 2, 21, 11, 5, 18, 28, 16, 8, 23, 4, 12, 20, 6];
+
+const ITEM = { s: "a", n: 1, none: null, map: { "x.y": "a", list: [1, { b: 2 }] } };
+const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, applied: boolean])[] = [
+  ["exists", { exists: ["map", "x.y"] }, true],
+  ["exists, null", { exists: ["none"] }, true],
+  ["exists, not", { exists: ["map", "z"] }, false],
+  ["exists below a string, not", { exists: ["s", "z"] }, false],
+  ["absent", { absent: ["map", "z"] }, true],
+  ["absent below what is not there", { absent: ["q", "z"] }, true],
+  ["absent, not", { absent: ["s"] }, false],
+  ["equals", { equals: [["map", "x.y"], "a"] }, true],
+  ["equals, not", { equals: [["n"], 2] }, false],
+  ["equals, another type", { equals: [["n"], "1"] }, false],
+  ["equals, absent", { equals: [["z"], "a"] }, false],
+  ["absentOrEquals, equal", { absentOrEquals: [["s"], "a"] }, true],
+  ["absentOrEquals, absent", { absentOrEquals: [["map", "z"], "a"] }, true],
+  ["absentOrEquals, not", { absentOrEquals: [["s"], "b"] }, false],
+];
+
+async function inserted(table: Table, place: Place, item: TableItem) {
+  const key = place.tableKey();
+  equal(await table.insert(key, item), true);
+  return key;
+}
+
+export const tableLaws: readonly Law<Table>[] = [
+  {
+    name: "an item comes back as it was put, without its keys",
+    async holds(table, place) {
+      const item = {
+        text: "é\n",
+        empty: "",
+        n: -0.1,
+        big: 2 ** 53 - 1,
+        small: 1e-17,
+        yes: true,
+        none: null,
+        list: [1, "a", [], {}],
+        map: { "odd.name-#:": { deep: [] } },
+      };
+      deepEqual(await table.get(await inserted(table, place, item)), item);
+      equal(await table.get(place.tableKey()), undefined);
+    },
+  },
+  {
+    name: "several come in the order asked for, also more than a batch holds",
+    async holds(table, place) {
+      const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, place, { i }));
+      const keys = await Promise.all(each);
+      const asked = [place.tableKey(), ...keys.toReversed(), place.tableKey()];
+      const items = keys.map((_, i) => ({ i: keys.length - 1 - i }));
+      deepEqual(await table.getAll(asked), [undefined, ...items, undefined]);
+      deepEqual(await table.getAll([]), []);
+    },
+  },
+  {
+    name: "the first insert wins and the second changes nothing",
+    async holds(table, place) {
+      const key = await inserted(table, place, { a: 1 });
+      equal(await table.insert(key, { a: 2 }), false, "a second insert overwrote the first");
+      deepEqual(await table.get(key), { a: 1 });
+    },
+  },
+  {
+    name: `one of ${CONCURRENT} inserts at once wins`,
+    async holds(table, place) {
+      const key = place.tableKey();
+      const won = await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => table.insert(key, { i })));
+      equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} writers won`);
+      deepEqual(await table.get(key), { i: won.indexOf(true) });
+    },
+  },
+  {
+    name: "a read sees every write that was answered: one item, a batch, a query",
+    async holds(table, place) {
+      const key = await inserted(table, place, { n: 0 });
+      for (let n = 1; n <= CONCURRENT; n++) {
+        await table.update({ key, add: [[["n"], 1]], when: [] });
+        deepEqual(await table.get(key), { n });
+        deepEqual(await table.getAll([key]), [{ n }]);
+        deepEqual(await table.query(key.pk, key.sk), [{ n }]);
+      }
+    },
+  },
+  {
+    name: "an update sets, adds and removes, and returns the item after it",
+    async holds(table, place) {
+      const key = await inserted(table, place, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
+      const result = await table.update({
+        key,
+        set: [
+          [["rollouts"], {}],
+          [["claims", "2"], { who: "w3", at: undefined }],
+        ],
+        add: [
+          [["counter"], 2],
+          [["fence"], 1],
+        ],
+        remove: [["claims", "0"], ["nothing"]],
+        when: [{ equals: [["state"], "open"] }],
+      });
+      const after = { state: "open", claims: { "1": "w2", "2": { who: "w3" } }, counter: 3, fence: 1, rollouts: {} };
+      deepEqual(result, { applied: true, item: after });
+      deepEqual(await table.get(key), after);
+    },
+  },
+  {
+    name: "an update whose condition fails returns the item as it stands",
+    async holds(table, place) {
+      const key = await inserted(table, place, { state: "finalized" });
+      const change = { key, set: [[["x"], 1] as const], when: [{ equals: [["state"], "open"] as const }] };
+      deepEqual(await table.update(change), { applied: false, item: { state: "finalized" } });
+      deepEqual(await table.get(key), { state: "finalized" });
+    },
+  },
+  {
+    name: "a map is set where there was none, once",
+    async holds(table, place) {
+      const key = await inserted(table, place, { state: "open" });
+      const begin = { key, set: [[["claims"], { "0": "w1" }] as const], when: [{ absent: ["claims"] }] };
+      const item = { state: "open", claims: { "0": "w1" } };
+      deepEqual(await table.update(begin), { applied: true, item });
+      deepEqual(await table.update(begin), { applied: false, item });
+    },
+  },
+  {
+    name: "an update never makes an item",
+    async holds(table, place) {
+      const key = place.tableKey();
+      for (const when of [[], [{ absent: ["x"] }], [{ equals: [["x"], 1] as const }]]) {
+        const result = await table.update({ key, set: [[["x"], 1]], when });
+        deepEqual(result, { applied: false, item: undefined });
+      }
+      equal(await table.get(key), undefined);
+    },
+  },
+  ...CONDITIONS.map(([name, condition, applied]) => ({
+    name: `condition: ${name}`,
+    async holds(table: Table, place: Place) {
+      const key = await inserted(table, place, ITEM);
+      equal((await table.update({ key, set: [[["done"], 1]], when: [condition] })).applied, applied);
+      equal((await table.get(key))?.["done"], applied ? 1 : undefined);
+    },
+  })),
+  {
+    name: "all conditions of a change must hold",
+    async holds(table, place) {
+      const key = await inserted(table, place, ITEM);
+      const when = [{ equals: [["s"], "a"] }, { equals: [["n"], 2] }] as const;
+      equal((await table.update({ key, set: [[["done"], 1]], when })).applied, false);
+    },
+  },
+  {
+    name: "no update is lost, and one of those that exclude each other wins",
+    async holds(table, place) {
+      const key = await inserted(table, place, { n: 0, rollouts: {} });
+      const all = Array.from({ length: CONCURRENT }, (_, i) =>
+        table.update({
+          key,
+          set: [[["rollouts", String(i % 4)], i]],
+          add: [[["n"], 1]],
+          when: [{ absent: ["rollouts", String(i % 4)] }],
+        }),
+      );
+      equal((await Promise.all(all)).filter(({ applied }) => applied).length, 4);
+      equal((await table.get(key))?.["n"], 4);
+    },
+  },
+  {
+    name: "a query lists a partition by prefix in order, however long the list",
+    async holds(table, place) {
+      const { pk } = place.tableKey();
+      const text = "x".repeat(BEYOND_A_PAGE);
+      for (const n of ORDER) await table.insert({ pk, sk: `STEP#${String(n).padStart(3, "0")}` }, { n, text });
+      await table.insert({ pk, sk: "AGENT#main" }, { n: -1 });
+      await table.insert({ pk: `${pk}x`, sk: "STEP#000" }, { n: -2 });
+      const items = await table.query(pk, "STEP#");
+      deepEqual(
+        items.map((item) => item["n"]),
+        [...ORDER].sort((a, b) => a - b),
+      );
+      deepEqual(await table.query(pk, "JOB#"), []);
+    },
+  },
+];

@@ -1,0 +1,84 @@
+/**
+ * @file Text that must not lie about in the plain, so that no crawler makes it training data: XORed with its benchmark's canary, then
+ * base64, as xbench does (github.com/xbench-ai/xbench-evals, xbench_evals.py). Whoever has the canary can read it: obfuscation, not secrecy.
+ */
+import { MgrpoError } from "../errors.ts";
+import type { SuiteQuestions } from "./question.ts";
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+export function encrypt(text: string, canary: string): string {
+  const bytes = xor(new TextEncoder().encode(text), canary);
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+/** Throws `record-damaged`, which never holds what was read: no base64, or the canary is not the one it was encrypted with. */
+export function decrypt(encrypted: string, canary: string): string {
+  if (!BASE64.test(encrypted)) throw new MgrpoError("record-damaged", "it is not base64");
+  const bytes = Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0));
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(xor(bytes, canary));
+  } catch {
+    throw new MgrpoError("record-damaged", "its canary does not open it");
+  }
+}
+
+/** Prompts and answers in plain text. The canary stays, with each: what is said about them is encrypted with it. */
+export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
+  const { canary } = set;
+  if (canary === undefined) return set;
+  const questions = set.questions.map((question) => ({
+    ...{ ...question, canary },
+    prompt: decrypt(question.prompt, canary),
+    answer: decrypt(question.answer, canary),
+  }));
+  return { ...set, questions };
+}
+
+/** Bytes that a message and an encrypted text have in common by chance: three words of English, six characters of Chinese. */
+const COMMON = 18;
+
+/** Leaves out of messages what stands in the prompts or answers of an opened set too, as servers that repeat what they were sent make them. */
+export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
+  const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
+  return (message) => {
+    const plain = unescaped(message);
+    const quoted = new Set(piecesOf(plain).flatMap((piece, from) => (known.has(piece) ? from : [])));
+    return quoted.size === 0 ? message : cut(plain, quoted);
+  };
+}
+
+/** The piece of `COMMON` bytes from each byte on. */
+function piecesOf(text: string): string[] {
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
+  return Array.from({ length: Math.max(0, bytes.length - COMMON + 1) }, (_, from) => bytes.slice(from, from + COMMON));
+}
+
+/** `quoted`: the bytes from which on a piece is. */
+function cut(text: string, quoted: ReadonlySet<number>): string {
+  let kept = "";
+  let byte = 0;
+  let covered = 0;
+  for (const character of text) {
+    const next = byte + new TextEncoder().encode(character).length;
+    for (; byte < next; byte++) if (quoted.has(byte)) covered = byte + COMMON;
+    if (next > covered) kept += character;
+    else if (!kept.endsWith("…")) kept += "…";
+  }
+  return kept;
+}
+
+/** As JSON and URLs escape what is not ASCII. */
+function unescaped(text: string): string {
+  return text
+    .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+      const bytes = escapes.split("%").slice(1);
+      return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
+    });
+}
+
+function xor(bytes: Uint8Array, canary: string): Uint8Array {
+  const key = new TextEncoder().encode(canary);
+  return bytes.map((byte, i) => byte ^ (key[i % key.length] as number));
+}

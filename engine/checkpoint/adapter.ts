@@ -1,0 +1,183 @@
+/**
+ * @file A LoRA adapter of a model, as PEFT keeps it: `adapter_config.json` and `adapter_model.safetensors`. What PEFT knows and we do
+ * not compute is refused by name, and so is an adapter whose shapes are those of another base.
+ */
+import * as z from "zod";
+import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import type { ModelConfig } from "./config.ts";
+import { wholeFile } from "./files.ts";
+import { type Layout, layoutOf, parameterLayout } from "./parameters.ts";
+import { readSafetensors } from "./safetensors.ts";
+
+export const ADAPTER_FILE = "adapter_model.safetensors";
+export const ADAPTER_CONFIG_FILE = "adapter_config.json";
+
+export interface Adapter {
+  readonly lora: LoraConfig;
+  readonly layout: Layout;
+  /** All of A and B, in the layout's order. */
+  readonly weights: Float32Array;
+}
+
+/** PEFT's names of A [rank, in] and B [out, rank] of a weight [out, in]. */
+export function adapterNames(weight: string): { readonly down: string; readonly up: string } {
+  const layer = `base_model.model.${weight.replace(/\.weight$/, "")}`;
+  return { down: `${layer}.lora_A.weight`, up: `${layer}.lora_B.weight` };
+}
+
+export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): Layout {
+  const names: readonly string[] = targets;
+  return layoutOf(
+    parameterLayout(config).parameters.flatMap(({ name, shape }): [string, number[]][] => {
+      const [out, inputs] = shape;
+      const layer = /\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "";
+      if (!names.includes(layer) || out === undefined || inputs === undefined) return [];
+      const { down, up } = adapterNames(name);
+      return [
+        [down, [rank, inputs]],
+        [up, [out, rank]],
+      ];
+    }),
+  );
+}
+
+/** As PEFT does: A uniform within 1 / sqrt(in) (Kaiming, gain of sqrt 5), B zero, so that the model starts as its base. */
+export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
+  const layout = adapterLayout(config, lora);
+  const weights = new Float32Array(layout.length);
+  for (const { name, shape, offset, length } of layout.parameters) {
+    if (!name.endsWith("lora_A.weight")) continue;
+    const { uniform } = stream("lora", ...seed, name);
+    const bound = 1 / Math.sqrt(shape[1] ?? 1);
+    for (let i = offset; i < offset + length; i++) weights[i] = bound * (2 * uniform() - 1);
+  }
+  return { lora, layout, weights };
+}
+
+/** The adapter of a checkpoint; null when it has none. */
+export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapter | null {
+  const lora = readAdapterConfig(files)?.lora;
+  const file = files.get(ADAPTER_FILE);
+  if (!lora && !file) return null;
+  if (!lora || !file) {
+    const missing = lora ? ADAPTER_FILE : ADAPTER_CONFIG_FILE;
+    throw new MgrpoError("checkpoint-damaged", `${missing}: not in the checkpoint, though the rest of the adapter is`);
+  }
+  const layout = adapterLayout(config, lora);
+  const tensors = new Map(readSafetensors(file, ADAPTER_FILE).tensors);
+  const weights = new Float32Array(layout.length);
+  for (const { name, shape, offset } of layout.parameters) {
+    const tensor = tensors.get(name);
+    if (!tensor) throw foreign(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
+    if (tensor.shape.join() !== shape.join()) {
+      throw foreign(`'${name}' has shape [${tensor.shape}], on this base it would be [${shape}]`);
+    }
+    weights.set(tensor.values, offset);
+    tensors.delete(name);
+  }
+  const [extra] = tensors.keys();
+  if (extra !== undefined) throw foreign(`tensor '${extra}' has no place in this base`);
+  return { lora, layout, weights };
+}
+
+const foreign = (fault: string) =>
+  new MgrpoError(
+    "checkpoint-damaged",
+    `${ADAPTER_FILE}: ${fault}: it is an adapter for another base; open it with its own`,
+  );
+
+/** Settings of PEFT that we read, or that change nothing in what an adapter computes. Any other must be off. */
+const HARMLESS = new Set([
+  "auto_mapping",
+  "base_model_name_or_path",
+  "inference_mode",
+  "lora_alpha",
+  "megatron_core",
+  "peft_type",
+  "peft_version",
+  "qalora_group_size",
+  "r",
+  "revision",
+  "runtime_config",
+  "target_modules",
+  "task_type",
+]);
+/** Initialisations that leave the base as it is. */
+const PLAIN_STARTS: readonly unknown[] = [null, true, false, "gaussian"];
+
+const isOff = (value: unknown) =>
+  value === null ||
+  value === false ||
+  value === 0 ||
+  value === "none" ||
+  (typeof value === "object" && Object.keys(value).length === 0);
+
+const PeftConfig = z.looseObject({
+  peft_type: z.string(),
+  base_model_name_or_path: z.string().nullish(),
+  r: z.int().positive(),
+  lora_alpha: z.number().positive(),
+  target_modules: z.union([z.string(), z.array(z.string())]),
+});
+
+export interface AdapterConfig {
+  readonly lora: LoraConfig;
+  /** Where its base is, as whoever wrote it knew it. */
+  readonly base: string | undefined;
+}
+
+/** Undefined when the checkpoint has no adapter_config.json. */
+export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undefined {
+  const file = files.get(ADAPTER_CONFIG_FILE);
+  if (!file) return undefined;
+  const config = parseJson(PeftConfig, wholeFile(file), ADAPTER_CONFIG_FILE, "checkpoint-damaged");
+  const refuse = (key: string, value: unknown, supported: string) => {
+    throw new MgrpoError(
+      "engine-unsupported",
+      `${ADAPTER_CONFIG_FILE}: ${key} = ${JSON.stringify(value)} is not supported: this engine computes ${supported}`,
+    );
+  };
+  if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
+  for (const [key, value] of Object.entries(config)) {
+    const plain = key === "init_lora_weights" ? PLAIN_STARTS.includes(value) : HARMLESS.has(key) || isOff(value);
+    if (!plain) refuse(key, value, "plain LoRA, without it");
+  }
+  const targets = z.array(LoraTarget).safeParse(config.target_modules);
+  if (!targets.success) refuse("target_modules", config.target_modules, `lists of ${LoraTarget.options.join(", ")}`);
+  const order: readonly string[] = targets.data ?? [];
+  const lora = {
+    rank: config.r,
+    alpha: config.lora_alpha,
+    // PEFT writes a set, in any order.
+    targets: LoraTarget.options.filter((target) => order.includes(target)),
+  };
+  return { lora, base: config.base_model_name_or_path ?? undefined };
+}
+
+/** `base`: where the base model is. */
+export function writeAdapterConfig({ rank, alpha, targets }: LoraConfig, base: string): string {
+  return `${JSON.stringify(
+    {
+      peft_type: "LORA",
+      task_type: "CAUSAL_LM",
+      base_model_name_or_path: base,
+      r: rank,
+      lora_alpha: alpha,
+      target_modules: targets,
+      lora_dropout: 0,
+      bias: "none",
+      fan_in_fan_out: false,
+      use_rslora: false,
+      use_dora: false,
+      modules_to_save: null,
+      init_lora_weights: true,
+      inference_mode: true,
+    },
+    null,
+    2,
+  )}\n`;
+}

@@ -1,0 +1,240 @@
+/**
+ * @file The model's shape, from a Hugging Face `config.json` of a family that we compute (families.ts), as transformers 4 or 5 write it.
+ * What we do not compute is refused by name.
+ */
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { DEFAULT_SLIDING_WINDOW, FAMILIES, type Family } from "./families.ts";
+import { wholeFile } from "./files.ts";
+
+const Rope = z.looseObject({
+  /** transformers < 4.43 wrote `type`. */
+  rope_type: z.string().optional(),
+  type: z.string().optional(),
+  rope_theta: z.number().positive().optional(),
+  factor: z.number().positive().optional(),
+  low_freq_factor: z.number().positive().optional(),
+  high_freq_factor: z.number().positive().optional(),
+  original_max_position_embeddings: z.int().positive().optional(),
+  partial_rotary_factor: z.number().optional(),
+});
+
+const HuggingFaceConfig = z.looseObject({
+  architectures: z.array(z.string()).nullish(),
+  model_type: z.string().optional(),
+  hidden_size: z.int().positive(),
+  num_hidden_layers: z.int().positive(),
+  num_attention_heads: z.int().positive(),
+  /** Absent: as many as query heads. */
+  num_key_value_heads: z.int().positive().nullish(),
+  head_dim: z.int().positive().nullish(),
+  intermediate_size: z.int().positive(),
+  vocab_size: z.int().positive(),
+  max_position_embeddings: z.int().positive().optional(),
+  rms_norm_eps: z.number().positive().default(1e-6),
+  rope_theta: z.number().positive().default(10000),
+  rope_scaling: Rope.nullish(),
+  /** transformers 5 writes this one in place of the two above. */
+  rope_parameters: Rope.nullish(),
+  partial_rotary_factor: z.number().default(1),
+  tie_word_embeddings: z.boolean().default(false),
+  hidden_act: z.string().default("silu"),
+  attention_bias: z.boolean().default(false),
+  mlp_bias: z.boolean().default(false),
+  use_sliding_window: z.boolean().default(false),
+  sliding_window: z.int().positive().nullable().default(DEFAULT_SLIDING_WINDOW),
+  max_window_layers: z.int().nonnegative().default(0),
+  layer_types: z.array(z.string()).nullish(),
+  quantization_config: z.unknown().optional(),
+});
+type HuggingFaceConfig = z.infer<typeof HuggingFaceConfig>;
+
+const ATTENTION_TYPES = ["full_attention", "sliding_attention"];
+
+/** Rotary positions stretched as Llama 3.1 does: angles of long wavelengths turn `factor` times slower, short ones as they were. */
+export interface RopeScaling {
+  readonly factor: number;
+  /** Wavelengths above originalContext / lowFrequencyFactor are long, below originalContext / highFrequencyFactor short. */
+  readonly lowFrequencyFactor: number;
+  readonly highFrequencyFactor: number;
+  readonly originalContext: number;
+}
+
+/** Sizes and traits of a decoder. D = width; H query heads share KV key/value heads; hd = headWidth, which need not be D / H. */
+export interface ModelConfig {
+  readonly layers: number;
+  readonly width: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headWidth: number;
+  readonly ffnWidth: number;
+  readonly vocabulary: number;
+  readonly ropeTheta: number;
+  readonly ropeScaling: RopeScaling | null;
+  readonly epsilon: number;
+  /** The output head is the embedding matrix. */
+  readonly tied: boolean;
+  readonly queryKeyNorm: boolean;
+  readonly projectionBias: boolean;
+}
+
+export function readModelConfig(files: CheckpointFiles): ModelConfig {
+  return parseModelConfig(configOf(files));
+}
+
+export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
+  const config = parseJson(HuggingFaceConfig, bytes, "config.json", "checkpoint-damaged");
+  const family = familyOf(config);
+  if (config.hidden_act !== "silu") refuse("hidden_act", config.hidden_act, "silu");
+  if (config.attention_bias) refuse("attention_bias", true, "no biases but those of Qwen2's queries, keys and values");
+  const strange = config.layer_types?.find((type) => !ATTENTION_TYPES.includes(type));
+  if (strange !== undefined) refuse("layer_types", strange, ATTENTION_TYPES.join(" and "));
+  if (config.mlp_bias) refuse("mlp_bias", true, "feed-forward layers without biases");
+  if (config.partial_rotary_factor !== 1) refuse("partial_rotary_factor", config.partial_rotary_factor, "1");
+  if (config.quantization_config)
+    refuse("quantization_config", config.quantization_config, "float32, float16 and bfloat16 weights");
+  const heads = config.num_attention_heads;
+  const kvHeads = config.num_key_value_heads ?? heads;
+  const headWidth = config.head_dim ?? family.headWidth ?? config.hidden_size / heads;
+  if (!Number.isInteger(headWidth) || headWidth % 2 !== 0) refuse("head_dim", headWidth, "even head widths");
+  if (heads % kvHeads !== 0) refuse("num_key_value_heads", kvHeads, "a divisor of num_attention_heads");
+  const rope = config.rope_parameters ?? config.rope_scaling;
+  return {
+    layers: config.num_hidden_layers,
+    width: config.hidden_size,
+    heads,
+    kvHeads,
+    headWidth,
+    ffnWidth: config.intermediate_size,
+    vocabulary: config.vocab_size,
+    ropeTheta: rope?.rope_theta ?? config.rope_theta,
+    ropeScaling: ropeScalingOf(config),
+    epsilon: config.rms_norm_eps,
+    tied: config.tie_word_embeddings,
+    queryKeyNorm: family.queryKeyNorm,
+    projectionBias: family.projectionBias,
+  };
+}
+
+/**
+ * Refuses a context that the model does not reach: more positions than it was made for, or more than its sliding window shows, which
+ * full attention would get wrong.
+ */
+export function checkContext(files: CheckpointFiles, contextTokens: number): void {
+  const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
+  const limits = { sliding_window: windowOf(config), max_position_embeddings: config.max_position_embeddings };
+  for (const [key, tokens] of Object.entries(limits)) {
+    if (tokens === undefined || contextTokens <= tokens) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower that, or take another model`,
+    );
+  }
+}
+
+/** The `config.json` that a Hugging Face library would read the model with. */
+export function writeModelConfig(config: ModelConfig, contextTokens: number): string {
+  const { queryKeyNorm, projectionBias, ropeScaling } = config;
+  const family = FAMILIES.find((one) => one.queryKeyNorm === queryKeyNorm && one.projectionBias === projectionBias);
+  if (!family) {
+    throw new MgrpoError("engine-unsupported", "no family of models has both biased projections and normed queries");
+  }
+  return `${JSON.stringify(
+    {
+      architectures: [family.architecture],
+      model_type: family.modelType,
+      hidden_size: config.width,
+      num_hidden_layers: config.layers,
+      num_attention_heads: config.heads,
+      num_key_value_heads: config.kvHeads,
+      head_dim: config.headWidth,
+      intermediate_size: config.ffnWidth,
+      vocab_size: config.vocabulary,
+      max_position_embeddings: contextTokens,
+      rope_theta: config.ropeTheta,
+      ...(ropeScaling && {
+        rope_scaling: {
+          rope_type: "llama3",
+          factor: ropeScaling.factor,
+          low_freq_factor: ropeScaling.lowFrequencyFactor,
+          high_freq_factor: ropeScaling.highFrequencyFactor,
+          original_max_position_embeddings: ropeScaling.originalContext,
+        },
+      }),
+      rms_norm_eps: config.epsilon,
+      hidden_act: "silu",
+      attention_bias: false,
+      attention_dropout: 0,
+      use_sliding_window: false,
+      tie_word_embeddings: config.tied,
+      torch_dtype: "float32",
+    },
+    null,
+    2,
+  )}\n`;
+}
+
+function refuse(key: string, value: unknown, supported: string): never {
+  throw new MgrpoError(
+    "engine-unsupported",
+    `config.json: ${key} = ${JSON.stringify(value)} is not supported by this engine: it computes ${supported}`,
+  );
+}
+
+function configOf(files: CheckpointFiles): Uint8Array {
+  const file = files.get("config.json");
+  if (file) return wholeFile(file);
+  throw new MgrpoError("checkpoint-damaged", "config.json: not in the checkpoint: add the model's config.json");
+}
+
+function familyOf({ architectures, model_type }: HuggingFaceConfig): Family {
+  const family = architectures
+    ? FAMILIES.find(({ architecture }) => architectures.includes(architecture))
+    : FAMILIES.find(({ modelType }) => modelType === model_type);
+  if (family) return family;
+  const names = (of: (family: Family) => string) => FAMILIES.map(of).join(", ");
+  return architectures
+    ? refuse(
+        "architectures",
+        architectures,
+        names(({ architecture }) => architecture),
+      )
+    : refuse(
+        "model_type",
+        model_type ?? null,
+        names(({ modelType }) => modelType),
+      );
+}
+
+function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
+  const [key, rope] = config.rope_parameters
+    ? ["rope_parameters", config.rope_parameters]
+    : ["rope_scaling", config.rope_scaling];
+  if (!rope) return null;
+  if ((rope.partial_rotary_factor ?? 1) !== 1)
+    refuse(`${key}.partial_rotary_factor`, rope.partial_rotary_factor, "rotary positions of whole heads");
+  const type = rope.rope_type ?? rope.type ?? "default";
+  if (type === "default") return null;
+  if (type !== "llama3") refuse(`${key}.rope_type`, type, "unscaled rotary positions and those of llama3");
+  const given = (name: "factor" | "low_freq_factor" | "high_freq_factor" | "original_max_position_embeddings") =>
+    rope[name] ?? refuse(`${key}.${name}`, null, "llama3 positions with all their factors");
+  const scaling = {
+    factor: given("factor"),
+    lowFrequencyFactor: given("low_freq_factor"),
+    highFrequencyFactor: given("high_freq_factor"),
+    originalContext: given("original_max_position_embeddings"),
+  };
+  if (scaling.highFrequencyFactor > scaling.lowFrequencyFactor) return scaling;
+  return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "one above low_freq_factor");
+}
+
+/** Tokens that some layer attends to at most; undefined: all of them. */
+function windowOf(config: HuggingFaceConfig): number | undefined {
+  const { slidingWindow } = familyOf(config);
+  const { sliding_window, use_sliding_window, layer_types, max_window_layers, num_hidden_layers } = config;
+  const inSome = layer_types ? layer_types.includes("sliding_attention") : max_window_layers < num_hidden_layers;
+  const slides = slidingWindow === "always" || (slidingWindow === "if used" && use_sliding_window && inSome);
+  return slides ? (sliding_window ?? undefined) : undefined;
+}

@@ -1,0 +1,32 @@
+/** @file A checkpoint's files, read alike whether their bytes are here or on disk, and no more of them than is asked for. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFile } from "../../core/ports.ts";
+
+export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Array ? file.length : file.bytes);
+
+export const wholeFile = (file: CheckpointFile): Uint8Array =>
+  file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
+
+/** Fills `into` with what the file holds from byte `begin` on. The caller has compared with `sizeOf`. */
+export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array): Uint8Array {
+  if (file instanceof Uint8Array) {
+    into.set(file.subarray(begin, begin + into.length));
+    return into;
+  }
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(file.path, "r");
+    for (let at = 0; at < into.length; ) {
+      const count = readSync(descriptor, into, at, into.length - at, begin + at);
+      if (count === 0) throw new Error(`it ends before byte ${begin + into.length}`);
+      at += count;
+    }
+    return into;
+  } catch (cause) {
+    const fault = cause instanceof Error ? cause.message : String(cause);
+    throw new MgrpoError("checkpoint-damaged", `${file.path} cannot be read: ${fault}: restore it`, { cause });
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * @file The safetensors format: eight bytes of header length, a JSON header, then the tensors' bytes. The header says where each tensor
+ * lies, and tensors are read one by one: F32, F16 and BF16 into float32. Writes F32 or BF16. Equal tensors give equal bytes.
+ */
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFile } from "../../core/ports.ts";
+import { readBytes, sizeOf } from "./files.ts";
+
+export interface NamedTensor {
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+export interface Safetensors {
+  readonly tensors: ReadonlyMap<string, NamedTensor>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export type TensorType = "F32" | "F16" | "BF16";
+
+/** Where a tensor lies in its file, in bytes from the file's start. */
+export interface TensorEntry {
+  readonly type: TensorType;
+  readonly shape: readonly number[];
+  /** Elements. */
+  readonly length: number;
+  readonly begin: number;
+  readonly end: number;
+}
+
+export interface Header {
+  readonly tensors: ReadonlyMap<string, TensorEntry>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+const Entry = z.strictObject({
+  dtype: z.string(),
+  shape: z.array(z.int().nonnegative()),
+  data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
+});
+const HeaderJson = z.intersection(
+  z.looseObject({ __metadata__: z.record(z.string(), z.string()).optional() }),
+  z.record(z.string(), z.unknown()),
+);
+
+const PREFIX_BYTES = 8;
+/** The reference implementation's. */
+const LARGEST_HEADER = 100_000_000;
+const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
+/** Elements that are converted at a time. */
+const CHUNK = 1 << 22;
+
+/** `what` names the file in errors. Tensors must fill the file without overlap or gap, as the reference implementation demands. */
+export function readHeader(file: CheckpointFile, what: string): Header {
+  const damaged = (fault: string) =>
+    new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+  const size = sizeOf(file);
+  if (size < PREFIX_BYTES) throw damaged(`${size} bytes are no safetensors file`);
+  const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
+  const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
+  if (headerBytes > LARGEST_HEADER) throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
+  const start = PREFIX_BYTES + headerBytes;
+  if (start > size) throw damaged(`cut off inside the header (${size} bytes)`);
+  const { __metadata__: metadata = {}, ...entries } = parseJson(
+    HeaderJson,
+    readBytes(file, PREFIX_BYTES, new Uint8Array(headerBytes)),
+    `${what}: header`,
+    "checkpoint-damaged",
+  );
+  const tensors = new Map(
+    Object.entries(entries).map(([name, raw]) => [name, entryOf(name, raw, start, what)] as const),
+  );
+  let before = { name: "the header", end: start };
+  for (const [name, { begin, end }] of [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end)) {
+    if (begin < before.end) throw damaged(`'${name}' overlaps '${before.name}'`);
+    if (begin > before.end) throw damaged(`${begin - before.end} bytes before '${name}' belong to no tensor`);
+    if (end > size) throw damaged(`cut off inside '${name}' (${size} of at least ${end} bytes)`);
+    before = { name, end };
+  }
+  if (size > before.end) throw damaged(`${size - before.end} bytes after '${before.name}' belong to no tensor`);
+  return { tensors, metadata };
+}
+
+function entryOf(name: string, raw: unknown, start: number, what: string): TensorEntry {
+  const damaged = (fault: string) =>
+    new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+  const parsed = Entry.safeParse(raw);
+  if (!parsed.success) throw damaged(`the header entry of '${name}' is malformed`);
+  const { dtype: type, shape, data_offsets } = parsed.data;
+  if (!isTensorType(type)) {
+    const fault = `${what}: tensor '${name}' is ${type}: convert it to F32, F16 or BF16`;
+    throw new MgrpoError("engine-unsupported", fault);
+  }
+  const [begin, end] = data_offsets;
+  const length = shape.reduce((product, size) => product * size, 1);
+  if (end - begin !== length * BYTES[type]) throw damaged(`'${name}' has ${end - begin} bytes for shape [${shape}]`);
+  return { type, shape, length, begin: start + begin, end: start + end };
+}
+
+const isTensorType = (type: string): type is TensorType => type in BYTES;
+
+/** Reads a tensor's elements as float32, as many as `into` holds, from element `from` on. Halves pass through a bounded buffer. */
+export function readTensor(file: CheckpointFile, { type, begin }: TensorEntry, into: Float32Array, from = 0): void {
+  if (type === "F32") {
+    readBytes(file, begin + 4 * from, new Uint8Array(into.buffer, into.byteOffset, into.byteLength));
+    return;
+  }
+  const chunk = new Uint16Array(Math.min(CHUNK, into.length));
+  for (let at = 0; at < into.length; at += chunk.length) {
+    const halves = chunk.subarray(0, into.length - at);
+    readBytes(file, begin + 2 * (from + at), new Uint8Array(halves.buffer, 0, halves.byteLength));
+    const part = into.subarray(at, at + halves.length);
+    if (type === "BF16") {
+      const bits = new Uint32Array(part.buffer, part.byteOffset, part.length);
+      for (let i = 0; i < halves.length; i++) bits[i] = (halves[i] as number) << 16;
+    } else {
+      const values = halfValues();
+      for (let i = 0; i < halves.length; i++) part[i] = values[halves[i] as number] as number;
+    }
+  }
+}
+
+/** All tensors of a file that is small. */
+export function readSafetensors(file: CheckpointFile, what: string): Safetensors {
+  const { tensors, metadata } = readHeader(file, what);
+  const read = ([name, entry]: [string, TensorEntry]): [string, NamedTensor] => {
+    const values = new Float32Array(entry.length);
+    readTensor(file, entry, values);
+    return [name, { shape: entry.shape, values }];
+  };
+  return { tensors: new Map([...tensors].map(read)), metadata };
+}
+
+/** Of numbers that we write. */
+export type WrittenType = Extract<TensorType, "F32" | "BF16">;
+
+/** Tensors in the map's order; the header is padded to eight bytes, as the reference implementation does. */
+export function writeSafetensors(
+  tensors: ReadonlyMap<string, NamedTensor>,
+  metadata: Readonly<Record<string, string>> = {},
+  dtype: WrittenType = "F32",
+): Uint8Array {
+  const header: Record<string, unknown> = {};
+  if (Object.keys(metadata).length > 0) header["__metadata__"] = metadata;
+  let offset = 0;
+  for (const [name, { shape, values }] of tensors) {
+    const end = offset + values.length * BYTES[dtype];
+    header[name] = { dtype, shape, data_offsets: [offset, end] };
+    offset = end;
+  }
+  const json = JSON.stringify(header);
+  const text = new TextEncoder().encode(json + " ".repeat((8 - (new TextEncoder().encode(json).length % 8)) % 8));
+  const bytes = new Uint8Array(PREFIX_BYTES + text.length + offset);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(text.length), true);
+  bytes.set(text, PREFIX_BYTES);
+  let at = PREFIX_BYTES + text.length;
+  for (const { values } of tensors.values()) {
+    const { buffer, byteOffset, byteLength } = dtype === "F32" ? values : toBfloat16(values);
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+    at += byteLength;
+  }
+  return bytes;
+}
+
+/** The values of all 65,536 halves (IEEE binary16). */
+const halfValues = (() => {
+  let values: Float32Array | undefined;
+  return () => {
+    values ??= Float32Array.from({ length: 65536 }, (_, bits) => fromHalf(bits));
+    return values;
+  };
+})();
+
+/** The upper half of each float32, rounded to the nearest, ties to even. A NaN stays one. */
+export function toBfloat16(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const halves = new Uint16Array(bits.length);
+  for (let i = 0; i < bits.length; i++) {
+    const word = bits[i] as number;
+    const noNumber = (word & 0x7fffffff) > 0x7f800000;
+    halves[i] = noNumber ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  }
+  return halves;
+}
+
+function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}

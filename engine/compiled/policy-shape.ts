@@ -1,0 +1,16 @@
+/** @file What a traced graph depends on: the model's sizes and the adapter on it, never their numbers. */
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { adapterLayout } from "../checkpoint/adapter.ts";
+import type { ModelConfig } from "../checkpoint/config.ts";
+import { type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+
+export interface PolicyShape {
+  readonly config: ModelConfig;
+  /** Null: no adapter. */
+  readonly lora: LoraConfig | null;
+}
+
+export function shapeParameters({ config, lora }: PolicyShape): Parameter[] {
+  const { parameters } = parameterLayout(config);
+  return lora ? [...parameters, ...adapterLayout(config, lora).parameters] : [...parameters];
+}

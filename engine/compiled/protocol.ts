@@ -1,0 +1,52 @@
+/** @file What crosses between the program and its engine threads. */
+
+import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
+import type { ErrorCode } from "../../core/errors.ts";
+import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
+import type { LaneOptions } from "./lanes.ts";
+
+/** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
+export type Call =
+  | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
+  | {
+      readonly method: "chooseProvider";
+      readonly choice: Exclude<ProviderChoice, "cpu">;
+      readonly precision: Precision;
+    }
+  | { readonly method: "sample"; readonly request: SampleRequest }
+  | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }
+  | {
+      readonly method: "forwardBackward";
+      readonly batch: readonly TrainingSequence[];
+      readonly loss: Loss;
+      readonly temperature: number;
+    }
+  | {
+      readonly method: "optimizerStep";
+      readonly config: OptimizerConfig;
+      readonly scale: number;
+      readonly gradients: readonly Float32Array[];
+    }
+  | { readonly method: "takeGradient" | "weights" | "save" }
+  | { readonly method: "setWeights"; readonly weights: Float32Array }
+  | { readonly method: "load"; readonly files: CheckpointFiles }
+  | { readonly method: "close" };
+
+export type ToThread =
+  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: Call }
+  /** The caller gave up on a call. */
+  | { readonly kind: "cancel"; readonly call: number }
+  | { readonly kind: "release"; readonly handle: number; readonly sequence: string };
+
+export type FromThread =
+  | { readonly kind: "result"; readonly call: number; readonly value: unknown }
+  | { readonly kind: "error"; readonly call: number; readonly error: PortableError };
+
+/** A MgrpoError as data. */
+export interface PortableError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly evidence: unknown;
+}

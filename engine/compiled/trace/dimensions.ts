@@ -1,0 +1,62 @@
+/**
+ * @file Dimensions that vary between runs. tfjs shapes are plain numbers, so while a graph is traced such a dimension is stood for
+ * by a large prime of its own; products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
+ */
+import { MgrpoError } from "../../../core/errors.ts";
+import type { Port } from "../onnx/serialize.ts";
+
+/**
+ * Primes that no model dimension is a multiple of in practice (`requireForeign` makes sure), and one sum: `seen` is what
+ * concatenating `cached` and `tokens` gives.
+ */
+const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009 } as const;
+export type DimensionName = keyof typeof PRIMES;
+export type Lengths = Readonly<Partial<Record<DimensionName, number>>>;
+
+export const symbolic: Readonly<Record<DimensionName, number>> = PRIMES;
+
+const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows"];
+
+/** One dimension: factor x product of the named lengths. */
+export interface Dimension {
+  readonly factor: number;
+  readonly names: readonly DimensionName[];
+}
+
+export function dimension(size: number): Dimension {
+  const names: DimensionName[] = [];
+  let factor = size;
+  for (const name of NAMES) {
+    while (factor > 0 && factor % PRIMES[name] === 0) {
+      factor /= PRIMES[name];
+      names.push(name);
+    }
+  }
+  return { factor, names };
+}
+
+export const isSymbolic = (size: number): boolean => dimension(size).names.length > 0;
+
+/** Refuses a model whose own dimension would be taken for a varying one. */
+export function requireForeign(name: string, shape: readonly number[]): void {
+  const size = shape.find(isSymbolic);
+  if (size === undefined) return;
+  const primes = Object.values(PRIMES).join(", ");
+  throw new MgrpoError(
+    "engine-unsupported",
+    `config.json: ${name} has a dimension of ${size}: the compiled engine takes no multiples of ${primes}; pad the vocabulary or use 'eager'`,
+  );
+}
+
+export function evaluate(size: number, lengths: Lengths): number {
+  const { factor, names } = dimension(size);
+  return names.reduce((product, name) => product * (lengths[name] ?? 0), factor);
+}
+
+/** Dims of a graph port: fixed sizes stay, others get a name such as `batch*tokens`. */
+export function portDims(shape: readonly number[]): Port["dims"] {
+  return shape.map((size) => {
+    const { factor, names } = dimension(size);
+    return names.length === 0 ? size : [...names, ...(factor === 1 ? [] : [factor])].join("*");
+  });
+}

@@ -1,0 +1,25 @@
+/** @file The eager engine: the model function on a tfjs backend, in the caller's own thread. */
+import type { PolicyEngine } from "../../core/ports.ts";
+import { checkContext } from "../checkpoint/config.ts";
+import { checkGpu, type EagerBackend, openBackend } from "./backend.ts";
+
+export const eagerEngine: PolicyEngine = eagerEngineOn("cpu");
+/** Needs the optional package @tensorflow/tfjs-node-gpu. */
+export const eagerGpuEngine: PolicyEngine = { ...eagerEngineOn("gpu"), check: checkGpu };
+
+function eagerEngineOn(backend: EagerBackend): PolicyEngine {
+  return {
+    async openSampler(files, options) {
+      checkContext(files, options.contextTokens);
+      await openBackend(backend);
+      const { openEagerSampler } = await import("./sampler.ts");
+      return openEagerSampler(files, options, backend);
+    },
+    async openTrainer(files, options) {
+      checkContext(files, options.contextTokens);
+      await openBackend(backend);
+      const { openEagerTrainer } = await import("./trainer.ts");
+      return openEagerTrainer(files, options, backend);
+    },
+  };
+}

@@ -1,0 +1,34 @@
+/** @file The whole model, embedding and head included, for one sequence at a time: no buckets, no cache, tfjs's own gradients. */
+import * as tf from "@tensorflow/tfjs-core";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import type { ModelConfig } from "../checkpoint/config.ts";
+import { EMBEDDING, headName, type Layout, views } from "../checkpoint/parameters.ts";
+import { causalAttention } from "../model/attention.ts";
+import { causalMask, rotaryTable } from "../model/positions.ts";
+import { transformer, type Weights, weightOf } from "../model/transformer.ts";
+
+export function weightTensors(layout: Layout, flat: Float32Array): Record<string, tf.Tensor> {
+  const parts = views(layout, flat);
+  return Object.fromEntries(
+    layout.parameters.map(({ name, shape }) => [name, tf.tensor(parts.get(name) ?? new Float32Array(), [...shape])]),
+  );
+}
+
+/** T tokens -> hidden states [T, D]. */
+export function hiddenStates(
+  config: ModelConfig,
+  weights: Weights,
+  tokens: readonly number[],
+  lora: LoraConfig | null,
+): tf.Tensor2D {
+  const count = tokens.length;
+  const embedded = tf.gather(weightOf(weights, EMBEDDING), tf.tensor1d([...tokens], "int32"));
+  const { cos, sin, half } = rotaryTable(config, count);
+  const angles = { cos: tf.tensor3d(cos, [1, count, half]), sin: tf.tensor3d(sin, [1, count, half]) };
+  const mask = tf.tensor2d(causalMask(count), [count, count]);
+  const input = tf.reshape(embedded, [1, count, config.width]) as tf.Tensor3D;
+  return transformer(config, weights, input, angles, causalAttention(config, mask, 1), lora);
+}
+
+export const headOf = (config: ModelConfig, weights: Weights): tf.Tensor2D =>
+  weightOf(weights, headName(config)) as tf.Tensor2D;

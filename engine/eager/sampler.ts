@@ -1,0 +1,69 @@
+/** @file The sampler in plain tfjs: the whole prefix again for every token, one sequence after the other. Simple before fast. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import * as tf from "@tensorflow/tfjs-core";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import { readAdapter } from "../checkpoint/adapter.ts";
+import { readCheckpoint } from "../checkpoint/weights.ts";
+import { draw, endsWith } from "../draw.ts";
+import { checkPrompt } from "../sequences.ts";
+import { type EagerBackend, onBackend } from "./backend.ts";
+import { headOf, hiddenStates, weightTensors } from "./model.ts";
+
+export function openEagerSampler(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Sampler {
+  const { config, layout, weights } = readCheckpoint(files);
+  const adapter = readAdapter(files, config);
+  const lora = adapter?.lora ?? null;
+  const released = new Set<SampleRequest>();
+  const open = new Set<SampleRequest>();
+
+  const probabilities = (tokens: readonly number[], temperature: number): Float32Array => {
+    return onBackend(backend, () => {
+      const given = {
+        ...weightTensors(layout, weights),
+        ...(adapter && weightTensors(adapter.layout, adapter.weights)),
+      };
+      const hidden = tf.slice2d(hiddenStates(config, given, tokens, lora), [tokens.length - 1, 0], [1, config.width]);
+      const logits = tf.matMul(tf.mul<tf.Tensor2D>(hidden, 1 / temperature), headOf(config, given), false, true);
+      return tf.softmax(logits).dataSync() as Float32Array;
+    });
+  };
+
+  const generate = async (request: SampleRequest, signal: AbortSignal | undefined): Promise<Sample> => {
+    const { uniform } = stream(...request.stream);
+    const limit = Math.min(request.maxTokens, options.contextTokens - request.tokens.length);
+    const tokens: number[] = [];
+    const logProbs: number[] = [];
+    while (tokens.length < limit) {
+      await nextTurn();
+      if (signal?.aborted || released.delete(request)) {
+        throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`);
+      }
+      const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
+      const { token, logProb } = draw(row, 0, config.vocabulary, request.sampling, uniform);
+      tokens.push(token);
+      logProbs.push(logProb);
+      if (endsWith(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };
+    }
+    return { tokens, logProbs, stop: "length" };
+  };
+  const release = (matches: (request: SampleRequest) => boolean) => {
+    for (const request of open) if (matches(request)) released.add(request);
+  };
+
+  return {
+    async sample(request, signal) {
+      checkPrompt(request, config.vocabulary, options.contextTokens);
+      open.add(request);
+      return generate(request, signal).finally(() => {
+        open.delete(request);
+        released.delete(request);
+      });
+    },
+    release: (sequence) => release((request) => request.sequence === sequence),
+    async close() {
+      release(() => true);
+    },
+  };
+}

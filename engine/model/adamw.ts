@@ -1,0 +1,52 @@
+/**
+ * @file AdamW (Loshchilov and Hutter 2019, algorithm 2) on one flat vector, with the scaled gradient clipped by its global norm:
+ *   g <- g * scale;  g <- g * min(1, maxNorm / |g|);  m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2
+ *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
+ * Weight decay applies to every parameter, norms and embeddings included.
+ */
+import type { OptimizerConfig } from "../../core/contracts/config.ts";
+
+export interface AdamState {
+  readonly m: Float32Array;
+  readonly v: Float32Array;
+  /** Updates made so far. */
+  step: number;
+}
+
+export const freshAdamState = (length: number): AdamState => ({
+  m: new Float32Array(length),
+  v: new Float32Array(length),
+  step: 0,
+});
+
+/** Updates weights and state in place; returns the norm of the scaled gradient before clipping. */
+export function adamStep(
+  weights: Float32Array,
+  gradient: Float32Array,
+  state: AdamState,
+  config: OptimizerConfig,
+  scale = 1,
+): number {
+  const { learningRate, beta1, beta2, epsilon, weightDecay, maxGradientNorm } = config;
+  const { m, v } = state;
+  state.step++;
+  let squares = 0;
+  for (let i = 0; i < gradient.length; i++) {
+    const g = gradient[i] as number;
+    squares += g * g;
+  }
+  const norm = scale * Math.sqrt(squares);
+  const factor = maxGradientNorm !== null && norm > maxGradientNorm ? (maxGradientNorm / norm) * scale : scale;
+  const rate = learningRate / (1 - beta1 ** state.step);
+  const correction = 1 / Math.sqrt(1 - beta2 ** state.step);
+  const decay = 1 - learningRate * weightDecay;
+  for (let i = 0; i < gradient.length; i++) {
+    const g = (gradient[i] as number) * factor;
+    const first = beta1 * (m[i] as number) + (1 - beta1) * g;
+    const second = beta2 * (v[i] as number) + (1 - beta2) * g * g;
+    m[i] = first;
+    v[i] = second;
+    weights[i] = (weights[i] as number) * decay - (rate * first) / (Math.sqrt(second) * correction + epsilon);
+  }
+  return norm;
+}

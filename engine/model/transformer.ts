@@ -1,0 +1,121 @@
+/**
+ * @file The model: a decoder of the Llama and Qwen kind in tfjs operations, after the embedding and before the output head. It is written
+ * once; the eager engine runs it, the compiled engine traces it. What a family lacks (norms of queries and keys) or adds (biases of
+ * projections), the config and the weights say. How keys meet queries is given, since training attends within a sequence and
+ * sampling attends to a cache.
+ */
+import * as tf from "@tensorflow/tfjs-core";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { adapterNames } from "../checkpoint/adapter.ts";
+import type { ModelConfig } from "../checkpoint/config.ts";
+import { biasOf, FINAL_NORM, layerNames } from "../checkpoint/parameters.ts";
+import { rmsNorm, rotate } from "./kernels.ts";
+
+/** Parameters by Hugging Face name, [out, in], and an adapter's by PEFT's. */
+export type Weights = Readonly<Record<string, tf.Tensor>>;
+
+/** cos and sin [B, T, hd / 2] of each token's position (positions.ts). */
+export interface RotaryAngles {
+  readonly cos: tf.Tensor;
+  readonly sin: tf.Tensor;
+}
+
+/** One layer's heads before attention: q [B, T, H * hd], scaled by 1/sqrt(hd); k and v [B, T, KV * hd]. */
+export interface Heads {
+  readonly layer: number;
+  readonly q: tf.Tensor3D;
+  readonly k: tf.Tensor3D;
+  readonly v: tf.Tensor3D;
+}
+
+/** Returns what each query head read: [B * T, H * hd]. */
+export type Attend = (heads: Heads) => tf.Tensor2D;
+
+/** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */
+export function transformer(
+  config: ModelConfig,
+  weights: Weights,
+  embedded: tf.Tensor3D,
+  angles: RotaryAngles,
+  attend: Attend,
+  lora: LoraConfig | null = null,
+): tf.Tensor2D {
+  const [batch, tokens] = embedded.shape;
+  let x = tf.reshape(embedded, [batch * tokens, config.width]) as tf.Tensor2D;
+  const run = decoder(config, weights, [batch, tokens], angles, attend, lora);
+  for (let layer = 0; layer < config.layers; layer++) x = run(layer, x);
+  return finalNorm(config, weights, x);
+}
+
+export const finalNorm = (config: ModelConfig, weights: Weights, x: tf.Tensor2D): tf.Tensor2D =>
+  rmsNorm(x, weightOf(weights, FINAL_NORM), config.epsilon);
+
+/** One layer of [B, T] tokens at a time: x [B * T, D] -> [B * T, D]. */
+export function decoder(
+  config: ModelConfig,
+  weights: Weights,
+  [batch, tokens]: readonly [number, number],
+  angles: RotaryAngles,
+  attend: Attend,
+  lora: LoraConfig | null,
+): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
+  const weight = (name: string) => weightOf(weights, name);
+  const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
+    const product: tf.Tensor2D = tf.matMul(x, weight(name) as tf.Tensor2D, false, true);
+    const bias = weights[biasOf(name)];
+    const biased = bias ? tf.add<tf.Tensor2D>(product, bias) : product;
+    const { down, up } = adapterNames(name);
+    if (!lora || !weights[down]) return biased;
+    const low = tf.matMul<tf.Tensor2D>(x, weight(down) as tf.Tensor2D, false, true);
+    const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
+    return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
+  };
+  // Scores are scaled by 1/sqrt(hd) through the angles of the queries, which are small.
+  const scale = 1 / Math.sqrt(config.headWidth);
+  const queryAngles = { cos: tf.mul(angles.cos, scale), sin: tf.mul(angles.sin, scale) };
+  const heads = (input: tf.Tensor2D, projection: string, norm: string, count: number, { cos, sin }: RotaryAngles) => {
+    const projected = tf.reshape(linear(input, projection), [batch * tokens * count, config.headWidth]) as tf.Tensor2D;
+    const normed = config.queryKeyNorm ? rmsNorm(projected, weight(norm), config.epsilon) : projected;
+    return rotate(tf.reshape(normed, [batch, tokens, count * config.headWidth]), cos, sin, count);
+  };
+  return (layer, input) => {
+    const name = layerNames(layer);
+    const h = rmsNorm(input, weight(name.attentionNorm), config.epsilon);
+    const read = attend({
+      layer,
+      q: heads(h, name.query, name.queryNorm, config.heads, queryAngles),
+      k: heads(h, name.key, name.keyNorm, config.kvHeads, angles),
+      v: tf.reshape(linear(h, name.value), [batch, tokens, config.kvHeads * config.headWidth]),
+    });
+    const x = tf.add<tf.Tensor2D>(input, linear(read, name.output));
+    const g = rmsNorm(x, weight(name.ffnNorm), config.epsilon);
+    const ffn = swiGlu(linear(g, name.gate), linear(g, name.up));
+    return tf.add<tf.Tensor2D>(x, linear(ffn, name.down));
+  };
+}
+
+export function weightOf(weights: Weights, name: string): tf.Tensor {
+  const weight = weights[name];
+  if (!weight) throw new Error(`no weight named ${name}`);
+  return weight;
+}
+
+/** silu(gate) * up; its own gradient, since it makes fewer passes over memory than the chain rule does. */
+function swiGlu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
+  const operation = tf.customGrad<tf.Tensor>((...inputs) => {
+    const [g, u, save] = inputs as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];
+    const sigmoid = tf.sigmoid(g);
+    const silu = tf.mul(g, sigmoid);
+    save([g, u, sigmoid, silu]);
+    return {
+      value: tf.mul(silu, u),
+      gradFunc: (dy, saved) => {
+        const [gate_, up_, sigmoid_, silu_] = saved as [tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor];
+        // d silu / d gate = sigmoid * (1 + gate - silu)
+        const slope = tf.mul(sigmoid_, tf.add(tf.sub(gate_, silu_), 1));
+        return [tf.mul(tf.mul(dy, up_), slope), tf.mul(dy, silu_)];
+      },
+    };
+  });
+  return operation(gate, up) as tf.Tensor2D;
+}

@@ -1,0 +1,34 @@
+/**
+ * @file The losses of the Trainer port as weights of a linear loss. A server differentiates log-probs; what the loss makes of them is
+ * computed here, so that it is the same on every server: dLoss/dweights = sum over t of dLoss/dlogProb_t * dlogProb_t/dweights.
+ */
+import type { Loss, TrainingSequence } from "../../core/ports.ts";
+
+export interface Objective {
+  readonly loss: number;
+  /** dLoss/dlogProb; entry 0 is 0. */
+  readonly gradient_T: Float32Array;
+}
+
+export function objectiveOf(sequence: TrainingSequence, logProbs_T: ArrayLike<number>, loss: Loss): Objective {
+  const { weights_T, advantages_T, behaviourLogProbs_T } = sequence;
+  const gradient_T = new Float32Array(weights_T.length);
+  let total = 0;
+  for (let t = 1; t < weights_T.length; t++) {
+    const weight = weights_T[t] as number;
+    if (weight === 0) continue;
+    const logProb = logProbs_T[t] as number;
+    if (loss.kind === "linear") {
+      total += weight * logProb;
+      gradient_T[t] = weight;
+      continue;
+    }
+    const advantage = advantages_T?.[t] ?? 0;
+    const ratio = Math.exp(logProb - (behaviourLogProbs_T?.[t] ?? 0));
+    const clipped = Math.min(Math.max(ratio, 1 - loss.clipLow), 1 + loss.clipHigh);
+    total -= weight * Math.min(ratio * advantage, clipped * advantage);
+    // Where the clipped term is the smaller one, it does not depend on the log-prob.
+    if (ratio * advantage <= clipped * advantage) gradient_T[t] = -weight * ratio * advantage;
+  }
+  return { loss: total, gradient_T };
+}

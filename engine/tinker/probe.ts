@@ -1,0 +1,123 @@
+/**
+ * @file What a server makes of what it is asked, found out on a model that is thrown away: no document is trusted with it, since a
+ * server that divides by a number of its own, or drops a setting, answers like any other.
+ *
+ *     gradient   of one sequence, of it twice, of it with as many masked tokens more     -> sums, or means over tokens, over sequences
+ *     Adam       an epsilon of 1e6 holds the weights still, or it was not looked at        -> refused
+ *     clipping   a norm of 1e-9 holds them still, or the server does not clip              -> `clips`
+ *     sign       a step without either makes the sequence more likely                      -> or refused
+ *     stops      a sample ends with the token it stopped at                                -> or refused
+ *     numbers    a pass sent again under its number is the one that is done already        -> `remembersCalls`
+ */
+import { MgrpoError } from "../../core/errors.ts";
+import type { TinkerClient, TinkerModel } from "./client/client.ts";
+import type { AdamParams, Datum, OptimizerResult, SamplingParams } from "./client/messages.ts";
+import { aligned, scored, weighted } from "./data.ts";
+
+export interface ServerBehaviour {
+  /** How the loss of a sequence is made of its tokens' terms, n of them. */
+  readonly overTokens: "sum" | "mean";
+  /** How a step's loss is made of those of its sequences. */
+  readonly overSequences: "sum" | "mean";
+  /** Whether `grad_clip_norm` is looked at. */
+  readonly clips: boolean;
+  /** Whether a call that is made again under its number is answered with what was done: what a dead process began can be gone on with. */
+  readonly remembersCalls: boolean;
+}
+
+/** Of the step that really moves; at its first, Adam moves every weight by about this. */
+const RATE = 0.01;
+const STILL: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1e-8, weight_decay: 0, grad_clip_norm: 0 };
+const GREEDY: SamplingParams = { max_tokens: 4, temperature: 0, top_k: -1, top_p: 1, seed: 0 };
+/** A measured ratio is one of two that differ by a factor of 2. */
+const TOLERANCE = 0.2;
+/** Less than this share of a real step's move is none. */
+const NONE = 0.3;
+
+/** Norms by the names that servers give them. */
+const NORMS = ["skyrl.ai/grad_norm", "unclipped_grad_l2:mean"];
+
+/** The norm of the gradient before clipping, as the step reports it. */
+export function gradientNormOf({ metrics }: OptimizerResult): number {
+  const norm = NORMS.map((name) => metrics?.[name]).find((value) => value !== undefined);
+  if (norm !== undefined) return norm;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `the Tinker server reports no gradient norm (${NORMS.join(" or ")}) but ${Object.keys(metrics ?? {}).join(", ") || "nothing"}: its steps cannot be checked`,
+  );
+}
+
+/**
+ * `model` is fresh, and is the probe's own. The sequence is a few tokens and how the model goes on from them, which alone is trained on.
+ */
+export async function probeServer(
+  client: TinkerClient,
+  model: TinkerModel,
+  vocabulary: number,
+): Promise<ServerBehaviour> {
+  const prompt = [1, 2, 3].map((token) => token % vocabulary);
+  const saved = await model.saveForSampler();
+  const sample = async (stop?: number[]) => {
+    const params = { ...GREEDY, ...(stop && { stop }) };
+    const [sequence] = (await client.sample({ model_path: saved }, prompt, params)).sequences;
+    return sequence?.tokens ?? [];
+  };
+  const sampled = await sample();
+  const [likeliest = 0] = sampled;
+  if ((await sample([likeliest])).join() !== String(likeliest)) {
+    refuse("a sample does not end with the token it stops at, whose log-prob is trained on");
+  }
+
+  const tokens = [...prompt, ...sampled];
+  const longer = [...tokens, ...tokens.slice(1)];
+  const logProbs = async () => aligned((await model.forward([[scored(longer)]], "cross_entropy"))[0] ?? []);
+  const first = await logProbs();
+  const gradient = (length: number) => new Float32Array(length).fill(-1, prompt.length, tokens.length);
+  const plain = () => weighted(tokens, first.subarray(0, tokens.length), gradient(tokens.length), 1);
+  const padded = () => weighted(longer, first, gradient(longer.length), 1);
+  const step = async (data: Datum[], params: Partial<AdamParams> = {}) => {
+    await model.forwardBackward([data], "importance_sampling");
+    return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
+  };
+  const one = await step([plain()]);
+  const overSequences = nearest("a sequence sent twice", (await step([plain(), plain()])) / one, 2);
+  const overTokens = nearest("masked tokens", (await step([padded()])) / one, 0.5) === "same" ? "sum" : "mean";
+
+  const moves: number[] = [];
+  let before = first;
+  for (const params of [{ eps: 1e6 }, { grad_clip_norm: 1e-9, eps: 1e-3 }, {}]) {
+    await step([plain()], { learning_rate: RATE, ...params });
+    const after = await logProbs();
+    moves.push(meanMove(before.subarray(prompt.length, tokens.length), after.subarray(prompt.length)));
+    before = after;
+  }
+  const [byEpsilon = 0, byClipping = 0, free = 0] = moves;
+  if (!(free > 0)) refuse("a step along the gradient does not make its tokens more likely");
+  if (Math.abs(byEpsilon) > NONE * free)
+    refuse("it does not look at the settings of Adam (epsilon), and steps by its own");
+  return {
+    overTokens,
+    overSequences: overSequences === "same" ? "mean" : "sum",
+    clips: Math.abs(byClipping) < NONE * free,
+    remembersCalls: await model.remembersCalls([scored(longer)]),
+  };
+}
+
+/** Mean change, as far as both go. */
+function meanMove(before: ArrayLike<number>, after: ArrayLike<number>): number {
+  const count = Math.min(before.length, after.length);
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += (after[i] as number) - (before[i] as number);
+  return count === 0 ? 0 : sum / count;
+}
+
+/** A measured ratio is 1, or `other`. */
+function nearest(what: string, ratio: number, other: number): "same" | "other" {
+  if (Math.abs(ratio - 1) < TOLERANCE) return "same";
+  if (Math.abs(ratio - other) < TOLERANCE * other) return "other";
+  return refuse(`${what} changes the gradient by a factor of ${ratio.toFixed(3)}, which neither a sum nor a mean does`);
+}
+
+function refuse(fault: string): never {
+  throw new MgrpoError("engine-unsupported", `the Tinker server cannot be trained with: ${fault}`);
+}

@@ -1,0 +1,127 @@
+/**
+ * @file A Sampler on a server: one request a sample, at most `slots` of them at a time. The server's own cache makes up for sending the
+ * whole prefix. A version that was trained is sampled from a model of the sampler's own, which nobody trains: SkyRL's JAX backend loads
+ * what it samples over the weights of the model that saved it, and its others sample a model's newest weights under every path.
+ */
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import { endsWith } from "../draw.ts";
+import { checkPrompt } from "../sequences.ts";
+import type { SampledModel, SampleResult, SamplingParams } from "./client/messages.ts";
+import type { TinkerServer } from "./server.ts";
+import { readTinkerVersion, readVocabulary, type TinkerVersion } from "./version.ts";
+
+export async function openTinkerSampler(
+  server: TinkerServer,
+  files: CheckpointFiles,
+  { slots, contextTokens }: EngineOptions,
+): Promise<Sampler> {
+  const vocabulary = readVocabulary(files);
+  const version = readTinkerVersion(files);
+  const base = await server.resolve(version, contextTokens);
+  const own = version.weights === null ? undefined : await openOwn(server, base, version);
+  const model: SampledModel = own ? { model_path: own.path } : { base_model: base };
+  const closed = new AbortController();
+  const inSlot = limited(slots);
+
+  return {
+    async sample(request, signal) {
+      checkPrompt(request, vocabulary, contextTokens);
+      refuseTemperature(request);
+      const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
+      if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
+      const either = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
+      try {
+        const result = await inSlot(() => {
+          either.throwIfAborted();
+          return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), either);
+        });
+        return sampleOf(request, result, maxTokens);
+      } catch (cause) {
+        if (!either.aborted) throw cause;
+        throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`, { cause });
+      }
+    },
+    release() {},
+    async close() {
+      closed.abort();
+      await own?.close();
+    },
+  };
+}
+
+/** The version on a model that is not trained, saved as samples want it. */
+async function openOwn(server: TinkerServer, base: string, version: TinkerVersion) {
+  const model = await server.open(base, version);
+  const path = await model.saveForSampler();
+  return {
+    path,
+    async close() {
+      await server.leave(model);
+      // Nobody waits for a sampler to close; a copy that is left behind costs room on the server, nothing else.
+      await server.client.deleteWeights(path).catch(() => {});
+    },
+  };
+}
+
+function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: number): SamplingParams {
+  const ends = stop.flatMap((tokens) => (tokens.length === 1 ? tokens : []));
+  return {
+    max_tokens: maxTokens,
+    seed: stream(...name).integer(2 ** 31),
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK === 0 ? -1 : sampling.topK,
+    ...(ends.length > 0 && { stop: ends }),
+  };
+}
+
+/** Servers end at single tokens; a sample is cut here where a longer stop sequence is complete. */
+function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult, maxTokens: number): Sample {
+  const [first] = sequences;
+  const tokens = first?.tokens ?? [];
+  const logProbs = first?.logprobs ?? [];
+  const length = 1 + tokens.findIndex((_, i) => endsWith(tokens.slice(0, i + 1), stop));
+  const fault = faultOf(tokens, logProbs, maxTokens);
+  if (fault) throw new MgrpoError("endpoint-refused", `asample of '${sequence}': the Tinker server ${fault}`);
+  const kept = length === 0 ? tokens.length : length;
+  return {
+    tokens: tokens.slice(0, kept),
+    // A server's rounding can leave a probability a hair above 1.
+    logProbs: logProbs.slice(0, kept).map((value) => Math.min(0, value)),
+    stop: length === 0 ? "length" : "stop",
+  };
+}
+
+function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {
+  if (tokens.length !== logProbs.length) return `gave ${logProbs.length} log-probs for ${tokens.length} tokens`;
+  if (tokens.length > maxTokens) return `gave ${tokens.length} tokens where ${maxTokens} were asked for`;
+  if (tokens.length === 0) return "gave no token";
+  return undefined;
+}
+
+function refuseTemperature({ sampling: { temperature } }: SampleRequest): void {
+  if (temperature === 0 || temperature === 1) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `temperature is ${temperature}, but a Tinker server reports log-probs at 1: set it to 1, or to 0 for greedy evaluation`,
+  );
+}
+
+/** So many at a time, first come, first served. */
+function limited(slots: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let free = slots;
+  return async (work) => {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free++;
+    }
+  };
+}

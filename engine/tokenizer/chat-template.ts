@@ -1,0 +1,75 @@
+/** @file A checkpoint's Jinja chat template, by Hugging Face's library: of a file of its own, or of tokenizer_config.json. */
+import { Template } from "@huggingface/jinja";
+import * as z from "zod";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import { wholeFile } from "../checkpoint/files.ts";
+import { damaged, messageOf } from "./vocabulary.ts";
+
+export const CONFIG = "tokenizer_config.json";
+const JINJA = "chat_template.jinja";
+const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
+
+/** Special tokens come as a string or as an added token. */
+const Named = z
+  .union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)])
+  .nullish();
+export const TokenizerConfig = z.looseObject({
+  bos_token: Named,
+  eos_token: Named,
+  pad_token: Named,
+  unk_token: Named,
+  chat_template: z.union([z.string(), z.array(z.looseObject({ name: z.string(), template: z.string() }))]).nullish(),
+});
+export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
+
+export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): Tokenizer["render"] {
+  const separate = files.get(JINJA);
+  const file = separate ? JINJA : CONFIG;
+  const source = separate ? new TextDecoder().decode(wholeFile(separate)) : templateIn(config);
+  if (source === undefined) throw damaged(CONFIG, `no chat_template here and no ${JINJA}: add one of them`);
+  let template: Template;
+  try {
+    // A template that prints today's date would give other tokens tomorrow.
+    template = new Template(source.includes("strftime_now") ? FIXED_DATE + source : source);
+  } catch (cause) {
+    throw damaged(file, `chat_template is not Jinja: ${messageOf(cause)}`, undefined, cause);
+  }
+  const names = Object.fromEntries(
+    [
+      ["bos_token", config.bos_token],
+      ["eos_token", config.eos_token],
+      ["pad_token", config.pad_token],
+      ["unk_token", config.unk_token],
+    ].filter(([, value]) => typeof value === "string"),
+  );
+  const takesThinking = source.includes("enable_thinking");
+  return (messages, tools, addGenerationPrompt, thinking) => {
+    if (thinking !== undefined && !takesThinking) {
+      const fault = `its chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
+      throw new MgrpoError("config-invalid", fault);
+    }
+    try {
+      return template.render({
+        ...names,
+        messages,
+        tools: tools.length > 0 ? tools : null,
+        add_generation_prompt: addGenerationPrompt,
+        ...(thinking !== undefined && { enable_thinking: thinking }),
+      });
+    } catch (cause) {
+      throw damaged(
+        file,
+        `chat_template failed on ${messages.map(({ role }) => role).join(", ")}: ${messageOf(cause)}`,
+        undefined,
+        cause,
+      );
+    }
+  };
+}
+
+function templateIn({ chat_template }: TokenizerConfig): string | undefined {
+  if (!Array.isArray(chat_template)) return chat_template ?? undefined;
+  const named = (name: string) => chat_template.find((entry) => entry.name === name)?.template;
+  return named("tool_use") ?? named("default");
+}

@@ -1,0 +1,143 @@
+/**
+ * @file A checkpoint's tokenizer.json as data, and what is made of it before the library gets it: without its markers, for text that must
+ * not hold any; without the space that SentencePiece models put before a text's first word, for text that goes on after other text.
+ */
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { wholeFile } from "../checkpoint/files.ts";
+
+export const TOKENIZER = "tokenizer.json";
+const GENERATION = "generation_config.json";
+const CONFIG = "config.json";
+
+const AddedToken = z.looseObject({
+  id: z.int().nonnegative(),
+  content: z.string().min(1),
+  special: z.boolean().default(false),
+});
+type AddedToken = z.infer<typeof AddedToken>;
+
+const Vocabulary = z.record(z.string(), z.int().nonnegative());
+const Pieces = z.array(z.tuple([z.string(), z.number()]));
+const Part = z.looseObject({}).nullable().default(null);
+const TokenizerJson = z.looseObject({
+  added_tokens: z.array(AddedToken),
+  normalizer: Part,
+  pre_tokenizer: Part,
+  post_processor: Part,
+  decoder: Part,
+  model: z.looseObject({
+    type: z.string().optional(),
+    vocab: z.union([Vocabulary, Pieces]),
+    merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),
+    unk_token: z.string().nullish(),
+    unk_id: z.int().nullish(),
+    byte_fallback: z.boolean().nullish(),
+  }),
+});
+export type TokenizerJson = z.infer<typeof TokenizerJson>;
+
+const Ends = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
+
+export const readTokenizer = (files: CheckpointFiles): TokenizerJson =>
+  parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
+
+/** Refuses a tokenizer with tokens that the embedding has no row for. */
+export function checkVocabulary(files: CheckpointFiles, rows: number): void {
+  const { added_tokens, model } = readTokenizer(files);
+  const pieces = Array.isArray(model.vocab)
+    ? model.vocab.map(([piece], id) => ({ content: piece, id }))
+    : Object.entries(model.vocab).map(([content, id]) => ({ content, id }));
+  for (const { content, id } of [...added_tokens, ...pieces]) {
+    if (id < rows) continue;
+    const fault = `token ${id} (${JSON.stringify(content)}) is beyond the ${rows} rows of the embedding (config.json: vocab_size)`;
+    throw damaged(TOKENIZER, `${fault}: it belongs to another model, or the embedding was not resized for it`);
+  }
+}
+
+/** What generation_config.json, or where there is none config.json, says that generation ends with. */
+export function endsOf(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
+  const name = files.has(GENERATION) ? GENERATION : CONFIG;
+  const file = files.get(name);
+  if (!file) return [];
+  const { eos_token_id } = parseJson(Ends, wholeFile(file), name, "tokenizer-damaged");
+  const ends = [eos_token_id ?? []].flat();
+  const stranger = ends.find((end) => !added_tokens.some(({ id }) => id === end));
+  if (stranger === undefined) return ends;
+  throw damaged(
+    TOKENIZER,
+    `no added token has the id ${stranger}, with which generation ends by ${name} (eos_token_id): it belongs to another model`,
+  );
+}
+
+/** A tokenizer that cannot spell some text would lose it without a word. */
+export function refuseHoles({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
+  if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
+  if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
+  throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
+}
+
+/** The unknown token is where strange text goes anyway; runs of spaces are listed by some tokenizers only to be kept whole. */
+export function isMarker(token: AddedToken, unknown: string | undefined): boolean {
+  return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
+}
+
+export function withoutMarkers(json: TokenizerJson, unknown: string | undefined): TokenizerJson {
+  const gone = new Set(json.added_tokens.filter((token) => isMarker(token, unknown)).map(({ content }) => content));
+  const { vocab, merges } = json.model;
+  return {
+    ...json,
+    added_tokens: json.added_tokens.filter(({ content }) => !gone.has(content) && content !== unknown),
+    model: {
+      ...json.model,
+      // Unigram ids are positions: the piece stays, spelt as no normalised text is.
+      vocab: Array.isArray(vocab)
+        ? vocab.map(([piece, score], id): [string, number] => [gone.has(piece) ? `\u0000${id}\u0000` : piece, score])
+        : Object.fromEntries(Object.entries(vocab).filter(([piece]) => !gone.has(piece))),
+      ...(merges && {
+        merges: merges.filter(
+          (merge) => !gone.has(typeof merge === "string" ? merge.replace(" ", "") : merge.join("")),
+        ),
+      }),
+    },
+  };
+}
+
+type Part = z.infer<typeof Part>;
+
+/** For text that follows other text; the same object if nothing is put before a text's first word. */
+export function continuing(json: TokenizerJson): TokenizerJson {
+  const [normalizer, pre_tokenizer] = [withoutPrefix(json.normalizer), withoutPrefix(json.pre_tokenizer)];
+  if (normalizer === json.normalizer && pre_tokenizer === json.pre_tokenizer) return json;
+  return { ...json, normalizer, pre_tokenizer };
+}
+
+function withoutPrefix(part: Part): Part {
+  if (!part) return part;
+  if (part["type"] === "Prepend") return null;
+  if (part["type"] === "Metaspace") return { ...part, prepend_scheme: "never", add_prefix_space: false };
+  if (part["add_prefix_space"] === true) return { ...part, add_prefix_space: false };
+  for (const key of ["normalizers", "pretokenizers"]) {
+    const parts = part[key];
+    if (!Array.isArray(parts)) continue;
+    const changed = parts.map((one: Part) => withoutPrefix(one));
+    if (changed.some((one, i) => one !== parts[i])) return { ...part, [key]: changed.filter((one) => one !== null) };
+  }
+  return part;
+}
+
+export function fileOf(files: CheckpointFiles, name: string): Uint8Array {
+  const file = files.get(name);
+  if (file) return wholeFile(file);
+  throw damaged(name, "the checkpoint has no such file");
+}
+
+export function damaged(file: string, fault: string, evidence?: unknown, cause?: unknown): MgrpoError {
+  return new MgrpoError("tokenizer-damaged", `${file}: ${fault}`, { evidence, cause });
+}
+
+export function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

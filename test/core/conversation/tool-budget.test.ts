@@ -1,0 +1,57 @@
+/** @file A rollout's budget: nothing is dealt out twice or lost, and what nobody spent comes back. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Spent } from "../../../core/contracts/rollout.ts";
+import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
+
+const calls = (limit: number) => openToolBudget({ calls: limit, microUsd: null });
+
+test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; of 4 spent, 2 come back", () => {
+  const budget = calls(7);
+  budget.take(0);
+  expect(budget.deal(4).map((one) => one?.calls)).toEqual([2, 2, 1, 1]);
+  for (const spent of [2, 1, 1, 0]) budget.settle({ calls: spent, microUsd: 5 });
+  expect(budget.spent()).toEqual({ calls: 5, microUsd: 20 });
+  expect(budget.deal(1)).toEqual([{ calls: 2, microUsd: null }]);
+});
+
+test("a price that the rest does not cover is refused, and so is nothing else; what an answer turned out to cost may overdraw it", () => {
+  const budget = openToolBudget({ calls: null, microUsd: 3000 });
+  expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
+    undefined,
+    "no budget is left for this call: $0.003 were allowed",
+    undefined,
+  ]);
+  budget.add(0.004);
+  expect(budget.deal(2)).toEqual([
+    { calls: null, microUsd: 0 },
+    { calls: null, microUsd: 0 },
+  ]);
+});
+
+test("without a limit there is nothing to deal", () => {
+  const budget = openToolBudget(undefined);
+  expect([budget.take(1e6), ...budget.deal(2)]).toEqual([undefined, undefined, undefined]);
+});
+
+test("however a tree of conversations spends, it never makes more calls than the rollout has", () => {
+  const turn = fc.record({ own: fc.nat(4), subs: fc.array(fc.nat(6), { maxLength: 4 }) });
+  fc.assert(
+    fc.property(fc.nat(20), fc.array(turn, { maxLength: 6 }), (limit, turns) => {
+      const budget = calls(limit);
+      let made = 0;
+      const spend = (from: ReturnType<typeof openToolBudget>, wanted: number): Spent => {
+        for (let i = 0; i < wanted; i++) if (from.take(0) === undefined) made += 1;
+        return from.spent();
+      };
+      for (const { own, subs } of turns) {
+        spend(budget, own);
+        const parts = budget.deal(subs.length);
+        if (subs.length > 0) expect(parts.reduce((sum, part) => sum + (part?.calls ?? 0), 0)).toBe(limit - made);
+        for (const spent of subs.map((wanted, i) => spend(openToolBudget(parts[i]), wanted))) budget.settle(spent);
+      }
+      expect(made).toBe(budget.spent().calls);
+      expect(made).toBeLessThanOrEqual(limit);
+    }),
+  );
+});

@@ -1,0 +1,221 @@
+/** @file Laws of finalizing: who is in a group, who is out, and that nothing but the scores and the stream's name decides it. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AgentBatch, type RolloutScore } from "../../../core/contracts/records.ts";
+import { trajectoryWeights } from "../../../core/mgrpo/batch.ts";
+import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
+
+type Rollouts = Record<string, RolloutScore>;
+
+const modes = ["resample", "weighted", "none"] as const;
+const algorithm = (mode: (typeof modes)[number], d = 2) => AlgorithmConfig.parse({ alignment: { mode, d } });
+const name = (k: number, agent: string, i: number) => `${agent}-${k}-${i}`.padEnd(22, "_");
+
+/** Scores of K rollouts with two sub-agents. */
+const rollouts = fc
+  .array(
+    fc.record({
+      excluded: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+      reward: fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+      searcher: fc.array(
+        fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+        { maxLength: 5 },
+      ),
+      reader: fc.array(
+        fc.integer({ min: 0, max: 10 }).map((n) => n / 10),
+        { maxLength: 3 },
+      ),
+    }),
+    { minLength: 2, maxLength: 8 },
+  )
+  .map(
+    (drawn): Rollouts =>
+      Object.fromEntries(
+        drawn.map(({ excluded, reward, searcher, reader }, k): [string, RolloutScore] => [
+          String(k),
+          excluded ? { excluded: "worker gone" } : scored(k, reward, { searcher, reader }),
+        ]),
+      ),
+  );
+
+function scored(k: number, reward: number, calls: Record<string, number[]>): Extract<RolloutScore, { reward: number }> {
+  return {
+    reward,
+    correct: reward,
+    wellFormed: true,
+    tokens: 10,
+    invocations: Object.fromEntries(
+      Object.entries(calls).map(([agent, rewards]) => [
+        agent,
+        rewards.map((own, i) => ({ id: name(k, agent, i), reward: own, expert: own })),
+      ]),
+    ),
+  };
+}
+
+const weightsOf = (finalized: AgentBatch | undefined) => (finalized ? trajectoryWeights(finalized) : []);
+
+test("every finalized agent fits the contract: weights sum to 1, weighted advantages to 0, names are distinct and of this group", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const finalized = finalizeGroup(group, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      for (const [agent, record] of Object.entries(finalized)) {
+        AgentBatch.parse(record);
+        const { trajectories, advantages } = record;
+        const weights = trajectoryWeights(record);
+        expect(new Set(trajectories).size).toBe(trajectories.length);
+        expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 9);
+        expect(advantages.reduce((sum, advantage, i) => sum + advantage * (weights[i] ?? 0), 0)).toBeCloseTo(0, 6);
+        for (const trajectory of trajectories) {
+          const [k, i] = String(trajectory).split("/").map(Number);
+          const score = group[String(k)] as ReturnType<typeof scored>;
+          expect(agent === "main" ? score.reward : score.invocations[agent]?.[i ?? -1]).toBeDefined();
+        }
+      }
+    }),
+  );
+});
+
+test("renaming the rollouts renames the trajectories and changes no number", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom("weighted" as const, "none" as const), (group, mode) => {
+      const last = Object.keys(group).length - 1;
+      const renamed = Object.fromEntries(Object.entries(group).map(([k, score]) => [String(last - Number(k)), score]));
+      const finalize = (given: Rollouts) => finalizeGroup(given, "main", ["searcher"], algorithm(mode), [1]);
+      const [before, after] = [finalize(group), finalize(renamed)];
+      expect(after["main"]?.trajectories.map((k) => last - Number(k))).toEqual(
+        before["main"]?.trajectories.toReversed(),
+      );
+      for (const agent of Object.keys(before)) {
+        expect(after[agent]?.mean).toBeCloseTo(before[agent]?.mean ?? Number.NaN, 12);
+        expect(after[agent]?.std).toBeCloseTo(before[agent]?.std ?? Number.NaN, 12);
+        for (const [at, id] of (before[agent]?.trajectories ?? []).entries()) {
+          const [k, i] = String(id).split("/");
+          const moved = agent === "main" ? last - Number(k) : `${last - Number(k)}/${i}`;
+          const there = after[agent]?.trajectories.indexOf(moved) ?? -1;
+          expect(after[agent]?.advantages[there]).toBeCloseTo(before[agent]?.advantages[at] ?? Number.NaN, 6);
+          expect(weightsOf(after[agent])[there]).toBeCloseTo(weightsOf(before[agent])[at] ?? Number.NaN, 12);
+        }
+      }
+    }),
+  );
+});
+
+test("a rollout that was excluded is as if it had never been planned, for every agent", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const finalize = (given: Rollouts) =>
+        finalizeGroup(given, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      const left = Object.fromEntries(Object.entries(group).filter(([, score]) => !("excluded" in score)));
+      expect(finalize(group)).toEqual(finalize(left));
+      if (Object.keys(left).length < 2) expect(finalize(group)).toEqual({});
+      else expect(finalize(group)["main"]?.trajectories).toEqual(Object.keys(left).map(Number));
+    }),
+  );
+});
+
+test("one sub-agent's calls change nothing for the main agent or for another sub-agent", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const finalize = (given: Rollouts) =>
+        finalizeGroup(given, "main", ["searcher", "reader"], algorithm(mode), [seed]);
+      const without = Object.fromEntries(
+        Object.entries(group).map(([k, score]): [string, RolloutScore] => [
+          k,
+          "excluded" in score ? score : { ...score, invocations: { reader: score.invocations["reader"] ?? [] } },
+        ]),
+      );
+      const { searcher: _gone, ...rest } = finalize(group);
+      expect(finalize(without)).toEqual(rest);
+    }),
+  );
+});
+
+test("resample draws from the named stream: the same name the same draw, another name another", () => {
+  const group: Rollouts = Object.fromEntries(
+    [0, 1, 2, 3].map((k) => [String(k), scored(k, k / 4, { searcher: [0, 0.2, 0.4, 0.6, 0.8] })]),
+  );
+  const draw = (...stream: (string | number)[]) =>
+    JSON.stringify(finalizeGroup(group, "main", ["searcher"], algorithm("resample"), stream)["searcher"]);
+  expect(draw(1, "train", 0, 0)).toBe(draw(1, "train", 0, 0));
+  expect(new Set([0, 1, 2, 3, 4].map((step) => draw(1, "train", step, 0))).size).toBeGreaterThan(1);
+});
+
+test("an unaligned group (the ablation) keeps everything and favours rollouts that call more", () => {
+  const group: Rollouts = { 0: scored(0, 1, { searcher: [1] }), 1: scored(1, 0, { searcher: [0, 0, 0] }) };
+  const none = finalizeGroup(group, "main", ["searcher"], algorithm("none"), [1])["searcher"];
+  expect(weightsOf(none)).toEqual([0.25, 0.25, 0.25, 0.25]);
+  expect(none?.mean).toBeCloseTo(0.25);
+  const weighted = finalizeGroup(group, "main", ["searcher"], algorithm("weighted"), [1])["searcher"];
+  expect(weighted?.mean).toBeCloseTo(0.5);
+});
+
+test("a sub-agent that nobody called is absent, and so is a group with fewer than two rollouts left", () => {
+  const group: Rollouts = { 0: scored(0, 1, {}), 1: scored(1, 0, {}) };
+  expect(Object.keys(finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [1]))).toEqual(["main"]);
+  const lonely: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
+  expect(finalizeGroup(lonely, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
+});
+
+test("a masked trajectory counts in mean and std and is not trained on; its share goes to the others", () => {
+  const group: Rollouts = {
+    0: scored(0, 1, {}),
+    1: scored(1, 0.5, {}),
+    2: { ...scored(2, 0, {}), masked: true },
+  };
+  const main = finalizeGroup(group, "main", [], algorithm("resample"), [1])["main"];
+  expect(main?.trajectories).toEqual([0, 1]);
+  expect(weightsOf(main)).toEqual([0.5, 0.5]);
+  expect(main?.mean).toBeCloseTo(0.5);
+  expect(main?.advantages[1]).toBeCloseTo(0);
+  const all = Object.fromEntries(Object.entries(group).map(([k, score]) => [k, { ...score, masked: true as const }]));
+  expect(finalizeGroup(all, "main", [], algorithm("resample"), [1])).toEqual({});
+});
+
+const control = (mode: (typeof modes)[number]) => ({ ...algorithm(mode), shuffleAdvantages: true });
+
+test("shuffled: nothing changes but whose advantage is whose", () => {
+  fc.assert(
+    fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
+      const agents = ["searcher", "reader"];
+      const earned = finalizeGroup(group, "main", agents, algorithm(mode), [seed]);
+      const dealt = finalizeGroup(group, "main", agents, control(mode), [seed]);
+      expect(Object.keys(dealt)).toEqual(Object.keys(earned));
+      const sorted = (values: readonly number[] = []) => [...values].sort((a, b) => a - b);
+      sorted(dealt["main"]?.advantages).forEach((advantage, i) => {
+        expect(advantage).toBeCloseTo(sorted(earned["main"]?.advantages)[i] ?? Number.NaN, 6);
+      });
+      for (const [agent, { trajectories, weights, advantages, duplicated, dropped }] of Object.entries(dealt)) {
+        expect({ trajectories, weights, duplicated, dropped }).toMatchObject(
+          Object.fromEntries(
+            (["trajectories", "weights", "duplicated", "dropped"] as const).map((key) => [key, earned[agent]?.[key]]),
+          ),
+        );
+        const shares = trajectoryWeights({ trajectories, weights });
+        expect(advantages.reduce((sum, advantage, i) => sum + advantage * (shares[i] ?? 0), 0)).toBeCloseTo(0, 6);
+        expect(advantages.every((advantage) => advantage === 0)).toBe(earned[agent]?.std === 0);
+      }
+    }),
+  );
+});
+
+test("shuffled: over many groups no trajectory is preferred, and each draw is a function of the group's name", () => {
+  const group: Rollouts = Object.fromEntries(
+    [1, 0, 0, 0.1].map((reward, k) => [String(k), scored(k, reward, { searcher: [reward, 1 - reward] })]),
+  );
+  const draw = (seed: number) => finalizeGroup(group, "main", ["searcher"], control("resample"), [seed, "train"]);
+  expect(draw(1)).toEqual(draw(1));
+  const draws = Array.from({ length: 4000 }, (_, seed) => draw(seed));
+  expect(new Set(draws.map((one) => JSON.stringify(one["main"]))).size).toBeGreaterThan(4);
+  for (const [agent, members] of [
+    ["main", 4],
+    ["searcher", 8],
+  ] as const) {
+    for (let i = 0; i < members; i++) {
+      const mean = draws.reduce((sum, one) => sum + (one[agent]?.advantages[i] ?? 0), 0) / draws.length;
+      // Advantages have variance 1: five standard errors.
+      expect(Math.abs(mean)).toBeLessThan(5 / Math.sqrt(draws.length));
+    }
+  }
+});

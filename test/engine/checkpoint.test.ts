@@ -1,0 +1,255 @@
+/** @file Checkpoints: a round trip keeps every bit, foreign dtypes are read, damage and what is unsupported are refused by name. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
+import { checkContext, type ModelConfig, parseModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
+import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
+import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+import { readCheckpoint, readOptimizer, writeModel } from "../../engine/checkpoint/weights.ts";
+import { checkpointFiles, checkpointPath, localFiles } from "../fixtures/checkpoints.ts";
+import { TINY, tinyCheckpoint } from "./tiny.ts";
+
+const file = (name: string, bytes: Uint8Array): CheckpointFiles => new Map([...tinyCheckpoint(), [name, bytes]]);
+const text = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+/** A safetensors file from raw bytes, written by hand. */
+function raw(header: object, data: Uint8Array): Uint8Array {
+  const json = text(header);
+  const bytes = new Uint8Array(8 + json.length + data.length);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.length), true);
+  bytes.set(json, 8);
+  bytes.set(data, 8 + json.length);
+  return bytes;
+}
+
+/** The last number of a file becomes NaN. */
+function poisoned(bytes: Uint8Array): Uint8Array {
+  const copy = bytes.slice();
+  new DataView(copy.buffer).setUint32(copy.length - 4, 0x7fc00000, true);
+  return copy;
+}
+
+const f32 = (begin: number, end: number) => ({ dtype: "F32", shape: [(end - begin) / 4], data_offsets: [begin, end] });
+
+describe("safetensors", () => {
+  test("what is written is read back bit for bit, and equal tensors give equal bytes", () => {
+    const values = fc.float32Array({ minLength: 0, maxLength: 20 });
+    const names = fc.string({ minLength: 1 }).filter((name) => name !== "__metadata__" && name !== "__proto__");
+    fc.assert(
+      fc.property(fc.dictionary(names, values, { maxKeys: 5 }), (record) => {
+        const entries = Object.entries(record).map(([name, v]) => [name, { shape: [v.length], values: v }] as const);
+        const bytes = writeSafetensors(new Map(entries), { format: "pt" });
+        const read = readSafetensors(bytes, "x");
+        expect([...read.tensors]).toEqual(entries);
+        expect(read.metadata).toEqual({ format: "pt" });
+        expect(writeSafetensors(read.tensors, read.metadata)).toEqual(bytes);
+        expect((new DataView(bytes.buffer).getBigUint64(0, true) % 8n).toString()).toBe("0");
+      }),
+    );
+  });
+
+  test("bfloat16 and float16 become float32", () => {
+    // bf16 0x3FC0 = 1.5, 0xC000 = -2; f16 0x3E00 = 1.5, 0x0001 = 2^-24, 0xFC00 = -Infinity
+    const data = Uint8Array.of(0xc0, 0x3f, 0x00, 0xc0, 0x00, 0x3e, 0x01, 0x00, 0x00, 0xfc);
+    const header = {
+      b: { dtype: "BF16", shape: [2], data_offsets: [0, 4] },
+      h: { dtype: "F16", shape: [3], data_offsets: [4, 10] },
+    };
+    const { tensors } = readSafetensors(raw(header, data), "x");
+    expect([...(tensors.get("b")?.values ?? [])]).toEqual([1.5, -2]);
+    expect([...(tensors.get("h")?.values ?? [])]).toEqual([1.5, 2 ** -24, Number.NEGATIVE_INFINITY]);
+  });
+
+  test.each<[string, Uint8Array, RegExp]>([
+    ["empty", new Uint8Array(), /m: 0 bytes are no safetensors file/],
+    ["cut in the header", raw({ a: 1 }, new Uint8Array()).subarray(0, 10), /m: cut off inside the header/],
+    ["header is no JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7b), /m: header: not JSON/],
+    ["malformed entry", raw({ a: { dtype: "F32" } }, new Uint8Array()), /header entry of 'a' is malformed/],
+    [
+      "cut in the data",
+      raw({ a: { dtype: "F32", shape: [2], data_offsets: [0, 8] } }, new Uint8Array(4)),
+      /cut off inside 'a'/,
+    ],
+    [
+      "shape and size disagree",
+      raw({ a: { dtype: "F32", shape: [3], data_offsets: [0, 8] } }, new Uint8Array(8)),
+      /'a' has 8 bytes for shape \[3\]/,
+    ],
+    ["an absurd header", Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 1), /m: a header of 7\d{16} bytes is none/],
+    ["overlap", raw({ a: f32(0, 8), b: f32(4, 12) }, new Uint8Array(12)), /m: 'b' overlaps 'a'/],
+    [
+      "overlap with the header",
+      raw({ a: { ...f32(0, 8), data_offsets: [-4, 4] } }, new Uint8Array(4)),
+      /'a' is malformed/,
+    ],
+    ["a gap", raw({ a: f32(0, 8), b: f32(12, 20) }, new Uint8Array(20)), /m: 4 bytes before 'b' belong to no tensor/],
+    ["something at the end", raw({ a: f32(0, 8) }, new Uint8Array(9)), /m: 1 bytes after 'a' belong to no tensor/],
+    ["foreign dtype", raw({ a: { dtype: "I8", shape: [1], data_offsets: [0, 1] } }, new Uint8Array(1)), /'a' is I8/],
+  ])("damage is named: %s", (_name, bytes, message) => {
+    expect(() => readSafetensors(bytes, "m")).toThrow(message);
+  });
+});
+
+describe("config.json", () => {
+  const valid = JSON.parse(writeModelConfig(TINY, 512)) as Record<string, unknown>;
+  const llama3 = { factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
+  const scaled = { factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 8192 };
+
+  test.each<[string, ModelConfig]>([
+    ["Qwen3", TINY],
+    ["Qwen2", { ...TINY, queryKeyNorm: false, projectionBias: true, tied: false }],
+    ["Llama", { ...TINY, queryKeyNorm: false, ropeScaling: scaled }],
+  ])("what is written is read back: %s", (_family, config) => {
+    expect(parseModelConfig(writeModelConfig(config, 512))).toEqual(config);
+  });
+
+  test("transformers 4 and 5 write rotary positions differently, and what has a default may be missing", () => {
+    const { rope_theta, head_dim, num_key_value_heads, architectures, ...rest } = valid;
+    const llama = { ...rest, hidden_size: 24, model_type: "llama", architectures: null };
+    const four = { ...llama, rope_theta: 5e5, rope_scaling: { type: "llama3", ...llama3 } };
+    const five = { ...llama, rope_parameters: { rope_type: "llama3", rope_theta: 5e5, ...llama3 } };
+    const read = parseModelConfig(text(four));
+    expect(parseModelConfig(text(five))).toEqual(read);
+    expect(read).toMatchObject({ ropeTheta: 5e5, ropeScaling: scaled, headWidth: 6, kvHeads: 4 });
+  });
+
+  test.each<[Record<string, unknown>, RegExp]>([
+    [
+      { architectures: ["GemmaForCausalLM"] },
+      /architectures = \["GemmaForCausalLM"\] is not supported.*Qwen3ForCausalLM/,
+    ],
+    [{ architectures: null, model_type: "phi3" }, /model_type = "phi3" is not supported.*mistral/],
+    [{ rope_scaling: { type: "yarn" } }, /rope_scaling.rope_type = "yarn"/],
+    [{ rope_parameters: { rope_type: "dynamic" } }, /rope_parameters.rope_type = "dynamic"/],
+    [{ rope_scaling: { ...llama3, rope_type: "llama3", factor: undefined } }, /rope_scaling.factor = null/],
+    [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor = 0.5/],
+    [{ hidden_act: "gelu" }, /hidden_act = "gelu"/],
+    [{ attention_bias: true }, /attention_bias/],
+    [{ mlp_bias: true }, /mlp_bias/],
+    [{ layer_types: ["linear_attention"] }, /layer_types = "linear_attention"/],
+    [{ quantization_config: { bits: 4 } }, /quantization_config = {"bits":4}/],
+    [{ head_dim: 5 }, /head_dim = 5/],
+    [{ num_key_value_heads: 3 }, /num_key_value_heads = 3/],
+    [{ hidden_size: "wide" }, /config.json: hidden_size/],
+  ])("what we do not compute is refused by name: %o", (change, message) => {
+    expect(() => parseModelConfig(text({ ...valid, ...change }))).toThrow(message);
+  });
+
+  test.each<[string, Record<string, unknown>, RegExp | undefined]>([
+    ["beyond the model's positions", {}, /max_position_embeddings = 512 is less than limits.contextTokens = 600/],
+    ["Mistral's window, by default", { architectures: ["MistralForCausalLM"] }, undefined],
+    [
+      "Mistral's window",
+      { architectures: ["MistralForCausalLM"], sliding_window: 599 },
+      /sliding_window = 599 is less/,
+    ],
+    ["Mistral without a window", { architectures: ["MistralForCausalLM"], sliding_window: null }, undefined],
+    ["Qwen's window, not used", { use_sliding_window: false, sliding_window: 16 }, undefined],
+    ["Qwen's window", { use_sliding_window: true, sliding_window: 16 }, /sliding_window = 16 is less/],
+    ["Qwen's window, of no layer", { use_sliding_window: true, sliding_window: 16, max_window_layers: 2 }, undefined],
+    [
+      "Qwen's window, by layer",
+      { use_sliding_window: true, sliding_window: 16, layer_types: ["full_attention", "sliding_attention"] },
+      /sliding_window = 16 is less/,
+    ],
+    ["Llama has no window", { architectures: ["LlamaForCausalLM"], sliding_window: 16 }, undefined],
+  ])("a context of 600: %s", (name, change, message) => {
+    const positions = name.startsWith("beyond") ? 512 : 4096;
+    const files = file("config.json", text({ ...valid, max_position_embeddings: positions, ...change }));
+    const check = () => checkContext(files, 600);
+    if (message) expect(check).toThrow(message);
+    else check();
+  });
+});
+
+describe("checkpoint", () => {
+  test("missing, foreign and misshapen tensors are named", () => {
+    const tensors = new Map(readSafetensors(tinyCheckpoint().get(MODEL_FILE) ?? new Uint8Array(), "x").tensors);
+    const norm = tensors.get("model.norm.weight");
+    if (!norm) throw new Error("the tiny model has a final norm");
+    tensors.delete("model.norm.weight");
+    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/no tensor 'model.norm.weight'/);
+    tensors.set("model.norm.weight", { shape: [3], values: new Float32Array(3) });
+    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
+    tensors.set("model.norm.weight", norm).set("model.norm.bias", norm);
+    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/'model.norm.bias' is no part/);
+    const foreign = writeSafetensors(new Map([["m", { shape: [1], values: new Float32Array(1) }]]));
+    expect(() => readOptimizer(file("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
+  });
+
+  const SHARDED = "qwen2-sharded";
+  const SECOND = "model-00002-of-00005.safetensors";
+
+  test("weights are the same from memory and from disk, from shards and from one file", () => {
+    const shards = checkpointFiles(SHARDED);
+    const { config, layout, weights } = readCheckpoint(shards);
+    expect(readCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });
+    // A version that training published lies beside its base's shards, and comes first.
+    const published = new Map([
+      ...shards,
+      [
+        MODEL_FILE,
+        writeModel(
+          layout,
+          weights.map((w) => 2 * w),
+        ),
+      ],
+    ]);
+    expect(readCheckpoint(published).weights).toEqual(weights.map((w) => 2 * w));
+  });
+
+  test.each<[string, (files: Map<string, CheckpointFile>) => void, RegExp]>([
+    [
+      "no weights",
+      (files) => files.delete(INDEX_FILE),
+      /model.safetensors: not in the checkpoint, nor model.safetensors.index.json/,
+    ],
+    [
+      "no shard",
+      (files) => files.delete(SECOND),
+      /^model-00002-of-00005.safetensors: not in the checkpoint, though .* names it/,
+    ],
+    [
+      "a cut shard",
+      (files) => files.set(SECOND, (files.get(SECOND) as Uint8Array).slice(0, -1)),
+      /^model-00002-of-00005.safetensors: cut off inside 'model/,
+    ],
+    [
+      "another shard",
+      (files) => files.set(SECOND, writeSafetensors(new Map())),
+      /^model-00002-of-00005.safetensors: no tensor 'model.layers.0.*', which model.safetensors.index.json says/,
+    ],
+    [
+      "a shard that changed on disk",
+      (files) => files.set(SECOND, { path: checkpointPath(SHARDED, SECOND), bytes: 99_999 }),
+      /bytes after '.*' belong to no tensor/,
+    ],
+    [
+      "a shard that went away",
+      (files) => files.set(SECOND, { path: "/nowhere/x.safetensors", bytes: 99 }),
+      /^\/nowhere\/x.safetensors cannot be read/,
+    ],
+    ["an index that is none", (files) => files.set(INDEX_FILE, text({})), /^model.safetensors.index.json: weight_map/],
+    [
+      "not a number",
+      (files) => files.set(SECOND, poisoned(files.get(SECOND) as Uint8Array)),
+      /^model-00002-of-00005.safetensors: 'model.layers.0.*' holds NaN at element \d+ of \[/,
+    ],
+  ])("damage is named, with file and tensor: %s", (_name, damage, message) => {
+    const files = new Map<string, CheckpointFile>(checkpointFiles(SHARDED));
+    damage(files);
+    expect(() => readCheckpoint(files)).toThrow(message);
+  });
+
+  test("initial weights are a function of the seed; logits of a tied head start at unit scale", () => {
+    const [a, b] = [initializeWeights(TINY, 1), initializeWeights(TINY, 2)];
+    expect(initializeWeights(TINY, 1)).toEqual(a);
+    expect(a).not.toEqual(b);
+    const embedding = a.subarray(0, TINY.vocabulary * TINY.width);
+    const variance = embedding.reduce((sum, w) => sum + w * w, 0) / embedding.length;
+    expect(variance).toBeGreaterThan(0.8);
+    expect(variance).toBeLessThan(1.2);
+    expect(a.at(-1)).toBeCloseTo(1 / Math.sqrt(TINY.width), 6);
+  });
+});

@@ -1,0 +1,74 @@
+/** @file Every family of models computes what transformers computes, in both engines, training graph and sampling graph. */
+import { expect, test } from "vitest";
+import type { CheckpointFiles, PolicyEngine } from "../../core/ports.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { eagerEngine } from "../../engine/eager/engine.ts";
+import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../fixtures/checkpoints.ts";
+import { OPTIONS } from "./tiny.ts";
+
+const TOLERANCE = 1e-3;
+const ENGINES: [string, PolicyEngine][] = [
+  ["compiled", compiledEngine],
+  ["eager", eagerEngine],
+];
+const options = { ...OPTIONS, contextTokens: 64, microBatchTokens: 4096 };
+
+test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [engine, name, opened] as const)))(
+  "%s, %s: log-probs are those of transformers",
+  async (_engine, name, engine) => {
+    const files = checkpointFiles(name);
+    const { sequences, logProbs, next, greedy } = referenceOf(name);
+    const [first = []] = sequences;
+    const trainer = await engine.openTrainer(files, options);
+    const everyNext = next.map((_, token) => [...first, token]);
+    // The eager engine takes its time: it is asked for what tells most.
+    const asked = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
+    const rows = await trainer.logProbs(asked, 1);
+    logProbs.forEach((expected, s) => {
+      expect(farthest([...(rows[s] ?? [])].slice(1), expected)).toBeLessThan(TOLERANCE);
+    });
+    const ends = rows.slice(sequences.length).map((row) => row.at(-1) ?? 0);
+    if (ends.length > 0) expect(farthest(ends, next)).toBeLessThan(TOLERANCE);
+    await trainer.close();
+
+    const sampler = await engine.openSampler(files, options);
+    const sample = await sampler.sample({
+      sequence: name,
+      tokens: first,
+      maxTokens: greedy.tokens.length,
+      stop: [],
+      sampling: { temperature: 0, topP: 1, topK: 0 },
+      stream: [name],
+    });
+    expect(sample.tokens).toEqual(greedy.tokens);
+    expect(farthest(sample.logProbs, greedy.logProbs)).toBeLessThan(TOLERANCE);
+    await sampler.close();
+  },
+);
+
+test.each(["qwen3", "qwen2-sharded", "llama3-tied-bf16"])(
+  "%s: a sampler on files on disk, mapped where they are float32, gives the same bits",
+  async (name) => {
+    const [first = []] = referenceOf(name).sequences;
+    const sampleFrom = async (files: CheckpointFiles) => {
+      const sampler = await compiledEngine.openSampler(files, options);
+      const sampling = { temperature: 1, topP: 1, topK: 0 };
+      const sample = await sampler.sample({
+        sequence: name,
+        tokens: first,
+        maxTokens: 12,
+        stop: [],
+        sampling,
+        stream: [name],
+      });
+      await sampler.close();
+      return sample;
+    };
+    expect(await sampleFrom(localFiles(name))).toEqual(await sampleFrom(checkpointFiles(name)));
+  },
+);
+
+function farthest(found: readonly number[], expected: readonly number[]): number {
+  expect(found).toHaveLength(expected.length);
+  return Math.max(...expected.map((value, i) => Math.abs(value - (found[i] ?? Number.NaN))));
+}

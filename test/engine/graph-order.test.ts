@@ -1,0 +1,34 @@
+/** @file The order in which the runtime will compute the training graph: no weight's gradient waits longer than it must. */
+import { expect, test } from "vitest";
+import { EMBEDDING, FINAL_NORM } from "../../engine/checkpoint/parameters.ts";
+import { traceTrain } from "../../engine/compiled/graphs/train.ts";
+import type { GraphNode } from "../../engine/compiled/onnx/serialize.ts";
+import { TINY } from "./tiny.ts";
+
+/**
+ * onnxruntime's order without settings: from each node whose outputs no node reads, the last listed first, depth first through its
+ * inputs, a node after all that it waits for.
+ */
+function computed(nodes: readonly GraphNode[]): GraphNode[] {
+  const makers = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
+  const read = new Set(nodes.flatMap(({ inputs }) => inputs));
+  const order = new Set<GraphNode>();
+  const visit = (node: GraphNode) => {
+    if (order.has(node)) return;
+    const before = node.inputs.flatMap((input) => makers.get(input) ?? []);
+    for (const maker of before.sort((a, b) => nodes.indexOf(b) - nodes.indexOf(a))) visit(maker);
+    order.add(node);
+  };
+  for (const node of [...nodes].reverse()) if (!node.outputs.some((output) => read.has(output))) visit(node);
+  return [...order];
+}
+
+test("gradients are taken from the head down, those of a layer before the backward pass goes on to the layer below", () => {
+  const { nodes } = traceTrain({ config: TINY, lora: null }).graph;
+  const order = computed(nodes);
+  expect(order).toHaveLength(nodes.length);
+  const gradients = order.flatMap(({ outputs }) => outputs).filter((name) => name.startsWith("d:"));
+  const stages = gradients.map((name) => /layers\.\d+/.exec(name)?.[0] ?? name.slice(2));
+  expect([...new Set(stages)]).toEqual([EMBEDDING, FINAL_NORM, "layers.1", "layers.0"]);
+  expect(stages).toEqual([...stages].sort((a, b) => stages.indexOf(a) - stages.indexOf(b)));
+});

@@ -1,0 +1,46 @@
+/** @file Which lane of a sampler a conversation goes to. */
+import { expect, test } from "vitest";
+import type { Sampler } from "../../core/ports.ts";
+import { sampleAcross } from "../../engine/compiled/sample-across.ts";
+
+/** So many lanes, and which sequences each was asked for. */
+function lanes(count: number) {
+  const asked = Array.from({ length: count }, () => new Set<string>());
+  const samplers = asked.map(
+    (sequences): Sampler => ({
+      async sample({ sequence }) {
+        sequences.add(sequence);
+        return { tokens: [], logProbs: [], stop: "length" };
+      },
+      release() {},
+      async close() {},
+    }),
+  );
+  const sampler = sampleAcross(samplers);
+  const ask = async (sequence: string, tokens: readonly number[]) => {
+    const sampling = { temperature: 1, topP: 1, topK: 0 };
+    await sampler.sample({ sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] });
+  };
+  return { sampler, ask, asked: () => asked.map((sequences) => [...sequences]) };
+}
+
+test("rollouts of a question share a lane, and questions are dealt", async () => {
+  const { ask, asked } = lanes(2);
+  for (const name of ["a1", "b1", "b2", "a2", "c1", "a3", "c2"]) await ask(name, [name.charCodeAt(0), 7]);
+  expect(asked()).toEqual([
+    ["a1", "a2", "c1", "a3", "c2"],
+    ["b1", "b2"],
+  ]);
+});
+
+test("a lane does not fill up because everyone begins alike, and a conversation stays where it began", async () => {
+  const { ask, asked, sampler } = lanes(2);
+  const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
+  for (const name of names) await ask(name, [1]);
+  expect(asked()).toEqual([names.slice(0, 8), names.slice(8)]);
+  for (const name of names) await ask(name, [1, 2, 3]);
+  expect(asked()).toEqual([names.slice(0, 8), names.slice(8)]);
+  for (const name of names.slice(0, 8)) sampler.release(name);
+  await ask("t", [2]);
+  expect(asked()[0]).toEqual([...names.slice(0, 8), "t"]);
+});

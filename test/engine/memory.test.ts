@@ -1,0 +1,101 @@
+/** @file The memory that the engine says it will need: what can be counted is what its arrays take, and every setting bounds its part. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { QWEN3_06B } from "../../bench/qwen3/model.ts";
+import { checkModel, refuseUnfit } from "../../cli/local/model-needs.ts";
+import { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import type { EngineOptions } from "../../core/ports.ts";
+import { Cache } from "../../engine/compiled/cache.ts";
+import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
+
+const options: EngineOptions = { threads: 2, slots: 8, contextTokens: 512, microBatchTokens: 2048 };
+const stored = (bytesPerWeight: number) => ({ mapped: true, bytes: bytesPerWeight * 596_049_920 });
+const plan = (changed: Partial<EngineOptions> = {}, rank = 16) =>
+  planMemory(QWEN3_06B, { ...LORA, rank }, { ...options, ...changed }, stored(4));
+
+test("keys and values take what the cache allocates", () => {
+  const cache = new Cache(TINY, OPTIONS.slots, 100);
+  cache.reserve(100);
+  const arrays = Object.values(cache.first(OPTIONS.slots));
+  const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
+  // Width 128, and the 64 that it grew from.
+  expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);
+});
+
+test("each setting bounds its own part", () => {
+  const before = plan();
+  expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, activations: expect.any(Number) });
+  expect(plan({ microBatchTokens: 1024 }).activations).toBeLessThan(before.activations * 0.8);
+  expect(plan({ slots: 4 })).toEqual({ ...before, cache: before.cache / 2 });
+  const { adapter, optimizer, saving } = before;
+  expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
+});
+
+test("an adapter on a mapped base needs it once, on halves less; all weights need it ten times over, and more", () => {
+  const weights = 4 * 596_049_920;
+  const head = 4 * 151_936 * 1024;
+  expect(plan().weights).toBe(weights);
+  expect(totalBytes(plan())).toBeLessThan(3 * weights);
+  const onHalves = (mapped: boolean) => planMemory(QWEN3_06B, LORA, options, { ...stored(2), mapped }).weights;
+  // While a matrix is read it is float32, in the sampler and in the trainer; the largest is the head.
+  expect(onHalves(true)).toBe(weights / 2 + 2 * head);
+  // Converted: the trainer's, a sampler's, and its successor's.
+  expect(onHalves(false)).toBe(3 * weights);
+  expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
+});
+
+test("the reference of a KL term is one copy more of what is trained; a mapped base is its own", () => {
+  const [full, withReference] = [false, true].map((reference) =>
+    planMemory(QWEN3_06B, null, options, stored(4), reference),
+  );
+  expect(withReference).toEqual({ ...full, weights: ((full?.weights ?? 0) * 4) / 3 });
+  const adapter = planMemory(QWEN3_06B, LORA, options, stored(4), true);
+  expect(adapter.weights).toBe(plan().weights);
+});
+
+test("all weights are trained in one graph only while its arrays are few; of a large model there is one layer's", () => {
+  expect(computesWhole(TINY, options)).toBe(true);
+  expect(computesWhole(QWEN3_06B, options)).toBe(false);
+  expect(planMemory(QWEN3_06B, null, options, stored(4)).activations).toBe(plan().activations);
+});
+
+test("doctor --model says what is needed part by part, and what to do when it does not fit", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-doctor-model-"));
+  try {
+    for (const [name, bytes] of tinyCheckpoint()) writeFileSync(join(folder, name), bytes);
+    const parts = await checkModel(folder, ["lora.rank=4"]);
+    expect(parts.map(({ name }) => name.trim())).toEqual([
+      "model",
+      "program",
+      "weights",
+      "adapter",
+      "optimizer",
+      "activations",
+      "cache",
+      "saving",
+      "memory",
+    ]);
+    expect(parts.at(-1)).toMatchObject({
+      state: "ok",
+      found: expect.stringMatching(/^about 0\.\d GB needed, .* available$/),
+    });
+    const crowded = (await checkModel(folder, ["engine.slots=100000000"])).at(-1);
+    expect(crowded).toMatchObject({
+      state: "broken",
+      advice: expect.stringMatching(/most of it is cache: a lower engine.slots/),
+    });
+    const agent = AgentConfig.parse({ model: folder, delegates: [] });
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
+    const bases = new Map([["main", tinyCheckpoint()]]);
+    expect(() => refuseUnfit(config, bases, 1e9)).not.toThrow();
+    expect(() => refuseUnfit(config, bases, 1e8)).toThrow(
+      /^agents.main.model: this team needs about 0\.\d GB of memory and the machine has 0\.1 GB; most of it is the program of 'main'/,
+    );
+    await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

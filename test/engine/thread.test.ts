@@ -1,0 +1,98 @@
+/** @file The engine's own threads: a wider cache or another lane changes no bits. (That they block no other: ../heartbeats.test.ts.) */
+import { expect, test } from "vitest";
+import type { SampleRequest } from "../../core/ports.ts";
+import { writeModelConfig } from "../../engine/checkpoint/config.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { deal, divide } from "../../engine/compiled/lanes.ts";
+import { openEngine } from "../../engine/index.ts";
+import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
+
+const AT_1 = { temperature: 1, topP: 1, topK: 0 };
+
+test("a sequence has the same bits whether the cache is narrow or its neighbour made it wide", async () => {
+  const request: SampleRequest = {
+    sequence: "short",
+    tokens: [1, 2, 3],
+    maxTokens: 40,
+    stop: [],
+    sampling: AT_1,
+    stream: ["short"],
+  };
+  const alone = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const expected = await alone.sample(request);
+  await alone.close();
+  const sampler = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const tokens = Array.from({ length: 150 }, (_, i) => i % 37);
+  const [short] = await Promise.all([
+    sampler.sample(request),
+    // Grows the cache to 192 at once, and later to its limit.
+    sampler.sample({ ...request, sequence: "long", tokens, stream: ["long"], maxTokens: 45 }),
+  ]);
+  expect(short).toEqual(expected);
+  await sampler.close();
+});
+
+test("sequences have the same bits on one lane as on three", async () => {
+  const ask = async (threads: number) => {
+    const sampler = await compiledEngine.openSampler(tinyCheckpoint(), { ...OPTIONS, threads });
+    const samples = await Promise.all(
+      Array.from({ length: 7 }, (_, i) => {
+        const sequence = `s${i}`;
+        const tokens = Array.from({ length: 2 + i }, (_x, t) => (3 * t + i) % 37);
+        return sampler.sample({ sequence, tokens, maxTokens: 12, stop: [], sampling: AT_1, stream: [sequence] });
+      }),
+    );
+    await sampler.close();
+    return samples;
+  };
+  expect(await ask(3)).toEqual(await ask(1));
+});
+
+test("work is dealt evenly, each piece once", () => {
+  const lengths = [5, 1, 9, 9, 2, 4];
+  const hands = deal(lengths, 2);
+  expect(hands.flat().sort()).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(hands.map((members) => members.reduce((sum, member) => sum + (lengths[member] ?? 0), 0))).toEqual([15, 15]);
+  expect(deal([1], 3)).toEqual([[0], [], []]);
+});
+
+test("a large model is not replicated, nor any on a GPU: its one lane gets all threads", () => {
+  const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
+  expect(divide(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
+  const large = new Map([
+    ["config.json", new TextEncoder().encode(writeModelConfig({ ...TINY, vocabulary: 5_000_000 }, 90))],
+  ]);
+  const alone = { lanes: 1, each: { threads: 4, slots: 6 } };
+  expect(divide(large, options)).toMatchObject(alone);
+  expect(divide(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
+});
+
+test("a second turn after a released or foreign prefix starts afresh", async () => {
+  const sampler = await compiledEngine.openSampler(tinyCheckpoint(), OPTIONS);
+  const ask = (tokens: number[]) =>
+    sampler.sample({ sequence: "s", tokens, maxTokens: 8, stop: [], sampling: AT_1, stream: ["s"] });
+  const first = await ask([4, 5, 6]);
+  await ask([9, 9, 9, 9, 9]);
+  expect(await ask([4, 5, 6])).toEqual(first);
+  sampler.release("s");
+  expect(await ask([4, 5, 6])).toEqual(first);
+  await sampler.close();
+});
+
+test("policies are found by name, and an unknown name lists the known ones", () => {
+  expect(openEngine("compiled")).toBe(compiledEngine);
+  expect(openEngine("recipe:mine", new Map([["mine", compiledEngine]]))).toBe(compiledEngine);
+  expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
+});
+
+test("the GPU backend says how to get it", async () => {
+  await expect(openEngine("eager-gpu").openTrainer(tinyCheckpoint(), OPTIONS)).rejects.toThrow(
+    /npm install @tensorflow\/tfjs-node-gpu@4.22.0/,
+  );
+});
+
+test("a vocabulary that the tracer would take for a varying length is refused", async () => {
+  const trainer = await compiledEngine.openTrainer(tinyCheckpoint({ ...TINY, vocabulary: 10007 }), OPTIONS);
+  await expect(trainer.logProbs([[1, 2]], 1)).rejects.toThrow(/dimension of 10007/);
+  await trainer.close();
+});

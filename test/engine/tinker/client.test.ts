@@ -1,0 +1,200 @@
+/**
+ * @file The client and everything a server, or what stands before it, can do to a call: what helps is done, what was done is not done
+ * twice, and what cannot be mended is said in one line that names the endpoint.
+ */
+import { expect, test } from "vitest";
+import { openTinkerClient, type TinkerModel } from "../../../engine/tinker/client/client.ts";
+import type { Datum } from "../../../engine/tinker/client/messages.ts";
+import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
+import { scored } from "../../../engine/tinker/data.ts";
+import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
+import { type Call, type Fault, fakeTinker } from "../../fakes/tinker-server.ts";
+import { OPTIONS } from "../tiny.ts";
+import { QUICK } from "./tiny-tinker.ts";
+
+const BASE = "http://127.0.0.1:9";
+const DATA: Datum[][] = [[scored([1, 2, 3])], [scored([4, 5])]];
+const ADAM = { learning_rate: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0 };
+const GREEDY = { max_tokens: 2, temperature: 0, top_k: -1, top_p: 1 };
+const json = (value: unknown, status = 200, headers: Record<string, string> = {}) =>
+  new Response(JSON.stringify(value), { status, headers });
+
+function open(changes: Partial<TransportOptions> = {}) {
+  const server = fakeTinker({ engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, pollMilliseconds: 20 });
+  const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, ...QUICK, ...changes });
+  return { server, client };
+}
+
+async function openModel(changes: Partial<TransportOptions> = {}) {
+  const { server, client } = open(changes);
+  const session = await client.openSession();
+  return { server, client, session, model: await session.createModel("tiny-qwen3", { rank: 8, seed: 1 }) };
+}
+
+/** Spoils the first calls of a path, one fault after the other. */
+const spoils = (path: string, ...faults: (() => Fault)[]) => {
+  const left = [...faults];
+  return (call: Call) => (call.path === path ? left.shift()?.() : undefined);
+};
+
+/** A step of training, saved: what comes of it tells whether anything was done twice. */
+async function train(model: TinkerModel) {
+  await model.forwardBackward(DATA, "cross_entropy");
+  const { metrics } = await model.optimizerStep(ADAM);
+  const after = await model.forward(DATA, "cross_entropy");
+  return { metrics, after, weights: await model.saveWeights(), sampler: await model.saveForSampler() };
+}
+
+test.each<[string, string, (() => Fault)[]]>([
+  ["a refused connection", "forward_backward", [() => "refused", () => "refused"]],
+  ["an answer that was lost on the way", "forward_backward", [() => "lost"]],
+  ["a lost answer of the optimizer", "optim_step", [() => "lost", () => "lost"]],
+  [
+    "429 with a moment to wait for",
+    "optim_step",
+    [() => json({ detail: "slow down" }, 429, { "retry-after-ms": "2" })],
+  ],
+  ["502 of a proxy", "forward", [() => new Response("<html>bad gateway", { status: 502 })]],
+  ["408", "optim_step", [() => json({ detail: "timeout" }, 408)]],
+  ["409 that says to try again", "optim_step", [() => json({ detail: "locked" }, 409, { "x-should-retry": "true" })]],
+  ["a hanging connection", "forward_backward", [() => "hang"]],
+  ["a poll that hangs", "retrieve_future", [() => "hang"]],
+  ["a poll that a proxy refuses", "retrieve_future", [() => new Response("", { status: 400 })]],
+  [
+    "a future that is still pending",
+    "retrieve_future",
+    [() => json({ type: "try_again", request_id: "1", queue_state: "active" })],
+  ],
+  ["a future that expired", "retrieve_future", [() => json({ detail: "expired" }, 410)]],
+  ["saves whose answers were lost", "save_weights", [() => "lost", () => "lost"]],
+])("%s: the step is made once, with the same numbers", async (_, path, faults) => {
+  const expected = await train((await openModel()).model);
+  const { server, model } = await openModel({ patienceSeconds: 2 });
+  server.spoil(spoils(path, ...faults));
+  const found = await train(model);
+  expect(found.metrics).toEqual(expected.metrics);
+  expect(found.after).toEqual(expected.after);
+  expect([found.weights, found.sampler].map((saved) => server.models.saved.get(saved)?.steps)).toEqual([1, 1]);
+});
+
+test.each<[string, () => Response, RegExp]>([
+  ["400", () => json({ detail: "no such loss" }, 400), /answered 400: no such loss/],
+  ["401", () => json({ detail: "no key" }, 401), /answered 401: no key/],
+  ["409", () => json({ detail: "number was reused" }, 409), /answered 409: number was reused/],
+  [
+    "422",
+    () => json({ detail: [{ loc: ["body", "lora_config"], msg: "Field required" }] }, 422),
+    /answered 422: body.lora_config: Field required/,
+  ],
+  ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
+  ["another API's answer", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
+])("%s is said at once", async (_, answer, message) => {
+  const { server, model } = await openModel({ patienceSeconds: 60 });
+  server.spoil(spoils("optim_step", answer));
+  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+    ...{ code: "endpoint-refused", retryable: false },
+    message: expect.stringMatching(message),
+  });
+});
+
+test.each<[string, () => Fault, RegExp]>([
+  [
+    "503 without end",
+    () => json({ detail: "overloaded" }, 503),
+    /optim_step answered 503: overloaded, also after 0.2 s of trying: look at the Tinker server/,
+  ],
+  ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, also after/],
+  ["one that never answers", () => "hang", /optim_step: no answer within 0.2 s, also after/],
+])("%s: patience ends", async (_, fault, message) => {
+  const { server, model } = await openModel();
+  server.spoil(({ path }) => (path === "optim_step" ? fault() : undefined));
+  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+    ...{ code: "endpoint-unavailable", retryable: true },
+    message: expect.stringMatching(message),
+  });
+});
+
+test("a future that stays pending is given up, with its number", async () => {
+  const { server, model } = await openModel({ futureSeconds: 0.05 });
+  server.spoil(
+    spoils("retrieve_future", ...Array(200).fill(() => json({ detail: "Timeout waiting for result" }, 408))),
+  );
+  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+    ...{ code: "endpoint-unavailable", retryable: true },
+    message: expect.stringMatching(/^optim_step of http:\/\/127.0.0.1:9: request \d+ is still pending after 0.05 s/),
+  });
+});
+
+test("work that failed is told from work that a busy server dropped", async () => {
+  const { server, model } = await openModel();
+  const failing = (category: string) =>
+    server.spoil(spoils("retrieve_future", () => json({ error: "no such loss", category })));
+  failing("user");
+  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
+    code: "endpoint-refused",
+    message: expect.stringMatching(/failed: no such loss/),
+  });
+  failing("server");
+  await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({ code: "endpoint-unavailable", retryable: true });
+});
+
+test("a server that died and lives again has no models: the call says so, and a fresh model goes on from what was saved", async () => {
+  const { server, session, model } = await openModel();
+  const { weights, after } = await train(model);
+  server.restart();
+  await expect(model.forward(DATA, "cross_entropy")).rejects.toMatchObject({
+    ...{ code: "endpoint-refused", message: expect.stringMatching(/answered 400: Model model_2 not loaded/) },
+  });
+  const next = await session.createModel("tiny-qwen3", { rank: 8, seed: 1 });
+  await next.loadWeights(weights);
+  expect(await next.forward(DATA, "cross_entropy")).toEqual(after);
+  // Only a fresh model can be loaded into.
+  await expect(next.loadWeights(weights)).rejects.toThrow(/LoadWeights is not permitted with seq_id 4/);
+});
+
+test("a model of another base than was asked for is refused: SkyRL makes one", async () => {
+  const { client } = open();
+  const session = await client.openSession();
+  await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
+    message: "create_model: asked for rank 8 on 'other/model', the server made rank 8 on 'tiny-qwen3'",
+  });
+});
+
+test("a number that was used for another request is refused", async () => {
+  const { server, model } = await openModel();
+  await model.forward(DATA, "cross_entropy");
+  const body = JSON.stringify({ model_id: model.id, seq_id: 1, forward_input: { data: [], loss_fn: "cross_entropy" } });
+  expect((await server.fetch(`${BASE}/api/v1/forward`, { method: "POST", body })).status).toBe(409);
+});
+
+test("deleting weights that are not there is fine", async () => {
+  const { server, client, model } = await openModel();
+  const { weights, sampler } = await train(model);
+  await client.deleteWeights(weights);
+  await client.deleteWeights(weights);
+  await client.deleteWeights(sampler);
+  expect(server.models.saved.size).toBe(0);
+});
+
+test("a call that is aborted ends at once, whatever it waits for", async () => {
+  const { server, client } = open({ futureSeconds: 60, pollSeconds: 60 });
+  server.spoil(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
+  const abort = new AbortController();
+  const sample = client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY, abort.signal);
+  setTimeout(() => abort.abort(new Error("enough")), 20);
+  await expect(sample).rejects.toThrow("enough");
+});
+
+test.each([
+  ["https://tinker.example/services/prod", "tml-secret"],
+  ["http://127.0.0.1:8000", "tml-secret"],
+  ["http://gpu1:8000", null],
+])("%s is sent the key: %s", async (baseUrl, key) => {
+  const { server, client } = open({ baseUrl, apiKey: "tml-secret" });
+  await client.capabilities();
+  expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
+  server.spoil(() => json({ detail: "who are you" }, 403));
+  const said = await client.capabilities().catch(String);
+  expect(said).toContain("answered 403: who are you");
+  expect(said).not.toContain("secret");
+});

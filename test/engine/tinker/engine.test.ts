@@ -1,0 +1,210 @@
+/**
+ * @file Training and sampling through the wire are training and sampling: the same numbers as the local engine's, on a server that sums
+ * and on one that averages; and what a server would ignore or get wrong is refused in one line.
+ */
+import { expect, test } from "vitest";
+import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
+import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
+import { stream } from "../../../core/random.ts";
+import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
+import { type TrainingEntry, trainStep } from "../../../gpu-workers/training/train-step.ts";
+import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
+import { HOSTED, SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
+import { OPTIONS } from "../tiny.ts";
+import { POLICY, QUICK, tinyTinker } from "./tiny-tinker.ts";
+
+const files = bigramFiles(30);
+const tiny = (rules: TinkerRules = HOSTED) =>
+  tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules }, QUICK);
+const refusal = async (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail("not refused"),
+    (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
+  );
+
+/** Rollouts of two questions under the newest version; longer ones are better. */
+async function rollOut(sampler: Sampler, version: number): Promise<TrainingEntry[]> {
+  return Promise.all(
+    Array.from({ length: 6 }, async (_, i): Promise<TrainingEntry> => {
+      const prompt = [1 + i, 4];
+      const name = ["sample", version, i];
+      const request = { sequence: name.join("/"), tokens: prompt, maxTokens: 9, stop: [[7], [3, 3]] };
+      // The wire carries a seed, not a name.
+      const seeded = [stream(...name).integer(2 ** 31)];
+      const sampling = { temperature: 1, topP: 1, topK: 0 };
+      const sample = await sampler.sample({ ...request, sampling, stream: sampler === through ? name : seeded });
+      const tokens = [...prompt, ...sample.tokens];
+      const trajectory: Trajectory = {
+        ...{ agent: "main", version, tokens, actions: [[2, tokens.length]], logProbs: [...sample.logProbs] },
+      };
+      return { trajectory, group: i % 2, weight: 1 / 6, advantage: (tokens.length - 6) / 3 + (i - 2) / 10 };
+    }),
+  );
+}
+let through: Sampler | undefined;
+
+/** Three versions, each trained by a process that finds nothing but the files of the one before. */
+async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolean, config: object) {
+  let now: CheckpointFiles = files0;
+  const history = [];
+  const algorithm = AlgorithmConfig.parse(config);
+  for (let version = 0; version < 3; version++) {
+    const sampler = await engine.openSampler(now, OPTIONS);
+    through = isWire ? sampler : undefined;
+    const batch = await rollOut(sampler, version);
+    const trainer: Trainer = await engine.openTrainer(now, OPTIONS);
+    const reference = await engine.openTrainer(files0, OPTIONS);
+    const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
+    const { stats } = await trainStep(trainer, [batch], { algorithm, optimizer, temperature: 1 }, reference);
+    history.push({ said: batch.map(({ trajectory }) => trajectory.tokens), stats });
+    now = new Map([...now, ...(await trainer.save())]);
+    await Promise.all([trainer.close(), reference.close(), sampler.close()]);
+  }
+  return history;
+}
+
+const objectives = { default: {}, sequences: { ratio: "sequence", kl: { coefficient: 0.1 }, minibatches: 2 } };
+
+test.each([
+  ["a server that sums", HOSTED, objectives.default],
+  ["a server that averages", SKYRL_JAX, objectives.default],
+  ["a server that averages, another objective", SKYRL_JAX, objectives.sequences],
+])("a run on %s has the numbers of the local engine", async (_, rules, objective) => {
+  const { engine, files: base, server } = tiny(rules);
+  const expected = await run(bigramEngine, files, false, objective);
+  const found = await run(engine, base, true, objective);
+  for (const [version, { said, stats }] of found.entries()) {
+    expect(said).toEqual(expected[version]?.said);
+    for (const [name, value] of Object.entries(expected[version]?.stats ?? {})) {
+      expect(stats[name as keyof typeof stats], `${name} of version ${version}`).toBeCloseTo(value, 4);
+    }
+    if (objective === objectives.default) expect(stats.maxRatioDeviation).toBeLessThan(1e-4);
+  }
+  expect(server.models.loaded).toEqual([]);
+});
+
+test("the log-probs of a step are computed once, and a request carries no more tokens than a micro-batch", async () => {
+  const { engine, files: base, server } = tiny();
+  const trainer = await engine.openTrainer(base, { ...OPTIONS, microBatchTokens: 10 });
+  const batch = [4, 4, 4, 15].map((length, i) => ({
+    tokens: Array.from({ length }, (_, t) => t + i),
+    weights_T: new Float32Array(length).fill(-0.1),
+  }));
+  const before = server.calls.length;
+  await trainer.logProbs(
+    batch.map(({ tokens }) => tokens),
+    1,
+  );
+  await trainer.forwardBackward(batch, { kind: "linear" }, 1);
+  await trainer.optimizerStep({ ...OptimizerConfig.parse({}) });
+  const paths = server.calls.slice(before).map(({ path }) => path);
+  const count = (path: string) => paths.filter((one) => one === path).length;
+  expect([count("forward"), count("forward_backward"), count("optim_step")]).toEqual([3, 3, 1]);
+});
+
+test.each<[string, Partial<TinkerRules>, RegExp]>([
+  ["takes settings of Adam of its own", { adam: false }, /engine-unsupported: .*does not look at the settings of Adam/],
+])("a server that %s is refused", async (_, rules, message) => {
+  const { engine, files: base, server } = tiny({ ...HOSTED, ...rules });
+  expect(await refusal(engine.openTrainer(base, OPTIONS))).toMatch(message);
+  expect(server.models.loaded).toEqual([]);
+});
+
+test.each([HOSTED, SKYRL_JAX])(
+  "a version is sampled as it was, whatever was trained since, and leaves training alone: %o",
+  async (rules) => {
+    const { engine, files: base, server } = tiny(rules);
+    const trainer = await engine.openTrainer(base, OPTIONS);
+    const step = async () => {
+      const sequence = { tokens: [1, 2, 3, 4], weights_T: new Float32Array(4).fill(-1) };
+      await trainer.forwardBackward([sequence], { kind: "linear" }, 1);
+      await trainer.optimizerStep({ ...OptimizerConfig.parse({ learningRate: 0.1 }), maxGradientNorm: null });
+      return new Map([...base, ...(await trainer.save())]);
+    };
+    const say = async (sampler: Sampler) => {
+      const sampling = { temperature: 1, topP: 1, topK: 0 };
+      return sampler.sample({ sequence: "s", tokens: [1], maxTokens: 8, stop: [], stream: ["say"], sampling });
+    };
+    const one = await engine.openSampler(await step(), OPTIONS);
+    const before = await say(one);
+    await step();
+    const trained = await trainer.logProbs([[1, 2, 3, 4]], 1);
+    expect(await say(one)).toEqual(before);
+    await trainer.optimizerStep({ ...OptimizerConfig.parse({ learningRate: 1e-12 }), maxGradientNorm: null });
+    expect((await trainer.logProbs([[1, 2, 3, 4]], 1))[0]?.[1]).toBeCloseTo(trained[0]?.[1] ?? 0, 1);
+    await Promise.all([one.close(), trainer.close()]);
+    expect(server.models.loaded).toEqual([]);
+    expect([...server.models.saved.values()].filter(({ kind, steps }) => kind === "sampler" && steps > 0)).toEqual([]);
+  },
+);
+
+test("clipping is refused where the server does not clip, before anything is sent", async () => {
+  const { engine, files: base, server } = tiny(SKYRL_JAX);
+  const trainer = await engine.openTrainer(base, OPTIONS);
+  await trainer.forwardBackward([{ tokens: [1, 2], weights_T: Float32Array.of(0, 1) }], { kind: "linear" }, 1);
+  const before = server.calls.length;
+  expect(await refusal(trainer.optimizerStep(OptimizerConfig.parse({})))).toMatch(
+    /config-invalid: optimizer.maxGradientNorm is 1, but .* does not clip gradients: set it to null/,
+  );
+  expect(server.calls).toHaveLength(before);
+});
+
+test("a temperature that a server has no log-probs at is refused", async () => {
+  const { engine, files: base } = tiny();
+  const [trainer, sampler] = [await engine.openTrainer(base, OPTIONS), await engine.openSampler(base, OPTIONS)];
+  expect(await refusal(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
+  const sampling = { temperature: 0.7, topP: 1, topK: 0 };
+  const request = { sequence: "s", tokens: [1], maxTokens: 1, stop: [], stream: ["s"], sampling };
+  expect(await refusal(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
+});
+
+test("the base model is the one that the server has, by its name", async () => {
+  const server = { engine: bigramEngine, files, options: OPTIONS };
+  const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 }, QUICK);
+  const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
+  await engine.check?.(named("Qwen3-4B"), { ...OPTIONS, contextTokens: 100 });
+  expect(await refusal(engine.check?.(named("Qwen3-8B"), OPTIONS) ?? Promise.resolve())).toMatch(
+    /config-invalid: .* serves Qwen\/Qwen3-4B, not 'Qwen3-8B': write policy tinker:http.*#<its name>/,
+  );
+  expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
+    /contextTokens is 200, but .* takes 100/,
+  );
+  const away = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")) });
+  expect(await refusal(away.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
+    /endpoint-unavailable: GET/,
+  );
+});
+
+test("version 0 is the folder without its weights, and a tinker.json that says the rest", () => {
+  const folder = new Map([
+    ...files,
+    ["model.safetensors.index.json", new Uint8Array()],
+    ["tokenizer.json", new Uint8Array([1])],
+  ]);
+  const base = tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"]);
+  expect([...base.keys()]).toEqual(["config.json", "tokenizer.json", "tinker.json"]);
+  expect(readTinkerVersion(base)).toMatchObject({ baseModel: "Qwen3-0.6B", rank: 16, weights: null });
+  expect(tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"])).toEqual(base);
+  // What was exported is gone on from, as what it is.
+  expect(tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"])).toEqual(base);
+  expect(() => tinkerBase("tinker:http://gpu2:8000?rank=8", "main", base, [8, "main"])).toThrow(
+    /rank 16 on 'Qwen3-0.6B'/,
+  );
+});
+
+test.each([
+  ["tinker:gpu1:8000", /write tinker:http:\/\/host:port/],
+  ["tinker:http://gpu1:8000?rank=0", /rank/],
+  ["tinker:http://gpu1:8000?ranks=8", /Unrecognized key: "ranks"/],
+  [
+    "tinker:http://user:secret@gpu1:8000",
+    /^policy: no user or key belongs in the URL of gpu1:8000: set TINKER_API_KEY$/,
+  ],
+])("policy %s is refused", (policy, message) => {
+  expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
+});
+
+test("policy names the model as its server does", () => {
+  expect(readTinkerVersion(tinkerBase(POLICY, "any", files, [1])).baseModel).toBe("tiny-qwen3");
+});

@@ -1,0 +1,267 @@
+/**
+ * @file A trainer that goes on with the model of a dead one: what it may take for the same step, what it must not, and who may write.
+ * Engine and server only; whole runs: kill.test.ts.
+ */
+import { expect, test } from "vitest";
+import { OptimizerConfig } from "../../../core/contracts/config.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
+import { TinkerCallsRecord } from "../../../core/contracts/tinker-calls.ts";
+import type { CheckpointFiles, PolicyEngine, Trainer } from "../../../core/ports.ts";
+import { readTinkerVersion } from "../../../engine/tinker/version.ts";
+import { callJournal } from "../../../gpu-workers/training/call-journal.ts";
+import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { SKYRL_JAX } from "../../fakes/tinker-models.ts";
+import { OPTIONS } from "../tiny.ts";
+import { bytesOf, QUICK, tinyTinker } from "./tiny-tinker.ts";
+
+const ADAM = { ...OptimizerConfig.parse({ learningRate: 0.1 }), maxGradientNorm: null };
+/** More than one request of 128 tokens. */
+const BATCH = [1, 2, 3].map((n) => Array.from({ length: 60 }, (_, t) => (t * n) % 29));
+const OTHER = BATCH.map((tokens) => tokens.map((token) => (token + 1) % 29));
+
+function open() {
+  const { server, connect, files, stateOf } = tinyTinker(
+    { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: SKYRL_JAX },
+    QUICK,
+  );
+  const store = memoryStore();
+  const journalOf = (worker: string) => callJournal({ name: "r", store }, "main", worker);
+  return {
+    ...{ server, files, connect },
+    start: (worker: string, engine: PolicyEngine = connect(), from: CheckpointFiles = files) =>
+      engine.openTrainer(from, OPTIONS, journalOf(worker)),
+    async written() {
+      const item = await store.table.get(tableKeys.calls("r", "main"));
+      return item && TinkerCallsRecord.parse(item).calls;
+    },
+    counts: () => {
+      const sampled = new Set(
+        server.calls.flatMap(({ path, body }) => (path === "save_weights_for_sampler" ? [body["model_id"]] : [])),
+      );
+      const computed = server.models.computed.filter(({ model }) => !sampled.has(model)).map(({ kind }) => kind);
+      return ["forward", "forward_backward", "optim_step"].map((kind) => computed.filter((one) => one === kind).length);
+    },
+    /** The weights of what was saved, as text. */
+    weightsOf: (saved: CheckpointFiles) =>
+      Buffer.from(bytesOf(stateOf(saved)).get("model.safetensors") ?? []).toString("hex"),
+  };
+}
+
+async function pass(trainer: Trainer, batch = BATCH) {
+  const sequences = batch.map((tokens) => ({ tokens, weights_T: new Float32Array(tokens.length).fill(-1) }));
+  await trainer.forwardBackward(sequences, { kind: "linear" }, 1);
+}
+async function step(trainer: Trainer, batch = BATCH) {
+  await pass(trainer, batch);
+  await trainer.optimizerStep(ADAM);
+}
+
+/** What an undisturbed process makes of a batch, in one step or two. */
+const alone = new Map<string, Promise<string>>();
+function undisturbed(batch = BATCH, steps = 1): Promise<string> {
+  const key = `${batch.join()} ${steps}`;
+  const weights = alone.get(key) ?? train(batch, steps);
+  alone.set(key, weights);
+  return weights;
+}
+async function train(batch: number[][], steps: number) {
+  const { start, weightsOf } = open();
+  const trainer = await start("alone");
+  for (let n = 0; n < steps; n++) await step(trainer, batch);
+  return weightsOf(await trainer.save());
+}
+
+test("each call is written down before it is made, in one item that does not grow", async () => {
+  const { server, connect, start, written } = open();
+  const seen: (readonly [number, number | undefined])[] = [];
+  const watching = connect({
+    async fetch(url, init) {
+      const { seq_id, model_id } = JSON.parse(String(init.body ?? "{}"));
+      const calls = await written();
+      if (seq_id !== undefined && calls?.model === model_id) seen.push([seq_id, calls?.last]);
+      return server.fetch(url, init);
+    },
+  });
+  const trainer = await start("one", watching);
+  await step(trainer);
+  const size = JSON.stringify(await written()).length;
+  await trainer.save();
+  await step(trainer);
+  expect(seen.length).toBeGreaterThan(8);
+  for (const [made, last] of seen) expect(last).toBe(made);
+  expect(Math.abs(JSON.stringify(await written()).length - size)).toBeLessThan(5);
+});
+
+test("a step that was begun is gone on with: what was done is not done again", async () => {
+  const { start, counts, weightsOf } = open();
+  const before = await start("dead");
+  await step(before);
+  await pass(before);
+  const then = counts();
+  const after = await start("heir");
+  await step(after);
+  expect(counts()).toEqual(then);
+  await step(after);
+  expect(weightsOf(await after.save())).toBe(await undisturbed(BATCH, 2));
+  expect(counts()).toEqual([4, 4, 2]);
+});
+
+test("a version is gone on from only once it is published, and then from its first call", async () => {
+  const { start, files, connect, counts, weightsOf } = open();
+  const before = await start("dead");
+  await step(before);
+  const saved = await before.save();
+  const heir = await start("heir");
+  await step(heir);
+  const again = await heir.save();
+  expect(weightsOf(again)).toBe(weightsOf(saved));
+  // A copy of the same, under another name: SkyRL does not number saves.
+  expect(readTinkerVersion(again).weights).not.toBe(readTinkerVersion(saved).weights);
+  expect(counts()).toEqual([2, 2, 1]);
+  const published = new Map([...files, ...again]);
+  await step(heir);
+  const last = await start("last", connect(), published);
+  await step(last);
+  expect(counts()).toEqual([4, 4, 2]);
+  expect(weightsOf(await last.save())).toBe(await undisturbed(BATCH, 2));
+});
+
+/** A server that knows a call again by its number alone, whatever is in it. */
+function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Response>) {
+  const answers = new Map<string, Response>();
+  return async (url: string, init: RequestInit) => {
+    const { model_id, seq_id } = JSON.parse(String(init.body ?? "{}"));
+    const key = `${model_id} ${seq_id}`;
+    const known = seq_id === undefined ? undefined : answers.get(key);
+    const answer = known ?? (await send(url, init));
+    answers.set(key, answer.clone());
+    return answer;
+  };
+}
+
+type World = ReturnType<typeof open>;
+const answered = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
+
+/** Takes over from one who made a step, and does another than that. */
+type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
+
+const facing =
+  (spoilt: string, status: number, detail: string): Begin =>
+  async ({ start, server }) => {
+    await step(await start("dead"));
+    const heir = await start("heir");
+    const fails = () => {
+      server.spoil(({ path }) => (path === spoilt ? answered(status, detail) : undefined));
+      return step(heir).finally(() => server.spoil(() => undefined));
+    };
+    return { heir, fails };
+  };
+
+test.each<[string, Begin]>([
+  [
+    "another batch",
+    async ({ start }) => {
+      await step(await start("dead"));
+      const heir = await start("heir");
+      return { heir, fails: () => step(heir, OTHER) };
+    },
+  ],
+  [
+    "another batch, on a server that knows a call by its number alone",
+    async ({ start, connect, server }) => {
+      const shared = connect({ fetch: byNumberAlone(server.fetch) });
+      await step(await start("dead", shared));
+      const heir = await start("heir", shared);
+      return { heir, fails: () => step(heir, OTHER) };
+    },
+  ],
+  [
+    "fewer calls than were made",
+    async ({ start }) => {
+      const dead = await start("dead");
+      await step(dead);
+      await step(dead);
+      const heir = await start("heir");
+      await step(heir);
+      return { heir, fails: () => heir.save() };
+    },
+  ],
+  ["answers that expired", facing("retrieve_future", 410, "expired")],
+  ["a server that lost the model", facing("forward", 400, "Model not loaded")],
+])("%s: nothing is gone on with, and the step is done on a fresh model", async (_, begin) => {
+  const world = open();
+  const { heir, fails } = await begin(world);
+  await expect(fails()).rejects.toMatchObject({ code: "replay-failed", retryable: true });
+  expect(await world.written()).toBeNull();
+  await heir.load(world.files);
+  await step(heir, OTHER);
+  expect(world.weightsOf(await heir.save())).toBe(await undisturbed(OTHER));
+});
+
+test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | undefined>]>([
+  [
+    "that was closed",
+    async (_, dead) => {
+      await dead.close();
+      return undefined;
+    },
+  ],
+  [
+    "that the server unloaded",
+    async ({ server, written }) => {
+      const body = JSON.stringify({ model_id: (await written())?.model });
+      await server.fetch("http://any/api/v1/unload_model", { method: "POST", body });
+      return undefined;
+    },
+  ],
+  [
+    "whose session is another server's",
+    async ({ server }) => {
+      server.spoil(({ path }) => (path === "session_heartbeat" ? answered(404, "Session not found") : undefined));
+      return undefined;
+    },
+  ],
+  [
+    "that held another version",
+    async ({ files, start }) => {
+      const other = await start("other");
+      await step(other);
+      return new Map([...files, ...(await other.save())]);
+    },
+  ],
+])("a model %s is not gone on with", async (_, end) => {
+  const world = open();
+  const dead = await world.start("dead");
+  await step(dead);
+  const from = await end(world, dead);
+  const before = world.counts();
+  const trainer = await world.start("heir", world.connect(), from);
+  await step(trainer);
+  await trainer.save();
+  expect(world.counts()).toEqual(before.map((n, i) => n + ([2, 2, 1][i] ?? 0)));
+});
+
+test("two at once: who was taken over makes no further call, and leaves the model alone", async () => {
+  const { server, start, weightsOf, counts } = open();
+  const slow = await start("slow");
+  await pass(slow);
+  const heir = await start("heir");
+  const made = server.calls.length;
+  await expect(slow.optimizerStep(ADAM)).rejects.toMatchObject({ code: "claim-lost" });
+  await slow.close();
+  expect(server.calls.length).toBe(made);
+  await step(heir);
+  expect(weightsOf(await heir.save())).toBe(await undisturbed());
+  expect(counts()).toEqual([2, 2, 1]);
+  await heir.close();
+  expect(server.models.loaded).toEqual([]);
+});
+
+test("no journal, nothing to go on with: a reference is a model like any other", async () => {
+  const { connect, files, server } = open();
+  const trainer = await connect().openTrainer(files, OPTIONS);
+  await step(trainer);
+  await trainer.close();
+  expect(server.models.loaded).toEqual([]);
+});

@@ -1,0 +1,282 @@
+/**
+ * @file A worker that dies between any two calls to its Tinker server, or while a call is on its way, and is started again: the server
+ * computes every pass and every optimizer step once, and the weights are those of a run where nothing happened. A whole run: what the
+ * agents say depends on the very weights that the server holds. Where the server lost the model, or does not tell a call that is made
+ * again, the step is done again, on a fresh one.
+ */
+import { createHash } from "node:crypto";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import type { RunConfig } from "../../../core/contracts/config.ts";
+import type { PolicyEngine, Store } from "../../../core/ports.ts";
+import { tinkerEngine } from "../../../engine/tinker/engine.ts";
+import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
+import { openCheckpoints } from "../../../gpu-workers/checkpoints.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
+import { type FakeTinker, fakeTinker } from "../../fakes/tinker-server.ts";
+import { baseFiles, relayEngine } from "../../fixtures/relay/policy.ts";
+import { relayConfig } from "../../fixtures/relay/start.ts";
+import { tokenizerFiles } from "../../fixtures/relay/tokenizer.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+import { Killed } from "../../kill/mortal-store.ts";
+import { OPTIONS } from "../tiny.ts";
+import { bytesOf } from "./tiny-tinker.ts";
+
+const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
+/** The bytes, and the two markers of the chat. */
+const VOCABULARY = 258;
+const SERVER_FILES = new Map([...tokenizerFiles(), ...bigramFiles(VOCABULARY)]);
+const MAIN_FILES = bytesOf(tinkerBase(POLICY, "any", SERVER_FILES, [7, "main"]));
+
+/** Trains bigrams, and says what the relay team says, by the weights. */
+const scripted: PolicyEngine = {
+  openTrainer: bigramEngine.openTrainer,
+  async openSampler(files, options) {
+    const digest = createHash("sha256");
+    for (const name of ["model.safetensors", "optimizer.safetensors"])
+      digest.update(bytesOf(files).get(name) ?? "none");
+    const sampler = await relayEngine.openSampler(new Map([...files, ["model.safetensors", digest.digest()]]), options);
+    return {
+      ...sampler,
+      async sample(request, signal) {
+        const sample = await sampler.sample(request, signal);
+        const stops = request.stop.flat();
+        const end = sample.tokens.findIndex((token) => stops.includes(token)) + 1;
+        const count = end || sample.tokens.length;
+        return { ...sample, tokens: sample.tokens.slice(0, count), logProbs: sample.logProbs.slice(0, count) };
+      },
+    };
+  },
+};
+
+const limits = { turnTokens: 400, contextTokens: 4000 };
+const configOf = (steps: number): RunConfig =>
+  relayConfig({
+    steps,
+    agents: {
+      main: { model: "m", policy: POLICY, delegates: ["searcher"], limits, optimizer: { maxGradientNorm: null } },
+      searcher: { model: "s", policy: "recipe:relay", tools: ["lookup"], limits },
+    },
+    liveness: { heartbeatSeconds: 0.1, leaseSeconds: 0.4, pollSeconds: 0.01 },
+  });
+
+interface Death {
+  readonly isFatal: (path: string) => boolean;
+  /** Before the server hears of the call, or when it has taken it on. */
+  readonly when: "before" | "after";
+  /** The server dies too, and lives again. */
+  readonly withServer?: boolean;
+  /** It does not die, but sleeps until another has published the version, having taken it for dead. */
+  readonly isSleep?: boolean;
+}
+
+/** True at the n-th call from now, counted from 0. */
+function nth(n: number, isCounted = (_path: string) => true): Death["isFatal"] {
+  let count = 0;
+  return (path) => isCounted(path) && count++ === n;
+}
+/** The first call of that path on the trainer's model: after the second session, that is; the probe is in the first. */
+function inStep(wanted: string): Death["isFatal"] {
+  let sessions = 0;
+  return nth(0, (path) => {
+    if (path === "create_session") sessions++;
+    return sessions === 2 && path === wanted;
+  });
+}
+/** The n-th call after the first of that path. */
+function past(wanted: string, n: number): Death["isFatal"] {
+  let seen = false;
+  return nth(n + 1, (path) => {
+    seen ||= path === wanted;
+    return seen;
+  });
+}
+
+/** The process of the main agent: from its death on, neither the server nor the store hears of it. */
+function mortalProcess(server: FakeTinker, store: Store, death: Death | undefined, published: () => Promise<void>) {
+  let dead = false;
+  let asleep = Promise.resolve();
+  const alive = <A extends unknown[], R>(call: (...args: A) => Promise<R>) => {
+    return async (...args: A): Promise<R> => {
+      await asleep;
+      if (dead) throw new Killed("dead");
+      const result = await call(...args);
+      await asleep;
+      if (dead) throw new Killed("dead");
+      return result;
+    };
+  };
+  const all = <T extends object>(port: T): T =>
+    Object.fromEntries(Object.entries(port).map(([name, call]) => [name, alive(call)])) as T;
+  const engine = tinkerEngine(POLICY, {
+    ...{ patienceSeconds: 0, pauseSeconds: 0.001 },
+    fetch: alive(async (url: string, init: RequestInit) => {
+      if (dead || !death?.isFatal(url.split("/api/v1/")[1] ?? "")) return server.fetch(url, init);
+      const answer = death.when === "after" ? await server.fetch(url, init) : undefined;
+      if (death.withServer) server.restart();
+      dead = !death.isSleep;
+      if (dead) throw new Killed("dead");
+      asleep = published();
+      await asleep;
+      return answer ?? server.fetch(url, init);
+    }),
+  });
+  return {
+    engine,
+    store: { ...store, objects: all(store.objects), table: all(store.table) },
+    isDead: () => dead,
+  };
+}
+
+interface Settings {
+  readonly steps?: number;
+  readonly rules?: TinkerRules;
+}
+
+/** One process after the other, each with its death; the last lives. */
+async function runWith(deaths: readonly Death[] = [], { steps = 2, rules = SKYRL_JAX }: Settings = {}) {
+  const config = configOf(steps);
+  const log = createLog(() => {});
+  const never = new AbortController().signal;
+  const server = fakeTinker({ engine: scripted, files: SERVER_FILES, options: OPTIONS, rules });
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config, (agent) => (agent === "main" ? MAIN_FILES : baseFiles(agent)));
+
+  const checkpoints = openCheckpoints(config.run, memory);
+  const published = () => vi.waitUntil(() => checkpoints.find("main", 1), 60_000).then(() => {});
+
+  const live = async ([death, ...rest]: readonly Death[]): Promise<void> => {
+    const own = mortalProcess(server, store, death, published);
+    const engineOf = (policy: string) => (policy === POLICY ? own.engine : relayEngine);
+    const life = startWorker(own.store, config.run, { agent: "main" }, never, log, { engineOf }).catch((error) => {
+      if (!own.isDead()) throw error;
+      return live(rest);
+    });
+    await Promise.all([life, ...(death?.isSleep ? [live(rest)] : [])]);
+  };
+  await Promise.all([live(deaths), startWorker(store, config.run, { agent: "searcher" }, never, log)]);
+
+  const trained = [];
+  for (let version = 1; version <= config.steps; version++) {
+    const manifest = await checkpoints.manifest("main", version);
+    if (version <= steps - config.retention.last) continue;
+    const files = await checkpoints.files(manifest, "all");
+    const saved = server.models.saved.get(readTinkerVersion(files).weights ?? "");
+    const digest = createHash("sha256");
+    for (const bytes of bytesOf(saved?.files ?? new Map()).values()) digest.update(bytes);
+    trained.push({ steps: saved?.steps, weights: digest.digest("hex") });
+  }
+  const left = [...server.models.saved.values()].filter(({ kind }) => kind === "weights").map((one) => one.steps);
+  const calls = server.calls.map(({ path }) => path);
+  return { trained, left, records: await recordsOf(memory, config), calls, computed: trainingOf(server) };
+}
+
+/** What was computed on models that were trained: not for the probe, which begins by sampling its own. */
+function trainingOf({ calls, models }: FakeTinker): string[] {
+  const sampled = new Set(
+    calls.flatMap(({ path, body }) => (path === "save_weights_for_sampler" ? [body["model_id"]] : [])),
+  );
+  const digest = (of: unknown) => createHash("sha256").update(JSON.stringify(of)).digest("hex");
+  return models.computed.filter(({ model }) => !sampled.has(model)).map(({ kind, of }) => `${kind} ${digest(of)}`);
+}
+
+/** The same run, whatever happened. */
+function expectSame(found: Awaited<ReturnType<typeof runWith>>, what: string) {
+  expect(found.trained, what).toEqual(expected.trained);
+  expect(found.records.steps, what).toEqual(expected.records.steps);
+  expect(found.records.status, what).toBe("finished");
+}
+
+let expected: Awaited<ReturnType<typeof runWith>>;
+beforeAll(async () => {
+  expected = await runWith();
+});
+
+test("each version has one more step behind it than the one before", () => {
+  expect(expected.trained.map(({ steps }) => steps)).toEqual([1, 2]);
+  expect(expected.computed.map((one) => one.split(" ")[0])).toEqual(
+    Array.from({ length: 2 }, () => ["forward", "forward_backward", "optim_step"]).flat(),
+  );
+  expect(expected.records.status).toBe("finished");
+});
+
+test("weights that no kept version names are deleted on the server", async () => {
+  const { left } = await runWith([], { steps: 4 });
+  expect(left).toEqual([3, 4]);
+});
+
+/** Some runs at a time. */
+async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>) {
+  const queue = [...items];
+  const lane = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: 6 }, lane));
+}
+
+describe("a death", { timeout: 120_000 }, () => {
+  /**
+   * Every call of the first training step, before and after it; of its publication, of the probe and of sampling, some. Who fetches an
+   * answer has been heard, so that to die before it is to die after the call that it answers.
+   */
+  function deaths(): { at: number; when: Death["when"] }[] {
+    const { calls } = expected;
+    const [probe = 0, second = 0] = calls.flatMap((path, at) => (path === "create_session" ? [at] : []));
+    const save = calls.indexOf("save_weights", second);
+    // The last call of the step's publication: the version is opened for sampling.
+    const last = calls.indexOf("save_weights_for_sampler", save);
+    return calls.flatMap((path, at) => {
+      const isHeard = at >= second && at <= last && !["asample", "retrieve_future"].includes(path);
+      const before = isHeard || at % 61 === probe % 61 ? [{ at, when: "before" as const }] : [];
+      return isHeard && at <= save ? [...before, { at, when: "after" as const }] : before;
+    });
+  }
+
+  test("between any two calls repeats nothing and loses nothing", async () => {
+    const all = deaths();
+    expect(all.length).toBeGreaterThan(15);
+    await forEach(all, async ({ at, when }) => {
+      const found = await runWith([{ isFatal: nth(at), when }]);
+      const what = `${when} call ${at}, ${expected.calls[at]}`;
+      expectSame(found, what);
+      expect(found.computed, what).toEqual(expected.computed);
+    });
+  });
+
+  test("of the process that goes on with the calls of a dead one repeats nothing either", async () => {
+    const second = [0, 2, 4, 6].map((n) => ({ isFatal: past("get_info", n), when: "after" as const }));
+    await forEach(second, async (death) => {
+      const found = await runWith([{ isFatal: inStep("save_weights"), when: "after" }, death]);
+      expect(found.calls.filter((path) => path === "get_info")).toHaveLength(2);
+      expectSame(found, "two deaths");
+      expect(found.computed).toEqual(expected.computed);
+    });
+  });
+
+  test("with the server's has the step done again, on a fresh model", async () => {
+    const paths = ["forward", "forward_backward", "optim_step", "save_weights"];
+    await forEach([...paths.entries()], async ([done, path]) => {
+      const found = await runWith([{ isFatal: inStep(path), when: "before", withServer: true }]);
+      expectSame(found, path);
+      expect(found.computed).toEqual([...expected.computed.slice(0, done), ...expected.computed]);
+    });
+  });
+
+  test("on a server that does not know a call again has the step done again, on a fresh model", async () => {
+    const rules = { ...SKYRL_JAX, remembers: false };
+    const found = await runWith([{ isFatal: inStep("save_weights"), when: "before" }], { rules });
+    expect(found.calls).not.toContain("get_info");
+    expectSame(found, "no numbers");
+    expect(found.computed).toEqual([...expected.computed.slice(0, 3), ...expected.computed]);
+  });
+
+  test("that was none: of the process that slept and the one that took it for dead, one goes on", async () => {
+    const found = await runWith([{ isFatal: inStep("optim_step"), when: "before", isSleep: true }]);
+    expectSame(found, "sleep");
+    expect(found.computed).toEqual(expected.computed);
+  });
+});

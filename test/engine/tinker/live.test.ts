@@ -1,0 +1,75 @@
+/**
+ * @file The client and the engine against a server that really is one: with MGRPO_TINKER_URL (and MGRPO_TINKER_MODEL, where it has more
+ * than one; TINKER_API_KEY, where it wants one). Its model takes part with tokens below 30 only, so any vocabulary will do.
+ */
+import { describe, expect, test } from "vitest";
+import type { PolicyEngine, Trainer } from "../../../core/ports.ts";
+import { openTinkerClient } from "../../../engine/tinker/client/client.ts";
+import { tinkerEngine } from "../../../engine/tinker/engine.ts";
+import { tinkerBase } from "../../../engine/tinker/version.ts";
+import { callJournal } from "../../../gpu-workers/training/call-journal.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { OPTIONS } from "../tiny.ts";
+
+const url = process.env["MGRPO_TINKER_URL"];
+if (url === undefined) console.log("live Tinker server: skipped, MGRPO_TINKER_URL is not set");
+
+describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => {
+  const baseUrl = url ?? "";
+  const apiKey = process.env["TINKER_API_KEY"];
+  const config = new TextEncoder().encode(JSON.stringify({ vocab_size: 30 }));
+
+  async function open() {
+    const { supported_models: models } = await openTinkerClient({ baseUrl, apiKey }).capabilities();
+    const name = process.env["MGRPO_TINKER_MODEL"] ?? models[0]?.model_name ?? "";
+    const policy = `tinker:${baseUrl}?rank=8#${encodeURIComponent(name)}`;
+    const files = tinkerBase(policy, "any", new Map([["config.json", config]]), [1, "live"]);
+    return { engine: tinkerEngine(policy, { apiKey }), files };
+  }
+
+  const lesson = [1, 12, 5, 5, 23, 8, 2];
+  const sequence = { tokens: lesson, weights_T: Float32Array.from(lesson, () => -1 / 6) };
+  const adam = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: null };
+  const step = async (by: Trainer) => {
+    const { loss } = await by.forwardBackward([sequence], { kind: "linear" }, 1);
+    return { loss, ...(await by.optimizerStep(adam)) };
+  };
+
+  test("is probed, trains, saves, is sampled from, and goes on from what was saved", async () => {
+    const { engine, files } = await open();
+    const trainer = await engine.openTrainer(files, OPTIONS);
+    const first = await step(trainer);
+    const saved = new Map([...files, ...(await trainer.save())]);
+    const second = await step(trainer);
+    expect(second.loss).toBeLessThan(first.loss);
+
+    const sampler = await engine.openSampler(saved, OPTIONS);
+    const request = { tokens: lesson.slice(0, 3), maxTokens: 4, stop: [], stream: ["live"] };
+    const sampling = { temperature: 1, topP: 1, topK: 0 };
+    const sample = await sampler.sample({ ...request, sequence: "s", sampling });
+    expect(sample.tokens).toHaveLength(4);
+
+    await trainer.load(saved);
+    const again = await step(trainer);
+    expect(again.loss).toBeCloseTo(second.loss, 3);
+    expect(again.gradientNorm).toBeCloseTo(second.gradientNorm, 2);
+    await Promise.all([trainer.close(), sampler.close()]);
+  });
+
+  test("answers the calls of a step that a dead process began with what it did", async () => {
+    const { engine, files } = await open();
+    const store = memoryStore();
+    const start = (worker: string, by: PolicyEngine) =>
+      by.openTrainer(files, OPTIONS, callJournal({ name: "live", store }, "main", worker));
+    const alone = await start("alone", engine);
+    const expected = [await step(alone), await step(alone)];
+    await alone.close();
+
+    const first = await step(await start("dead", engine));
+    const heir = await start("heir", (await open()).engine);
+    expect(await step(heir)).toEqual(first);
+    const second = await step(heir);
+    expect(second.loss).toBeCloseTo(expected[1]?.loss ?? 0, 3);
+    await heir.close();
+  });
+});

@@ -1,0 +1,53 @@
+/** @file A Tinker server that serves a tiny model in this process, the engine that is its client, and version 0. */
+import type { CheckpointFiles, PolicyEngine } from "../../../core/ports.ts";
+import { wholeFile } from "../../../engine/checkpoint/files.ts";
+import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
+import { tinkerEngine } from "../../../engine/tinker/engine.ts";
+import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
+import { type FakeTinker, type FakeTinkerOptions, fakeTinker } from "../../fakes/tinker-server.ts";
+import { tinyCheckpoint } from "../tiny.ts";
+
+export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
+
+/** Seconds that let a test see what happens in minutes. */
+export const QUICK = {
+  patienceSeconds: 0.2,
+  pauseSeconds: 0.001,
+  requestSeconds: 0.2,
+  pollSeconds: 0.2,
+  futureSeconds: 1,
+};
+
+export interface TinyTinker {
+  readonly server: FakeTinker;
+  readonly engine: PolicyEngine;
+  /** Version 0, without weights. */
+  readonly files: CheckpointFiles;
+  /** Another process's engine on the same server. */
+  connect(changes?: Partial<TransportOptions>): PolicyEngine;
+  /** The files that a saved version names. */
+  stateOf(saved: CheckpointFiles): CheckpointFiles;
+}
+
+export function tinyTinker(
+  options: Omit<FakeTinkerOptions, "files"> & { readonly files?: CheckpointFiles },
+  transport: Partial<TransportOptions> = {},
+): TinyTinker {
+  const weights = options.files ?? tinyCheckpoint();
+  const server = fakeTinker({ ...options, files: weights });
+  const connect = (changes: Partial<TransportOptions> = {}) =>
+    tinkerEngine(POLICY, { fetch: server.fetch, pauseSeconds: 0.001, ...transport, ...changes });
+  return {
+    server,
+    connect,
+    engine: connect(),
+    files: tinkerBase(POLICY, "any", weights, [1, "main"]),
+    stateOf(saved) {
+      const path = readTinkerVersion(saved).weights ?? "";
+      return server.models.saved.get(path)?.files ?? new Map();
+    },
+  };
+}
+
+export const bytesOf = (files: CheckpointFiles): Map<string, Uint8Array> =>
+  new Map([...files].map(([name, file]) => [name, wholeFile(file)]));

@@ -1,0 +1,85 @@
+/** @file Tokenizers and chat templates built as Llama 3, Qwen 2.5 and Mistral build theirs give what Hugging Face's own libraries give. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { ChatMessage, ToolSchema } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
+import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
+import { withFile } from "../fixtures/tokenizers.ts";
+
+/** Made by test/fixtures/tokenizers/make.py. */
+interface Reference {
+  /** As text that goes on after other text. */
+  readonly texts: readonly { text: string; ids: number[]; decoded: string }[];
+  readonly conversations: readonly {
+    messages: ChatMessage[];
+    tools: ToolSchema[];
+    addGenerationPrompt: boolean;
+    text: string;
+    ids: number[];
+  }[];
+  readonly ends: number[];
+}
+
+const FOLDER = join(import.meta.dirname, "../fixtures/tokenizers");
+const FILES = ["tokenizer.json", "tokenizer_config.json", "generation_config.json"];
+const read = (family: string, name: string) => Uint8Array.from(readFileSync(join(FOLDER, family, name)));
+const filesOf = (family: string) => new Map(FILES.map((name) => [name, read(family, name)]));
+const NO_TOOLS = { system: "Be brief.", tools: [], delegates: [] };
+
+describe.each([
+  ["llama3", "<|eot_id|>"],
+  ["qwen2.5", "<|im_end|>"],
+  ["mistral", "</s>"],
+])("%s", (family, end) => {
+  const tokenizer = openTokenizer(filesOf(family));
+  const reference = JSON.parse(Buffer.from(read(family, "reference.json")).toString()) as Reference;
+
+  test.each(reference.texts)("encodes and decodes $text", ({ text, ids, decoded }) => {
+    expect(tokenizer.encodeText(text)).toEqual(ids);
+    expect(tokenizer.encodeTemplate(text)).toEqual(ids);
+    expect(tokenizer.decode(ids)).toBe(decoded);
+  });
+
+  test("renders conversations and encodes them", () => {
+    for (const { messages, tools, addGenerationPrompt, text, ids } of reference.conversations) {
+      expect(tokenizer.render(messages, tools, addGenerationPrompt)).toBe(text);
+      expect(tokenizer.encodeTemplate(text)).toEqual(ids);
+    }
+  });
+
+  test("a turn ends with the template's token, and generation with those of generation_config.json too", () => {
+    expect(tokenizer.decode([tokenizer.endOfTurn])).toBe(end);
+    expect(tokenizer.ends[0]).toBe(tokenizer.endOfTurn);
+    expect([...tokenizer.ends].sort()).toEqual([...reference.ends].sort());
+  });
+
+  test("a conversation is laid out piece by piece as its template writes it", () => {
+    const layout = openLayout("a", NO_TOOLS, tokenizer, new Map());
+    const said = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
+    const tokens = [...layout.prompt("What is the capital of France?"), ...said, ...layout.responses(["no"], [])];
+    const messages = [
+      { role: "system", content: NO_TOOLS.system },
+      { role: "user", content: "What is the capital of France?" },
+      { role: "assistant", content: "Paris" },
+      { role: "tool", content: "no" },
+    ] as const;
+    // A space that a template puts before an assistant's words is the agent's to say, and this one did not.
+    const expected = tokenizer.render(messages, [], true).replace(" Paris", "Paris");
+    const seen = (text: string) => (family === "mistral" ? text.replaceAll(" ", "") : text);
+    expect(seen(tokenizer.decode(tokens))).toBe(seen(expected));
+  });
+});
+
+test("a tokenizer of another model is refused", () => {
+  const files = filesOf("qwen2.5");
+  checkVocabulary(files, 339);
+  expect(() => checkVocabulary(files, 338)).toThrow(
+    /^tokenizer.json: token 338 \("<\|im_end\|>"\) is beyond the 338 rows of the embedding/,
+  );
+  const other = withFile(files, "generation_config.json", '{"eos_token_id": [338, 128009]}');
+  expect(() => openTokenizer(other)).toThrow(/no added token has the id 128009, with which generation ends/);
+  const older = withFile(withFile(files, "generation_config.json", undefined), "config.json", '{"eos_token_id": 7}');
+  expect(() => openTokenizer(older)).toThrow(/id 7, with which generation ends by config.json/);
+});

@@ -1,0 +1,165 @@
+/** @file Tokenizers of two kinds: nothing is lost on the way through, data holds no special token, damage is named. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isMgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { bpeFiles, QWEN_TEMPLATE, withFile, wordLevelFiles } from "../fixtures/tokenizers.ts";
+
+const KINDS = [
+  ["word-level", wordLevelFiles()],
+  ["bpe", bpeFiles()],
+] as const;
+const MARKERS = [
+  "<|endoftext|>",
+  "<|im_start|>",
+  "<|im_end|>",
+  "<tool_call>",
+  "</tool_call>",
+  "<tool_response>",
+  "</tool_response>",
+];
+const mixed = fc
+  .array(
+    fc.oneof(fc.constantFrom(...MARKERS, "Paris", " ", "\n", "<", "|"), fc.string({ unit: "grapheme", maxLength: 3 })),
+  )
+  .map((parts) => parts.join(""));
+
+test.each(KINDS)("%s: data is never a special or added token, whatever it says", (_, files) => {
+  const tokenizer = openTokenizer(files);
+  const markers = new Set(MARKERS.flatMap((marker) => tokenizer.encodeTemplate(marker)));
+  expect(markers.size).toBe(MARKERS.length);
+  fc.assert(
+    fc.property(mixed, (text) => {
+      expect(tokenizer.encodeText(text).filter((id) => markers.has(id))).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("bpe: text comes back as it was, as data and as template", () => {
+  const tokenizer = openTokenizer(bpeFiles());
+  fc.assert(
+    fc.property(mixed, (text) => {
+      const said = Buffer.from(text.normalize("NFC")).toString();
+      expect(tokenizer.decode(tokenizer.encodeText(said))).toBe(said);
+      expect(tokenizer.decode(tokenizer.encodeTemplate(said))).toBe(said);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("word-level: known text comes back, unknown words become [UNK]", () => {
+  const tokenizer = openTokenizer(wordLevelFiles());
+  const word = fc.constantFrom("Paris", "capital", "search", "a", "7", " ", "\n", "{", '"', ":", ",", ".");
+  fc.assert(
+    fc.property(fc.array(word), (words) => {
+      const text = words.join(" ");
+      expect(tokenizer.decode(tokenizer.encodeText(text))).toBe(text);
+    }),
+  );
+  expect(tokenizer.decode(tokenizer.encodeText("visit Xanadu ."))).toBe("visit [UNK] .");
+  expect(tokenizer.decode(tokenizer.encodeText("a , b . it 's"))).toBe("a , b . it 's");
+});
+
+test.each(KINDS)("%s: a marker in template text is one token, and ends a turn", (_, files) => {
+  const tokenizer = openTokenizer(files);
+  expect(tokenizer.encodeTemplate("<|im_end|>")).toEqual([tokenizer.endOfTurn]);
+  expect(tokenizer.encodeText("")).toEqual([]);
+  expect(tokenizer.decode([])).toBe("");
+  expect(tokenizer.decode([999_999, tokenizer.endOfTurn])).toBe("\uFFFD<|im_end|>");
+});
+
+test("the template renders tools and tool messages; chat_template.jinja is preferred to the config's", () => {
+  const messages = [
+    { role: "user", content: "q" },
+    { role: "assistant", content: "a" },
+    { role: "tool", content: "1" },
+    { role: "tool", content: "2" },
+  ] as const;
+  const schema = { type: "function", function: { name: "search", description: "Finds.", parameters: {} } } as const;
+  const tokenizer = openTokenizer(bpeFiles());
+  expect(tokenizer.render(messages, [schema], true)).toContain('{"type": "function", "function": {"name": "search"');
+  expect(tokenizer.render(messages, [], true)).toBe(
+    "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n<|im_start|>user\n<tool_response>\n1\n</tool_response>\n" +
+      "<tool_response>\n2\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
+  );
+  const other = openTokenizer(withFile(wordLevelFiles(), "chat_template.jinja", QWEN_TEMPLATE));
+  expect(other.render(messages, [], true)).toBe(tokenizer.render(messages, [], true));
+});
+
+test("today's date cannot enter a template", () => {
+  const template = `{{ strftime_now("%d %b %Y") }}${QWEN_TEMPLATE}`;
+  expect(openTokenizer(bpeFiles(template)).render([{ role: "user", content: "q" }], [], false)).toMatch(/^26 Jul 2024/);
+});
+
+const json = (files: ReadonlyMap<string, Uint8Array>, name = "tokenizer.json") =>
+  JSON.parse(Buffer.from(files.get(name) ?? []).toString());
+const changed = (files: ReadonlyMap<string, Uint8Array>, change: (tokenizer: ReturnType<typeof json>) => void) => {
+  const tokenizer = json(files);
+  change(tokenizer);
+  return withFile(files, "tokenizer.json", JSON.stringify(tokenizer));
+};
+
+test.each<[string, CheckpointFiles, RegExp]>([
+  ["no file", withFile(bpeFiles(), "tokenizer.json", undefined), /^tokenizer\.json: the checkpoint has no such file/],
+  [
+    "no config",
+    withFile(bpeFiles(), "tokenizer_config.json", undefined),
+    /^tokenizer_config\.json: the checkpoint has no such/,
+  ],
+  [
+    "half a file",
+    withFile(bpeFiles(), "tokenizer.json", '{"model":'),
+    /^tokenizer\.json: not JSON: restore the file from its origin$/,
+  ],
+  ["no model", withFile(bpeFiles(), "tokenizer.json", '{"added_tokens":[]}'), /^tokenizer\.json: model: /],
+  [
+    "a vocabulary of words only",
+    changed(bpeFiles(), (t) => {
+      t.model.vocab = { a: "b" };
+    }),
+    /^tokenizer\.json: model\.vocab/,
+  ],
+  [
+    "an unknown part",
+    changed(bpeFiles(), (t) => {
+      t.pre_tokenizer = { type: "ByteLevels" };
+    }),
+    /^tokenizer\.json: /,
+  ],
+  [
+    "no unknown token",
+    changed(wordLevelFiles(), (t) => {
+      t.model.unk_token = null;
+    }),
+    /^tokenizer\.json: .*would vanish/,
+  ],
+  [
+    "no template",
+    withFile(bpeFiles(), "tokenizer_config.json", "{}"),
+    /no chat_template here and no chat_template\.jinja/,
+  ],
+  [
+    "a template that is no Jinja",
+    withFile(bpeFiles(), "chat_template.jinja", "{% if %}"),
+    /^chat_template\.jinja: .*not Jinja/,
+  ],
+  [
+    "a template that fails",
+    bpeFiles("{{ raise_exception('no users') }}"),
+    /^tokenizer_config\.json: .*failed on user.*no users/,
+  ],
+  [
+    "a template without an end of turn",
+    bpeFiles("{% for m in messages %}{{ m.content }} {% endfor %}"),
+    /ends an assistant's turn with " "/,
+  ],
+])("damaged: %s", (_, files, message) => {
+  expect(() => openTokenizer(files)).toThrow(message);
+  try {
+    openTokenizer(files);
+  } catch (error) {
+    expect(isMgrpoError(error, "tokenizer-damaged")).toBe(true);
+  }
+});

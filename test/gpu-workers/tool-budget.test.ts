@@ -1,0 +1,103 @@
+/**
+ * @file What a rollout may ask of its tools, over two workers that talk HTTP: the searchers of one turn get equal parts of what is left, and
+ * the rollout never makes a call more than it has. The same twice, ids of invocations included.
+ */
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { Invocation } from "../../core/contracts/rollout.ts";
+import type { Tool } from "../../core/ports.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { callText } from "../fakes/conversations.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { scriptedEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+
+const config = relayConfig({
+  steps: 1,
+  questionsPerStep: 1,
+  rolloutsPerQuestion: 2,
+  agents: Object.fromEntries(
+    Object.entries(relayConfig().agents).map(([name, agent]) => [
+      name,
+      { ...agent, limits: { turns: 9, turnTokens: 400, contextTokens: 8000, calls: 2 } },
+    ]),
+  ),
+});
+
+const delegate = callText("delegate", { agent: "searcher", task: "look" });
+const turnsIn = (conversation: string) => conversation.split("<|im_start|>assistant").length - 2;
+/** Two searchers side by side, then one more. */
+const main = scriptedEngine(
+  (conversation) => [delegate + delegate, delegate][turnsIn(conversation)] ?? "<answer>birch</answer>",
+);
+/** Looks until it has looked three times, or may no more. */
+const searcher = scriptedEngine((conversation) =>
+  conversation.includes("no calls are left") || turnsIn(conversation) === 3
+    ? "<answer>cedar</answer>"
+    : callText("lookup", { word: "alder" }),
+);
+
+async function run(allowance?: { calls: number; microUsd: null }) {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  let looked = 0;
+  const lookup: Tool<{ word: string }> = {
+    name: "lookup",
+    description: "What follows a word.",
+    parameters: z.object({ word: z.string() }),
+    async run(_, { budget }) {
+      const refused = budget.take(0.001);
+      if (refused === undefined) looked += 1;
+      return refused ?? "birch";
+    },
+  };
+  const parts = { tools: new Map([["lookup", lookup as Tool]]), ...(allowance && { allowance }) };
+  const never = new AbortController().signal;
+  await Promise.all([
+    startWorker(store, config.run, { agent: "main" }, never, log, { ...parts, engineOf: () => main }),
+    startWorker(store, config.run, { agent: "searcher" }, never, log, { ...parts, engineOf: () => searcher }),
+  ]);
+  const keys = memory.objects.keys().filter((key) => key.includes("/invocations/"));
+  const invocations = await Promise.all(
+    keys.map(async (key) => parseJson(Invocation, (await memory.objects.get(key)) ?? new Uint8Array(), key)),
+  );
+  invocations.sort((a, b) => a.request.address.rollout - b.request.address.rollout || a.request.call - b.request.call);
+  return { invocations, looked };
+}
+
+test("5 calls: 3 and 2 for the searchers of the first turn, what they left for that of the second", async () => {
+  const { invocations, looked } = await run({ calls: 5, microUsd: null });
+  const ofOne = [
+    [
+      { calls: 3, microUsd: null },
+      { calls: 3, microUsd: 3000 },
+    ],
+    [
+      { calls: 2, microUsd: null },
+      { calls: 2, microUsd: 2000 },
+    ],
+    [
+      { calls: 0, microUsd: null },
+      { calls: 0, microUsd: 0 },
+    ],
+  ];
+  expect(invocations.map(({ request, spent }) => [request.allowance, spent])).toEqual([...ofOne, ...ofOne]);
+  expect(looked).toBe(2 * 5);
+  expect(invocations.map(({ conversation }) => conversation.answer)).toEqual(Array(6).fill("cedar"));
+  const again = await run({ calls: 5, microUsd: null });
+  expect(again.invocations.map(({ id }) => id)).toEqual(invocations.map(({ id }) => id));
+});
+
+test("without a limit nothing of it is in any record", async () => {
+  const { invocations, looked } = await run();
+  expect(looked).toBe(2 * 3 * 3);
+  for (const invocation of invocations) {
+    expect(invocation).not.toHaveProperty("spent");
+    expect(invocation.request).not.toHaveProperty("allowance");
+  }
+});

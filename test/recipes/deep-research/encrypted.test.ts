@@ -1,0 +1,151 @@
+/**
+ * @file A encrypted benchmark, evaluated with tools, models and a judge that are all told what is asked: no file that is left says it in plain
+ * text, log, cache and an outage's reason included.
+ */
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { questionsOf } from "../../../adapters/benchmarks/load.ts";
+import { readJobs } from "../../../cli/local/follow.ts";
+import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
+import { openSession } from "../../../cli/local/session.ts";
+import { reportSuite, type SuiteReport } from "../../../cli/suite/report.ts";
+import { encrypt } from "../../../core/contracts/encryption.ts";
+import { resolveConfig } from "../../../core/training/resolve.ts";
+import { compose } from "../../../gpu-workers/compose.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { serveWorker } from "../../../gpu-workers/serve.ts";
+import { openRecipe } from "../../../recipes/registry.ts";
+import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../../fakes/openai-server.ts";
+import { TOKEN } from "../../fixtures/relay/world.ts";
+import { SEARCH_KEY } from "../../world/search-api.ts";
+import { serveWorld, type WorldServer } from "../../world/server.ts";
+import { worldSettings } from "../../world/tools.ts";
+
+const CANARY = "canary GUID xbench-DeepSearch-2510:00000000-0000-4000-8000-000000000000";
+const SOLVED = ["乌有城的钟楼始建于哪一年，由哪一位总督下令建造？", "in the year of the made-up comet"];
+const SPOILED = ["Which town of Arlandia had a clock before it had a bridge?", "the town of Hollow Kelby"];
+
+const folder = mkdtempSync(join(tmpdir(), "encrypted-"));
+const server = await startOpenAiServer(reply);
+let world: WorldServer;
+beforeAll(async () => {
+  world = await serveWorld();
+  process.env["SERPER_API_KEY"] = SEARCH_KEY;
+});
+afterAll(async () => {
+  delete process.env["SERPER_API_KEY"];
+  await Promise.all([world.close(), server.close()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A planner that tells every tool what it was asked, and a server that repeats, escaped, what it cannot do. */
+function reply({ body }: ChatRequest): Reply {
+  const { model, messages } = body;
+  const [asked = ""] = messages.flatMap(({ role, content }) => (role === "user" && content ? content : []));
+  if (model === "judge") return says(JSON.stringify({ reason: `it answers ${asked}`, stated: asked, correct: true }));
+  if (model === "reader") {
+    const body = JSON.stringify({ detail: `cannot think about ${asked}` }).replace(
+      /[^ -~]/g,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
+    return asked.startsWith(SPOILED[0] ?? "") || asked.includes("spoil") ? { status: 500, body } : says("thought");
+  }
+  if (model !== "planner") return fails(404, "no such model");
+  if (messages.some(({ role }) => role === "tool")) return says(`${SOLVED[1]}, and not of ${SPOILED[1]}`);
+  const call = (name: string, args: object) => ({ name, arguments: JSON.stringify(args) });
+  return says(null, {
+    calls: [
+      call("search", { query: asked }),
+      call("reason", { problem: asked === SOLVED[0] ? asked : `${SOLVED[0]} spoil ${asked}` }),
+      call("visit", { url: `${world.origin}/injection.txt`, goal: asked }),
+      call("made_variable", { name: asked }),
+    ],
+  });
+}
+
+function files(place: string): string[] {
+  return readdirSync(place, { recursive: true, encoding: "utf8" })
+    .map((name) => join(place, name))
+    .filter((path) => statSync(path).isFile());
+}
+
+/** As `mgrpo eval --suite xbench` does it, in this process. */
+async function evaluate(set: readonly string[]): Promise<SuiteReport> {
+  const recipe = await openRecipe("deep-research");
+  const config = resolveConfig(recipe, { run: "eval", seed: 1, arm: "single-agent", set });
+  const questions = await questionsOf(recipe, config);
+  const session = await openSession(join(folder, "cloud"), join(folder, "functions.log"));
+  const { store } = session;
+  const bases = await readBases(config, "evaluate");
+  await prepareRun(
+    session,
+    config,
+    () => bases,
+    () => questions,
+  );
+  const log = createLog((line) => appendFileSync(join(folder, "eval.log"), line));
+  const parts = await compose(config.run, store, log);
+  const stop = new AbortController();
+  const place = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false, recordBusy: false };
+  const worker = serveWorker(parts, { ...place, agent: "*", roles: ["eval"] }, stop.signal);
+  try {
+    for (;;) {
+      const [job] = await readJobs(store, config.run);
+      const [suite] = config.evaluation.suites;
+      const asked = questions.suites?.["xbench"];
+      if (job?.state === "done" && suite && asked) return await reportSuite(store, folder, "team", suite, asked, job);
+      await Promise.race([store.clock.sleep(0.05), worker]);
+    }
+  } finally {
+    stop.abort();
+    await worker.catch(() => {});
+    await parts.close();
+    await session.close();
+  }
+}
+
+test("no file of a finished evaluation holds what an encrypted question says", { timeout: 60_000 }, async () => {
+  const data = join(folder, "xbench.csv");
+  const rows = [SOLVED, SPOILED].map((row, i) =>
+    [i + 1, ...row.map((text) => encrypt(text, CANARY)), CANARY].join(","),
+  );
+  writeFileSync(data, ["id,prompt,answer,canary", ...rows, ""].join("\n"));
+  const model = (name: string) => ({ provider: "openai", baseUrl: server.url, model: name, attempts: 1 });
+  const reader = { model: model("reader") };
+  const script = resolve(import.meta.dirname, "../../world/mcp-server.mjs");
+  const mcp = { made: { command: "node", arguments: [script], only: ["variable"] } };
+  const cache = { folder: join(folder, "answers") };
+  const report = await evaluate([
+    ...["steps=1", "limits.attempts=1", "liveness.pollSeconds=0.02"],
+    ...[`policy=openai:${server.url}`, "model=planner", "trained=false", "engine.slots=1"].map(
+      (one) => `agents.main.${one}`,
+    ),
+    'agents.main.tools=["search","visit","reason","made_variable"]',
+    `tools=${JSON.stringify(worldSettings(world, { reason: reader, extract: reader, mcp, cache }))}`,
+    `judge.model=${JSON.stringify(model("judge"))}`,
+    `evaluation.suites=${JSON.stringify([{ name: "xbench", benchmark: "xbench", data, runs: 1 }])}`,
+  ]);
+  expect(report).toMatchObject({ n: 1, correct: 1, lost: ["xbench-2510:2"] });
+  expect(report.reasons.join()).toMatch(/model 'reader' at .* has failed \(HTTP 500: .*cannot think about …/);
+  expect(report.spent.unpriced).toEqual([
+    ...["agents.main.endpoint.usdPerMillionTokens", "judge.usdPerMillionTokens"],
+    ...["tools.reason.usdPerMillionTokens", "tools.extract.usdPerMillionTokens"],
+  ]);
+
+  // What was asked of tools is kept, and opens with its canary.
+  const kept = files(join(folder, "answers")).map((path) => readFileSync(path, "utf8"));
+  expect(kept.filter((text) => text.startsWith(`{"canary":"${CANARY}"`)).length).toBeGreaterThanOrEqual(5);
+  expect(readFileSync(join(folder, "eval.log"), "utf8")).toContain("attempt spoiled");
+  const written = files(folder).map((path) => readFileSync(path));
+  expect(written.length).toBeGreaterThan(10);
+  for (const plain of [...SOLVED, ...SPOILED, "乌有城的钟楼", "clock before it had"]) {
+    const escaped = JSON.stringify(plain).slice(1, -1);
+    for (const text of [plain, escaped, plain.replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`)])
+      expect(
+        written.filter((bytes) => bytes.includes(text)),
+        text,
+      ).toEqual([]);
+  }
+});
