@@ -32,6 +32,7 @@ const SOURCES = [
   "recipes",
   "cli",
   "bench",
+  "examples",
   "stacks/sizes.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];

@@ -1,14 +1,70 @@
-/** @file Policies by the name that a config gives them. */
+/**
+ * @file `mgrpo/engine`: samples from LLMs and trains them, on this machine's cores or GPU or on a Tinker server, without anything else
+ * of mgrpo. Tokens go in and tokens come out; text is the tokenizer's and the chat layout's business. See engine/README.md and
+ * examples/loop.ts.
+ */
+
 import { MgrpoError } from "../core/errors.ts";
-import type { PolicyEngine } from "../core/ports.ts";
+import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
+import { longestContext } from "./checkpoint/config.ts";
 import { compiledEngine } from "./compiled/engine.ts";
 import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
 import { tinkerEngine } from "./tinker/engine.ts";
 import { TINKER } from "./tinker/policy.ts";
 
+export type {
+  CheckpointFiles,
+  EngineOptions,
+  ForwardBackward,
+  Loss,
+  PolicyEngine,
+  Sample,
+  SampleRequest,
+  Sampler,
+  Tokenizer,
+  Trainer,
+  TrainingSequence,
+} from "../core/ports.ts";
+export { readCheckpoint, writeCheckpoint } from "./checkpoint/folder.ts";
+export { withLora } from "./checkpoint/lora.ts";
+export { type ChatLayout, openChatLayout } from "./tokenizer/chat-layout.ts";
+export { openTokenizer } from "./tokenizer/tokenizer.ts";
+
 const RECIPE = "recipe:";
 
-/** `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` out of the recipe's own. */
+/** What `openSampler` and `openTrainer` take; everything has a default. */
+export interface OpenOptions extends Partial<EngineOptions> {
+  /** `compiled` (default), `eager`, `eager-gpu` or `tinker:<url>`. */
+  readonly policy?: string;
+}
+
+/**
+ * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
+ * Close it when done; weights are those of `files`, so after a training step open another on `updated(files, await trainer.save())`.
+ * @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason.
+ */
+export function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
+  return openEngine(options.policy ?? "compiled").openSampler(files, engineOptions(files, options));
+}
+
+/**
+ * Opens a trainer on a checkpoint: all weights, or the adapter alone where the checkpoint has one (`withLora`). Defaults as for
+ * `openSampler`, and micro-batches of 4096 tokens.
+ * @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason.
+ */
+export function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): Promise<Trainer> {
+  return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
+}
+
+/** The checkpoint with what a trainer saved in place of the old weights. */
+export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
+  return new Map([...files, ...saved]);
+}
+
+/**
+ * The engine that a policy names: `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` out of `recipePolicies`.
+ * @throws MgrpoError `config-invalid` for any other name.
+ */
 export function openEngine(
   policy: string,
   recipePolicies: ReadonlyMap<string, PolicyEngine> = new Map(),
@@ -19,12 +75,14 @@ export function openEngine(
   if (policy.startsWith(TINKER)) return tinkerEngine(policy, { apiKey: process.env["TINKER_API_KEY"] });
   const own = policy.startsWith(RECIPE) ? recipePolicies.get(policy.slice(RECIPE.length)) : undefined;
   if (own) return own;
-  const names = [
-    "compiled",
-    "eager",
-    "eager-gpu",
-    "tinker:<url>",
-    ...[...recipePolicies.keys()].map((name) => RECIPE + name),
-  ];
-  throw new MgrpoError("config-invalid", `agents: no policy is called '${policy}': write one of ${names.join(", ")}`);
+  const recipeNames = [...recipePolicies.keys()].map((name) => RECIPE + name);
+  const names = ["compiled", "eager", "eager-gpu", "tinker:<url>", ...recipeNames].join(", ");
+  throw new MgrpoError("config-invalid", `agents: no policy is called '${policy}': write one of ${names}`);
+}
+
+const MOST_CONTEXT = 4096;
+
+function engineOptions(files: CheckpointFiles, { policy: _, ...given }: OpenOptions): EngineOptions {
+  const contextTokens = Math.min(MOST_CONTEXT, longestContext(files) ?? MOST_CONTEXT);
+  return { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
 }

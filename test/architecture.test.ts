@@ -13,6 +13,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "gpu-workers": ["gpu-workers", "engine", "core"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
+  examples: ["examples", "core", "engine", "recipes"],
   stacks: ["stacks"],
   cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "bench"],
   bench: ["bench", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "stacks/sizes.ts"],

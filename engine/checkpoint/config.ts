@@ -134,6 +134,13 @@ export function checkContext(files: CheckpointFiles, contextTokens: number): voi
   }
 }
 
+/** The longest context that the model reaches, in tokens; undefined where its config names no limit. */
+export function longestContext(files: CheckpointFiles): number | undefined {
+  const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
+  const limits = [windowOf(config), config.max_position_embeddings].filter((limit) => limit !== undefined);
+  return limits.length > 0 ? Math.min(...limits) : undefined;
+}
+
 /** The `config.json` that a Hugging Face library would read the model with. */
 export function writeModelConfig(config: ModelConfig, contextTokens: number): string {
   const { queryKeyNorm, projectionBias, ropeScaling } = config;

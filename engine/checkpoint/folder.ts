@@ -1,0 +1,31 @@
+/** @file A checkpoint in a local folder, in the Hugging Face layout. Large weights stay on disk; everything else is read at once. */
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
+import { wholeFile } from "./files.ts";
+
+/**
+ * Reads config.json, tokenizer, chat template and weights. Files of weights above 64 MB are not loaded: the engine maps them.
+ * @throws MgrpoError `not-found` when there is no such folder.
+ */
+export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
+    throw new MgrpoError("not-found", `${folder}: no such folder: give the folder of a model`, { cause });
+  });
+  const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+  return new Map(await Promise.all(names.map(async (name) => [name, await readOne(resolve(folder, name))] as const)));
+}
+
+/** Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. */
+export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const [name, file] of files) await writeFile(join(folder, name), wholeFile(file));
+}
+
+async function readOne(path: string): Promise<CheckpointFile> {
+  const { size: bytes } = await stat(path);
+  if (path.endsWith(".safetensors") && bytes > LARGE_FILE_BYTES) return { path, bytes };
+  return Uint8Array.from(await readFile(path));
+}

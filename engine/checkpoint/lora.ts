@@ -1,0 +1,25 @@
+/** @file A fresh LoRA adapter beside its base. The model computes what its base does until the adapter is trained. */
+import { LoraConfig } from "../../core/contracts/lora.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, initializeAdapter, writeAdapterConfig } from "./adapter.ts";
+import { readModelConfig } from "./config.ts";
+import { writeModel } from "./weights.ts";
+
+/**
+ * Adds an adapter to a base checkpoint, so that a trainer trains the adapter alone. Defaults: rank 16, alpha 32, every linear layer.
+ * `base` names the base model in PEFT's adapter_config.json. The same seed gives the same adapter.
+ */
+export function withLora(
+  files: CheckpointFiles,
+  base: string,
+  seed: readonly (string | number)[],
+  lora: Partial<LoraConfig> = {},
+): CheckpointFiles {
+  const config = LoraConfig.parse(lora);
+  const { layout, weights } = initializeAdapter(readModelConfig(files), config, seed);
+  return new Map([
+    ...files,
+    [ADAPTER_CONFIG_FILE, new TextEncoder().encode(writeAdapterConfig(config, base))],
+    [ADAPTER_FILE, writeModel(layout, weights)],
+  ]);
+}

@@ -1,0 +1,121 @@
+/**
+ * @file Where an agent's words and everyone else's stand in its token stream. The chat template is rendered once per shape of a
+ * conversation, with placeholders for all content. The text between placeholders is the template's own (`encodeTemplate`); content is
+ * data (`encodeText`) and can never act as template.
+ *
+ *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
+ *
+ * Invariant: the stream is append-only. Sampled tokens are never decoded and encoded again; after a turn only the *tail* that the
+ * template adds for the tool responses is appended. A template that rewrites earlier turns is refused with `prefix-drift`.
+ */
+import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
+
+export interface ChatLayout {
+  /** Tokens up to the first that the model samples. */
+  prompt(question: string): number[];
+  /**
+   * Tokens between the end of a turn and the first token of the next one.
+   * @param earlier how many tool responses each turn before this one got.
+   */
+  responses(texts: readonly string[], earlier: readonly number[]): number[];
+}
+
+export interface ChatSettings {
+  /** Names the agent in errors. */
+  readonly agent: string;
+  /** System message; empty for none. */
+  readonly system: string;
+  readonly tools: readonly ToolSchema[];
+  /** The template's `enable_thinking`; absent: the template's own default. */
+  readonly thinking?: boolean | undefined;
+}
+
+/** Text pieces of the template between contents, as tokens. */
+type Pieces = readonly (readonly number[])[];
+
+/** Private-use characters: no template looks for them, and no text that is rendered holds them. */
+const placeholder = (name: string) => `\uE000${name}\uE001`;
+const PLACEHOLDER = /\uE000[a-z0-9-]+\uE001/;
+/** How a template opens a turn to turn thinking on or off, and leaves out of earlier turns. The token stream keeps it. */
+const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
+
+export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
+  const { agent, tools, thinking } = settings;
+  const render = (shape: readonly number[]) => tokenizer.render(messagesOf(settings, shape), tools, true, thinking);
+  const piecesOf = (text: string, contents: number) => checkedPieces(tokenizer, agent, text, contents);
+  const head = piecesOf(render([]), 1);
+  const tails = new Map<string, Pieces>();
+  const tailOf = (shape: readonly number[]): Pieces => {
+    const key = shape.join();
+    const tail = tails.get(key) ?? piecesOf(tailText(tokenizer, agent, render, shape), shape.at(-1) ?? 0);
+    tails.set(key, tail);
+    return tail;
+  };
+  return {
+    prompt: (question) => fill(tokenizer, head, [question]),
+    responses: (texts, earlier) => fill(tokenizer, tailOf([...earlier, texts.length]), texts),
+  };
+}
+
+/** A conversation of that shape: `shape[turn]` is how many tool responses the turn got. */
+function messagesOf({ system }: ChatSettings, shape: readonly number[]): ChatMessage[] {
+  const opening: ChatMessage[] = [{ role: "user", content: placeholder("user") }];
+  if (system !== "") opening.unshift({ role: "system", content: system });
+  const turns = shape.flatMap((responses, turn): ChatMessage[] => [
+    { role: "assistant", content: placeholder(`turn-${turn}`) },
+    ...Array.from({ length: responses }, (_, i): ChatMessage => {
+      return { role: "tool", content: placeholder(`turn-${turn}-${i}`) };
+    }),
+  ]);
+  return [...opening, ...turns];
+}
+
+/** What the template appends after the last turn of a conversation of that shape. */
+function tailText(
+  tokenizer: Tokenizer,
+  agent: string,
+  render: (shape: readonly number[]) => string,
+  shape: readonly number[],
+): string {
+  const opened = render(shape.slice(0, -1));
+  const after = render(shape);
+  const before = after.startsWith(opened) ? opened : opened.replace(OPENED_THOUGHT, "");
+  // Space that the template puts before an assistant's words is the model's to sample.
+  const space = /^\s*/.exec(after.slice(before.length))?.[0] ?? "";
+  const sampled = before + space + placeholder(`turn-${shape.length - 1}`) + tokenizer.decode([tokenizer.endOfTurn]);
+  if (!after.startsWith(sampled)) throw drift(agent, sampled, after);
+  return after.slice(sampled.length);
+}
+
+function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly string[]): number[] {
+  const tokens: number[] = [];
+  for (const [i, piece] of pieces.entries()) {
+    for (const token of piece) tokens.push(token);
+    for (const token of tokenizer.encodeText(escapeSpecialTokens(contents[i] ?? ""))) tokens.push(token);
+  }
+  return tokens;
+}
+
+/** A template must write each content once, in order. */
+function checkedPieces(tokenizer: Tokenizer, agent: string, text: string, contents: number): Pieces {
+  const pieces = text.split(PLACEHOLDER);
+  if (pieces.length - 1 === contents) return pieces.map((piece) => tokenizer.encodeTemplate(piece));
+  throw new MgrpoError(
+    "prefix-drift",
+    `agent '${agent}': its chat_template writes ${contents} messages' content ${pieces.length - 1} times: use a template that writes each once`,
+    { evidence: text },
+  );
+}
+
+function drift(agent: string, sampled: string, after: string): MgrpoError {
+  const at = sampled.split("").findIndex((unit, i) => unit !== after[i]);
+  return new MgrpoError(
+    "prefix-drift",
+    `agent '${agent}': its chat_template changes earlier turns when a turn is added (from character ${at}: ` +
+      `${JSON.stringify(sampled.slice(at, at + 30))} became ${JSON.stringify(after.slice(at, at + 30))}): ` +
+      "the sampled tokens would not be a prefix of the next prompt; use a template that only appends",
+    { evidence: { sampled, after } },
+  );
+}

@@ -1,0 +1,298 @@
+/**
+ * @file M-GRPO from top to bottom: a planner delegates to a searcher, each a model of its own with its own tokenizer, and both learn. The
+ * same loop as examples/loop.ts, and what a team adds: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
+ *
+ *     npm run example:team [steps]
+ */
+import { fileURLToPath } from "node:url";
+import type { Conversation } from "../core/contracts/conversation.ts";
+import type { Question } from "../core/contracts/question.ts";
+import { advance, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
+import { openToolBudget } from "../core/conversation/tool-budget.ts";
+import { openToolbox, type Toolbox } from "../core/conversation/toolbox.ts";
+import { groupAdvantages } from "../core/mgrpo/advantage.ts";
+import { align } from "../core/mgrpo/alignment.ts";
+import { tokenWeights } from "../core/mgrpo/batch.ts";
+import { mainReward, subReward } from "../core/mgrpo/reward.ts";
+import { scatter } from "../core/mgrpo/tokens.ts";
+import { stream } from "../core/random.ts";
+import {
+  type ChatLayout,
+  type CheckpointFiles,
+  openChatLayout,
+  openSampler,
+  openTokenizer,
+  openTrainer,
+  readCheckpoint,
+  type Sampler,
+  type Tokenizer,
+  type Trainer,
+  type TrainingSequence,
+  updated,
+} from "../engine/index.ts";
+import { questionSet } from "../recipes/atlas/questions/questions.ts";
+import { rewards as atlas } from "../recipes/atlas/rewards.ts";
+import { tools } from "../recipes/atlas/tools.ts";
+
+const MODELS = "recipes/atlas/models";
+const SEED = 1;
+const QUESTIONS = 16;
+const K = 8;
+/** Aligned searcher trajectories per rollout (eq 11). */
+const D = 4;
+const ENGINE = { threads: 1, slots: 64 };
+const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
+const ADVANTAGE = { advantageScale: "std", epsilon: 1e-6 } as const;
+const LIMITS = {
+  main: { turns: 5, turnTokens: 48, contextTokens: 256, calls: 2, responseCharacters: 200 },
+  searcher: { turns: 4, turnTokens: 40, contextTokens: 320, calls: 1, responseCharacters: 800 },
+};
+
+interface Agent {
+  readonly name: keyof typeof LIMITS;
+  readonly toolbox: Toolbox;
+  readonly tokenizer: Tokenizer;
+  readonly layout: ChatLayout;
+  readonly trainer: Trainer;
+  checkpoint: CheckpointFiles;
+}
+
+/** One conversation of one agent: what was said, and the tokens that its policy sampled. */
+interface Trajectory {
+  readonly conversation: Conversation;
+  readonly tokens: readonly number[];
+  readonly positions_A: readonly number[];
+  /** Behaviour log-probs. */
+  readonly logProbs_A: readonly number[];
+}
+
+/** One attempt of the whole team: the planner's trajectory, and the searcher's, one per delegation. */
+interface Rollout {
+  readonly main: Trajectory;
+  readonly subs: readonly Trajectory[];
+}
+
+/** A trajectory with its advantage and its share of its question's loss. */
+interface Entry {
+  readonly group: number;
+  readonly trajectory: Trajectory;
+  readonly advantage: number;
+  readonly weight: number;
+}
+
+const training = questionSet(SEED).train.filter(({ level }) => level < 3);
+
+async function openAgent(name: Agent["name"], toolNames: string[], delegates: string[]): Promise<Agent> {
+  const checkpoint = await readCheckpoint(`${MODELS}/${name}`);
+  const tokenizer = openTokenizer(checkpoint);
+  const toolbox = openToolbox(name, { tools: toolNames, delegates }, tools);
+  const layout = openChatLayout(tokenizer, { agent: name, system: "", tools: toolbox.schemas });
+  const trainer = await openTrainer(checkpoint, { ...ENGINE, contextTokens: LIMITS[name].contextTokens });
+  return { name, toolbox, tokenizer, layout, trainer, checkpoint };
+}
+
+/** Trains for some steps; returns the planner's mean reward of each. */
+export async function train(steps: number, print: (line: string) => void = console.log): Promise<number[]> {
+  const [main, searcher] = await Promise.all([
+    openAgent("main", ["calculate"], ["searcher"]),
+    openAgent("searcher", ["search", "visit"], []),
+  ]);
+  const history: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    const started = performance.now();
+    const questions = stream(SEED, "questions", step)
+      .choose(training.length, QUESTIONS)
+      .flatMap((i) => training[i] ?? []);
+    const groups = await sampleTeam(main, searcher, questions, step);
+
+    const scored = groups.map((rollouts, q) => scoreGroup(questions[q] as Question, rollouts, step, q));
+    // Each agent learns from its own trajectories alone: no gradient crosses between them.
+    await Promise.all([
+      learn(
+        main,
+        scored.flatMap(({ mains }) => mains),
+      ),
+      learn(
+        searcher,
+        scored.flatMap(({ subs }) => subs),
+      ),
+    ]);
+
+    const reward = mean(scored.flatMap(({ rewardsMain }) => rewardsMain));
+    const searching = mean(scored.flatMap(({ rewardsSub }) => rewardsSub));
+    const calls = groups.flat().reduce((sum, { subs }) => sum + subs.length, 0) / (QUESTIONS * K);
+    const seconds = (performance.now() - started) / 1000;
+    history.push(reward);
+    print(
+      `step ${String(step + 1).padStart(3)}  main ${reward.toFixed(3)}  searcher ${searching.toFixed(3)}` +
+        `  calls ${calls.toFixed(2)}  ${seconds.toFixed(1)} s`,
+    );
+  }
+  await Promise.all([main.trainer.close(), searcher.trainer.close()]);
+  return history;
+}
+
+/** K rollouts of every question, all at once, with the current weights of both agents. */
+async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Question[], step: number) {
+  const [planning, searching] = await Promise.all([
+    openSampler(main.checkpoint, { ...ENGINE, contextTokens: LIMITS.main.contextTokens }),
+    openSampler(searcher.checkpoint, { ...ENGINE, contextTokens: LIMITS.searcher.contextTokens }),
+  ]);
+  const rollOut = async (question: Question, name: string): Promise<Rollout> => {
+    const subs: Trajectory[] = [];
+    const trajectory = await converse(main, planning, question, question.prompt, name, async ({ task, call }) => {
+      const sub = await converse(searcher, searching, question, task, `${name}/${call}`, refuse);
+      subs[call] = sub;
+      return sub.conversation.answer ?? "no report";
+    });
+    return { main: trajectory, subs };
+  };
+  const groups = await Promise.all(
+    questions.map((question, q) =>
+      Promise.all(Array.from({ length: K }, (_, k) => rollOut(question, `${step}/${q}/${k}`))),
+    ),
+  );
+  await Promise.all([planning.close(), searching.close()]);
+  return groups;
+}
+
+type Delegation = Extract<PlannedCall, { kind: "delegate" }>;
+type Delegate = (delegation: Delegation) => Promise<string>;
+const refuse: Delegate = async () => "this agent has no sub-agents";
+
+/** One agent's conversation. The reducer decides what comes next; this runs it. */
+async function converse(
+  { name, toolbox, tokenizer, layout }: Agent,
+  sampler: Sampler,
+  question: Question,
+  prompt: string,
+  sequence: string,
+  delegate: Delegate,
+): Promise<Trajectory> {
+  const rules = { limits: LIMITS[name], toolbox };
+  const tokens = layout.prompt(prompt);
+  const [positions_A, logProbs_A, earlier]: [number[], number[], number[]] = [[], [], []];
+  let { state, command } = advance(openConversation(prompt), { kind: "opened", promptTokens: tokens.length }, rules);
+  while (command.kind !== "finish") {
+    if (command.kind === "sample") {
+      const sample = await sampler.sample({
+        sequence,
+        tokens: [...tokens],
+        maxTokens: command.maxTokens,
+        stop: [[tokenizer.endOfTurn]],
+        sampling: { temperature: 1, topP: 1, topK: 0 },
+        stream: [SEED, "sample", sequence, command.turn],
+      });
+      positions_A.push(...sample.tokens.map((_, i) => tokens.length + i));
+      logProbs_A.push(...sample.logProbs);
+      tokens.push(...sample.tokens);
+      const text = tokenizer.decode(sample.stop === "stop" ? sample.tokens.slice(0, -1) : sample.tokens);
+      ({ state, command } = advance(
+        state,
+        { kind: "sampled", text, tokens: sample.tokens.length, stop: sample.stop },
+        rules,
+      ));
+      continue;
+    }
+    const responses = await Promise.all(command.calls.map((call) => respond(call, toolbox, question, delegate)));
+    const shown = layout.responses(
+      responses.map(({ text }) => text),
+      earlier,
+    );
+    earlier.push(responses.length);
+    const next = advance(state, { kind: "responded", responses, tokens: shown.length }, rules);
+    if (next.command.kind === "sample") tokens.push(...shown);
+    ({ state, command } = next);
+  }
+  sampler.release(sequence);
+  return { conversation: command.conversation, tokens, positions_A, logProbs_A };
+}
+
+async function respond(call: PlannedCall, toolbox: Toolbox, question: Question, delegate: Delegate) {
+  if (call.kind === "delegate") return { name: "delegate", text: await delegate(call) };
+  const context = {
+    question,
+    budget: openToolBudget(undefined),
+    responseCharacters: 800,
+    signal: AbortSignal.timeout(10_000),
+  };
+  const text = (await toolbox.tools.get(call.name)?.run(call.arguments as never, context)) ?? "";
+  return { name: call.name, text };
+}
+
+/** Rewards (eq 4 and 5), alignment of the searcher's trajectories, advantages per agent (eq 9-10 and 12-13). */
+function scoreGroup(question: Question, rollouts: readonly Rollout[], step: number, group: number) {
+  const correct_K = rollouts.map(({ main }) => Number(atlas.correct(question, main.conversation)));
+  const rewardsMain = rollouts.map(({ main }, k) =>
+    mainReward(isWellFormed(main), correct_K[k] ?? 0, { format: 0.1, correct: 0.9 }),
+  );
+  const advantages_K = groupAdvantages(
+    rewardsMain,
+    rewardsMain.map(() => 1 / K),
+    ADVANTAGE,
+  ).advantages_N;
+  const mains = rollouts.map(
+    ({ main }, k): Entry => ({ group, trajectory: main, advantage: advantages_K[k] ?? 0, weight: 1 / K }),
+  );
+
+  // Rollouts call the searcher d_k times; alignment gives each rollout the weight of d trajectories.
+  const alignment = align(
+    rollouts.map(({ subs }) => subs.length),
+    { mode: "resample", d: D },
+    (k) => stream(SEED, "alignment", step, group, k),
+  );
+  const pooled = rollouts.flatMap(({ subs }, k) =>
+    subs.map((trajectory, i) => ({
+      trajectory,
+      weight: alignment.weights[k]?.[i] ?? 0,
+      reward: subReward(
+        isWellFormed(trajectory),
+        correct_K[k] ?? 0,
+        Number(atlas.expert(question, "searcher", trajectory.conversation)),
+        { format: 0.1, correct: 0.4, expert: 0.5 },
+      ),
+    })),
+  );
+  const kept = pooled.filter(({ weight }) => weight > 0);
+  const rewardsSub = kept.map(({ reward }) => reward);
+  const advantages_N =
+    kept.length > 0
+      ? groupAdvantages(
+          rewardsSub,
+          kept.map(({ weight }) => weight),
+          ADVANTAGE,
+        ).advantages_N
+      : [];
+  const subs = kept.map(
+    ({ trajectory, weight }, n): Entry => ({ group, trajectory, weight, advantage: advantages_N[n] ?? 0 }),
+  );
+  return { mains, subs, rewardsMain, rewardsSub };
+}
+
+const isWellFormed = ({ conversation }: Trajectory) => conversation.stop === "answered";
+
+/** One optimizer step of one agent on the clipped objective (eq 14-19): every question weighs the same. */
+async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
+  const shares = entries.map(({ group, weight, trajectory }) => ({
+    group,
+    weight,
+    actionTokens: trajectory.positions_A.length,
+  }));
+  const weights = tokenWeights(shares, { aggregation: "trajectory-mean", constantTokens: 1 });
+  const batch = entries.map(({ trajectory: { tokens, positions_A, logProbs_A }, advantage }, i): TrainingSequence => {
+    const spread = (values_A: readonly number[]) => scatter(values_A, positions_A, tokens.length);
+    return {
+      tokens,
+      weights_T: spread(positions_A.map(() => weights[i] ?? 0)),
+      advantages_T: spread(positions_A.map(() => advantage)),
+      behaviourLogProbs_T: spread(logProbs_A),
+    };
+  });
+  await agent.trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);
+  await agent.trainer.optimizerStep(OPTIMIZER, 1 / new Set(entries.map(({ group }) => group)).size);
+  agent.checkpoint = updated(agent.checkpoint, await agent.trainer.save());
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await train(Number(process.argv[2] ?? 40));

@@ -1,0 +1,24 @@
+/** @file The examples learn: a few steps raise the reward. They are the first thing that a researcher changes. */
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+test("examples/loop.ts: GRPO on one model raises the reward within ten steps", { timeout: 120_000 }, async () => {
+  const { train } = await import("../../examples/loop.ts");
+  const rewards = await train(10, () => {});
+  expect(mean(rewards.slice(-4))).toBeGreaterThan(mean(rewards.slice(0, 2)) + 0.1);
+});
+
+test("examples/team.ts: planner and searcher learn together", { timeout: 120_000 }, async () => {
+  const { train } = await import("../../examples/team.ts");
+  const rewards = await train(8, () => {});
+  expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 2)) + 0.05);
+});
+
+test.each([
+  ["loop", 200],
+  ["team", 300],
+])("examples/%s.ts is read in one sitting: at most %d lines", (name, most) => {
+  expect(readFileSync(`examples/${name}.ts`, "utf8").split("\n").length - 1).toBeLessThanOrEqual(most);
+});
