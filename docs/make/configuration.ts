@@ -1,0 +1,132 @@
+/** @file docs/configuration.md, from the Zod schema of the run config: every setting with its type, default and one line. */
+import * as z from "zod";
+import { RunConfig } from "../../core/contracts/config.ts";
+
+const HEADER = `# Configuration
+
+Generated from the schema of the run config (\`core/contracts/config.ts\`) by \`npm run docs\`; do not edit.
+
+A recipe's \`config()\` returns these settings; \`--set <path>=<value>\` overrides one, for instance \`--set algorithm.clipHigh=0.3\` or
+\`--set 'agents.main.lora={}'\`. Unknown keys are errors. Defaults are the recommendation. A run keeps its resolved config in \`config.json\`.
+`;
+
+/** The part of JSON Schema that Zod writes for the config. */
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+}
+
+interface Setting {
+  readonly path: string;
+  readonly type: string;
+  readonly fallback: string;
+  readonly description: string;
+}
+
+export function configurationReference(): string {
+  const schema = z.toJSONSchema(RunConfig, { io: "input", unrepresentable: "any", reused: "inline" }) as Schema;
+  const settings = settingsOf("", schema);
+  const groups = grouped(settings);
+  const sections = [...groups].map(([name, rows]) => [`## ${name}`, table(rows)].join("\n\n"));
+  return `${[HEADER, ...sections].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
+}
+
+/** Every setting of an object, objects within it included. */
+function settingsOf(prefix: string, schema: Schema): Setting[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
+    const path = prefix === "" ? key : `${prefix}.${key}`;
+    const nested = nestedOf(path, value);
+    // An object is its settings; it has a line of its own where it may be absent or stands in a list.
+    const isPlainObject = nested.length > 0 && value.properties !== undefined;
+    return [...(isPlainObject ? [] : [settingOf(path, value, key, schema)]), ...nested];
+  });
+}
+
+function nestedOf(path: string, value: Schema): Setting[] {
+  const inner = withoutNull(value);
+  if (inner.items?.properties) return settingsOf(`${path}[]`, inner.items);
+  if (typeof inner.additionalProperties === "object" && inner.additionalProperties.properties)
+    return settingsOf(`${path}.<name>`, inner.additionalProperties);
+  return settingsOf(path, inner);
+}
+
+/** A default may be the setting's own or stand in that of the object around it. */
+function settingOf(path: string, schema: Schema, key: string, parent: Schema): Setting {
+  const around = parent.default as Readonly<Record<string, unknown>> | null | undefined;
+  const fallback = schema.default ?? around?.[key];
+  const isRequired = parent.required?.includes(key) ?? false;
+  return {
+    path,
+    type: typeOf(schema),
+    fallback:
+      fallback === undefined && schema.default === undefined
+        ? isRequired
+          ? "required"
+          : ""
+        : shown(schema.default === undefined ? fallback : schema.default),
+    description: schema.description ?? "",
+  };
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value);
+  return code(text.length > 60 ? "all" : text);
+}
+
+function withoutNull(schema: Schema): Schema {
+  const [only, ...others] = (schema.anyOf ?? []).filter(({ type }) => type !== "null");
+  return only && others.length === 0 ? only : schema;
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.enum) return schema.enum.map((value) => code(JSON.stringify(value))).join(", ");
+  if (schema.const !== undefined) return code(JSON.stringify(schema.const));
+  if (schema.anyOf) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
+  if (schema.type === "array") return `list of ${schema.items ? typeOf(schema.items) : "values"}`;
+  const type = String(schema.type ?? "JSON");
+  return type + rangeOf(schema);
+}
+
+function rangeOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Schema): string {
+  const low = exclusiveMinimum !== undefined ? `> ${exclusiveMinimum}` : minimum !== undefined ? `>= ${minimum}` : "";
+  const isBounded = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
+  const high = exclusiveMaximum !== undefined ? `< ${exclusiveMaximum}` : isBounded ? `<= ${maximum}` : "";
+  const range = [low, high].filter((bound) => bound !== "" && !bound.includes(String(Number.MIN_SAFE_INTEGER)));
+  return range.length > 0 ? ` ${range.join(", ")}` : "";
+}
+
+const sectionOf = ({ path }: Setting): string => {
+  const [head = "", name] = path.split(".");
+  if (head === "agents" && name) return "agents.<name>";
+  return path.includes(".") ? head : "The run";
+};
+
+function grouped(settings: readonly Setting[]): Map<string, Setting[]> {
+  const groups = new Map<string, Setting[]>();
+  for (const setting of settings) {
+    const name = sectionOf(setting);
+    groups.set(name, [...(groups.get(name) ?? []), setting]);
+  }
+  return groups;
+}
+
+function table(rows: readonly Setting[]): string {
+  const lines = rows.map(({ path, type, fallback, description }) => {
+    return `| ${code(path)} | ${type} | ${fallback} | ${description.replaceAll("|", "\\|").replaceAll("\n", " ")} |`;
+  });
+  return ["| setting | type | default | |", "|---|---|---|---|", ...lines].join("\n");
+}
+
+const code = (text: string) => `\`${text.replaceAll("|", "\\|")}\``;

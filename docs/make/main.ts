@@ -1,0 +1,6 @@
+/** @file `npm run docs`: writes the generated pages and pictures of docs/. test/docs.test.ts says when they are out of date. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { generatedDocs } from "./generated.ts";
+
+for (const [name, text] of generatedDocs()) writeFileSync(join(import.meta.dirname, "..", name), text);

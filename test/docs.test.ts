@@ -1,0 +1,53 @@
+/** @file The documents hold: generated pages are up to date, links lead somewhere, every error code is explained, named scripts exist. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { generatedDocs } from "../docs/make/generated.ts";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+const DOCUMENTS = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "core/mgrpo/README.md",
+  "engine/README.md",
+  ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
+  ...readdirSync(join(ROOT, "recipes"), { recursive: true, encoding: "utf8" }).flatMap((name) =>
+    name.endsWith("README.md") ? [`recipes/${name}`] : [],
+  ),
+];
+
+test.each([...generatedDocs()])("docs/%s is what `npm run docs` writes", (name, text) => {
+  expect(read(`docs/${name}`)).toBe(text);
+});
+
+test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", (document) => {
+  const targets = [...read(document).matchAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g)].map(([, target = ""]) => target);
+  const local = targets.filter((target) => !/^[a-z]+:/.test(target));
+  const missing = local.filter((target) => !existsSync(join(ROOT, dirname(document), target)));
+  expect(missing.map((target) => relative(ROOT, join(ROOT, dirname(document), target)))).toEqual([]);
+});
+
+test.each(DOCUMENTS)("%s: named source files and folders exist", (document) => {
+  const places = "core|engine|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|test|create";
+  const named = [...read(document).matchAll(new RegExp(`\\x60((?:${places})/[\\w./-]*)\\x60`, "g"))];
+  expect(named.flatMap(([, path = ""]) => (existsSync(join(ROOT, path)) ? [] : [path]))).toEqual([]);
+});
+
+test("docs/troubleshooting.md explains every error code, and no other", () => {
+  const source = read("core/errors.ts");
+  const union = source.slice(source.indexOf("export type ErrorCode"), source.indexOf(";", source.indexOf("ErrorCode")));
+  const codes = [...union.matchAll(/"([a-z-]+)"/g)].map(([, code]) => code);
+  const explained = [...read("docs/troubleshooting.md").matchAll(/^### ([a-z-]+)$/gm)].map(([, code]) => code);
+  expect(explained.toSorted()).toEqual(codes.toSorted());
+});
+
+test.each(DOCUMENTS)("%s: `npm run` scripts exist", (document) => {
+  const scripts = Object.keys((JSON.parse(read("package.json")) as { scripts: Record<string, string> }).scripts);
+  const named = [...read(document).matchAll(/npm run (?:-s )?([a-z][a-z:-]*)/g)].map(([, name = ""]) => name);
+  expect(named.filter((name) => !scripts.includes(name))).toEqual([]);
+});
+
+test("README.md fits on a few screens: at most 160 lines", () => {
+  expect(read("README.md").split("\n").length - 1).toBeLessThanOrEqual(160);
+});
