@@ -6,25 +6,25 @@ import type { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Sampler, Trainer } from "../core/ports.ts";
 
 /** Start and end, in milliseconds since the epoch. */
-export type Interval = readonly [number, number];
+export type BusyInterval = readonly [number, number];
 
 /** What a training step asks of a trainer. */
-export type Gradients = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
+export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
 
 export interface BusyMeter {
   training<T>(work: () => Promise<T>): Promise<T>;
   /** The same trainer, counted. */
-  trainer(trainer: Gradients): Gradients;
+  trainer(trainer: GradientTrainer): GradientTrainer;
   /** The same sampler, counted. */
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
   takeSeconds(): WorkerSeconds;
   /** Intervals with any engine call since the last call; none unless they are kept. */
-  takeIntervals(): Interval[];
+  takeIntervals(): BusyInterval[];
 }
 
 export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {}): BusyMeter {
-  const intervals: Interval[] = [];
+  const intervals: BusyInterval[] = [];
   const sampling = createUnion(now, () => {});
   const training = createUnion(now, () => {});
   const either = createUnion(now, (interval) => {
@@ -80,7 +80,7 @@ interface Union {
 }
 
 /** `closed` is told of each interval that ends. */
-function createUnion(now: () => number, closed: (interval: Interval) => void): Union {
+function createUnion(now: () => number, closed: (interval: BusyInterval) => void): Union {
   let [depth, start, milliseconds] = [0, 0, 0];
   const close = () => {
     const end = now();

@@ -55,7 +55,7 @@ export interface Checkpoints {
   /** Publishes a version, and forgets the parts of the one before: false when another manifest of it was there first. */
   publish(manifest: Manifest): Promise<boolean>;
   /** Rejects unless every manifest is the one that the team names, by its hash. */
-  confirm(team: TeamManifest): Promise<void>;
+  verifyTeam(team: TeamManifest): Promise<void>;
   /** The files of a manifest, each verified against its hash. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
   /** What bytes that this process made will be known by; remembers them for `files`. */
@@ -123,7 +123,7 @@ export function openCheckpoints(run: string, { objects }: Store, openOutside?: O
       for (const hash of mine.keys()) if (!named.has(hash)) mine.delete(hash);
       return won;
     },
-    async confirm({ agents }) {
+    async verifyTeam({ agents }) {
       const named = Object.values(agents).map(async ({ manifest: key, sha256: expected }) => {
         const bytes = await objects.get(key);
         if (bytes && sha256(bytes) === expected) return;

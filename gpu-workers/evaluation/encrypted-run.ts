@@ -13,7 +13,7 @@ import type { Run } from "../run.ts";
  * Does the work with such a run; with the run itself where the questions are not encrypted. What it says without encrypting has to go through
  * `unquoted`.
  */
-export async function encrypting<T>(
+export async function withEncryption<T>(
   run: Run,
   set: SuiteQuestions,
   work: (run: Run, unquoted: (message: string) => string) => Promise<T>,

@@ -21,10 +21,10 @@ import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
-import type { Observer } from "../liveness/observer.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import type { Run } from "../run.ts";
-import { evaluate } from "./evaluate.ts";
+import { evaluateTeam } from "./evaluate.ts";
 
 export interface EvalRole {
   readonly run: Run;
@@ -32,7 +32,7 @@ export interface EvalRole {
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
-  readonly observer: Observer;
+  readonly observer: WorkerObserver;
   /** Ends as soon as nothing is left to evaluate for now: another run may need this worker. */
   readonly untilIdle: boolean;
 }
@@ -52,7 +52,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     const open = dueJobs(run.config, status, jobs);
     if (untilIdle && open.length === 0) return;
     const due = open.filter(({ job }) => !evaluated.has(job));
-    if (due.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.look();
+    if (due.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.refresh();
     const next = due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
     if (next) {
       const { item } = await table.update(leaseJob(next, worker));
@@ -86,9 +86,9 @@ async function work(
   if (!suite || !bytes)
     throw new MgrpoError("record-damaged", `JOB ${job.job}: no suite '${job.suite}', or ${teamKey} is missing`);
   const team = parseJson(TeamManifest, bytes, teamKey);
-  await checkpoints.confirm(team);
+  await checkpoints.verifyTeam(team);
   const scorer = await scorerOf(suite);
-  const result = await evaluate({ run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
+  const result = await evaluateTeam({ run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
   await objects.commit(key, recordBytes(result));
   const { n, correct, interval, lost, seconds } = result;
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });

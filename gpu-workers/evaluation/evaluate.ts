@@ -23,9 +23,9 @@ import { inParallel } from "../parallel.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
 import type { Run } from "../run.ts";
-import { encrypting } from "./encrypted-run.ts";
+import { withEncryption } from "./encrypted-run.ts";
 
-export interface Evaluation {
+export interface EvaluationTask {
   readonly run: Run;
   readonly agents: ReadonlyMap<string, Agent>;
   readonly scorer: Scorer;
@@ -51,16 +51,16 @@ interface Lost {
 /** Neither what is lost nor what has no reference is counted. */
 type Scored = Verdict | Lost | "unscored";
 
-export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
+export async function evaluateTeam(evaluation: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
   const set = evaluation.run.asked(evaluation.suite);
-  return encrypting(evaluation.run, set, async (run, unquoted) => {
+  return withEncryption(evaluation.run, set, async (run, unquoted) => {
     const { reasons, ...result } = await askAll({ ...evaluation, run }, set.questions, signal);
     return { ...result, ...(reasons.length > 0 && { reasons: reasons.map(unquoted) }) };
   });
 }
 
 async function askAll(
-  evaluation: Evaluation,
+  evaluation: EvaluationTask,
   all: readonly Question[],
   signal: AbortSignal,
 ): Promise<EvaluationResult & { readonly reasons: string[] }> {

@@ -39,7 +39,7 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
 }
 
 /** A run that needs a worker of this fleet, but for those that are `refused`. Undefined: none did, for so long. */
-export async function findRun(
+export async function findRunForFleet(
   store: Store,
   fleet: Fleet,
   refused: ReadonlySet<string>,
@@ -60,7 +60,7 @@ export async function findRun(
 }
 
 /** Takes a free place of the run for this worker. False: there is none any more. */
-export async function enter(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
+export async function enterRun(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
   const { table, clock } = store;
   await table.insert(tableKeys.fleet(name, fleet.name), noRecord(name, fleet.name));
   for (;;) {
@@ -75,7 +75,7 @@ export async function enter(store: Store, fleet: Fleet, name: string, worker: st
 }
 
 /** Says, in the run's record of this fleet, that instances of this release do not serve it, and why. */
-export async function refuse({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
+export async function recordRefusal({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
   await table.insert(tableKeys.fleet(run, fleet.name), noRecord(run, fleet.name));
   await table.update(refuseRun({ run, fleet: fleet.name }, refusal));
 }

@@ -13,7 +13,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Log } from "../log.ts";
 import type { ServiceEnd } from "../serve.ts";
-import { enter, findRun, refuse } from "./find-run.ts";
+import { enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
 
 /**
  * How long an instance that just came up looks for a run. A spot instance's successor comes before it is gone, and a crashed worker's
@@ -40,13 +40,13 @@ export async function serveFleet<Parts>(
 ): Promise<void> {
   const refused = new Set<string>();
   for (let patience = PATIENCE_SECONDS; !stop.aborted; ) {
-    const run = await findRun(store, fleet, refused, patience, stop);
+    const run = await findRunForFleet(store, fleet, refused, patience, stop);
     if (run === undefined) break;
     log.info("run found", { run });
     let entered = false;
     const take = (worker: string) => {
       entered = true;
-      return enter(store, fleet, run, worker);
+      return enterRun(store, fleet, run, worker);
     };
     const failed = async (error: unknown): Promise<ServiceEnd> => {
       if (isMgrpoError(error, "run-halted")) {
@@ -56,7 +56,7 @@ export async function serveFleet<Parts>(
       if (entered || stop.aborted || !isMgrpoError(error) || error.retryable) throw error;
       log.error("run refused", { run, code: error.code, error: error.message });
       refused.add(run);
-      await refuse(store, fleet, run, { release, reason: error.message });
+      await recordRefusal(store, fleet, run, { release, reason: error.message });
       return "over";
     };
     const end = await compose(run)

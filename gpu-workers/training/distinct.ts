@@ -7,13 +7,13 @@
  *                     makes of A' = sum of w A / w'.
  */
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
-import type { Gradients } from "../busy.ts";
+import type { GradientTrainer } from "../busy.ts";
 
 /**
  * The same trainer, but for rounding, asked for every distinct sequence once. Where linear weights of a token cancel, its log-prob is not among
  * those that a pass returns.
  */
-export function onDistinct(trainer: Gradients): Gradients {
+export function onDistinctSequences(trainer: GradientTrainer): GradientTrainer {
   return {
     async logProbs(sequences, temperature) {
       const { groups, places } = alike(sequences, (tokens) => tokens.join());

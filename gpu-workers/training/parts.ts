@@ -12,11 +12,11 @@ import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { countsInBatch } from "../../core/training/plan.ts";
-import type { Seen, StepWatch } from "../liveness/watch.ts";
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { Run } from "../run.ts";
 import { loadEntries } from "./batch.ts";
 import type { TrainingEntry } from "./train-step.ts";
-import type { Trajectories } from "./trajectories.ts";
+import type { TrajectoryCache } from "./trajectories.ts";
 
 /** Enough that an engine's micro-batches are full (a part of four costs some 3 to 8 % more padding than a step of sixteen), and few enough that the first comes early. */
 const GROUPS_PER_PART = 4;
@@ -25,7 +25,7 @@ export interface PartsSource {
   readonly run: Run;
   readonly agent: string;
   readonly watch: StepWatch;
-  readonly trajectories: Trajectories;
+  readonly trajectories: TrajectoryCache;
 }
 
 /** A part is read while the one before is trained on. Rejects with `step-closed` when the step was closed without this trainer. */
@@ -95,7 +95,7 @@ async function finalizedPart(
 
 const stopping = () => new MgrpoError("cancelled", "the worker is stopping");
 
-function stillOpenOrReady(first: StepRecord, seen: Seen | undefined): StepRecord {
+function stillOpenOrReady(first: StepRecord, seen: RunSnapshot | undefined): StepRecord {
   const step = seen ? seen.step : first;
   if (step?.step === first.step && step.state !== "closed") return step;
   throw new MgrpoError("step-closed", `run '${first.run}': step ${first.step} was closed by another trainer's version`);

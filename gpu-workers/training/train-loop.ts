@@ -21,16 +21,16 @@ import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { type Checkpoints, OPTIMIZER, replaceFiles, weightsSha256 } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
-import type { Observer } from "../liveness/observer.ts";
-import type { Seen, StepWatch } from "../liveness/watch.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
 import type { Run } from "../run.ts";
 import { callJournal } from "./call-journal.ts";
-import { onDistinct } from "./distinct.ts";
+import { onDistinctSequences } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
 import { trainStep } from "./train-step.ts";
-import { type Held, trainerPlace } from "./trainer-place.ts";
-import type { Trajectories } from "./trajectories.ts";
+import { type HeldClaim, openTrainerClaim } from "./trainer-claim.ts";
+import type { TrajectoryCache } from "./trajectories.ts";
 
 /** Before the first optimizer step of a batch, sampler and trainer agree to this. */
 const MAX_RATIO_DEVIATION = 1e-3;
@@ -41,9 +41,9 @@ export interface TrainRole {
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
-  readonly observer: Observer;
+  readonly observer: WorkerObserver;
   readonly watch: StepWatch;
-  readonly trajectories: Trajectories;
+  readonly trajectories: TrajectoryCache;
   readonly meter: BusyMeter;
   /** Told of the version that a step is sampled from and trained on: it is published. */
   prepare(version: number): Promise<void>;
@@ -56,7 +56,7 @@ export interface TrainRole {
 export async function runTraining(role: TrainRole, signal: AbortSignal): Promise<void> {
   const { run, agent, watch, checkpoints } = role;
   const { liveness } = run.config;
-  const place = trainerPlace(run, agent, role.worker, role.observer);
+  const place = openTrainerClaim(run, agent, role.worker, role.observer);
   const engine = openTrainerState(role);
   let done = -1;
   let mine = false;
@@ -67,7 +67,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         if (now.status !== "running" || !step || step.state === "closed") return undefined;
         return step.trained.includes(agent) && step.step > done ? step : undefined;
       }, signal);
-      const isStill = ({ step: now }: Seen) => now?.step === step.step && now.state === step.state;
+      const isStill = ({ step: now }: RunSnapshot) => now?.step === step.step && now.state === step.state;
       const pause = (seconds: number) => watch.pause(seconds, (now) => (isStill(now) ? undefined : now), signal);
       await role.prepare(step.policy[agent] ?? 0);
       // Nothing is finalized yet: the store's first answers are for those who claim.
@@ -76,7 +76,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       // In this trainer's own place nobody else has published it; if somebody did, this version loses to that one.
       const published: Manifest | undefined =
         mine || step.state === "open" ? undefined : await checkpoints.find(agent, version);
-      const taken: Held | undefined = published ? undefined : await place.take(step.state === "ready");
+      const taken: HeldClaim | undefined = published ? undefined : await place.acquire(step.state === "ready");
       mine = taken !== undefined;
       if (published) {
         done = step.step;
@@ -88,12 +88,12 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         mine = end !== "replaced";
         if (end !== "published") continue;
         done = step.step;
-        watch.poke();
+        watch.expectChange();
         await role.published(version, step.step);
       } else {
         await pause(step.state === "ready" ? liveness.heartbeatSeconds : liveness.leaseSeconds / 2);
       }
-      role.trajectories.forgetBefore(step.step);
+      role.trajectories.dropBefore(step.step);
     }
   } catch (error) {
     stopped = isMgrpoError(error, "cancelled");
@@ -137,11 +137,11 @@ async function trainVersion(
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
   const base = await checkpoints.manifest(agent, version - 1);
   const { algorithm, temperature } = run.config;
-  const reference = algorithm.kl.coefficient > 0 ? onDistinct(meter.trainer(await engine.reference())) : undefined;
+  const reference = algorithm.kl.coefficient > 0 ? onDistinctSequences(meter.trainer(await engine.reference())) : undefined;
   const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
   const { stats, trained, files } = await engine.on(base, async (trainer) => {
     const result = await trainStep(
-      onDistinct(meter.trainer(trainer)),
+      onDistinctSequences(meter.trainer(trainer)),
       batchParts(role, step, signal),
       settings,
       reference,

@@ -20,7 +20,7 @@ import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
-import type { Gradients } from "../busy.ts";
+import type { GradientTrainer } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry {
@@ -59,7 +59,7 @@ interface Pass {
  * the KL coefficient is not 0.
  */
 export async function trainStep(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   parts: AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>,
   config: TrainStepConfig,
   reference?: Pick<Trainer, "logProbs">,
@@ -150,7 +150,7 @@ function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): P
 
 /** Where the objective asks for them, adds the log-probs of the trainer before its first step and, under a KL term, of the reference. */
 async function withEarlierPolicies(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   reference: Pick<Trainer, "logProbs"> | undefined,
@@ -171,7 +171,7 @@ async function withEarlierPolicies(
 }
 
 async function clippedTokenPass(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   config: TrainStepConfig,
 ): Promise<Pass> {
@@ -196,7 +196,7 @@ async function clippedTokenPass(
 
 /** `moved`: the weights are no longer those that `proximal_A` was computed with. */
 async function linearPass(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   moved: boolean,

@@ -6,28 +6,28 @@
 import type { Digest } from "../../core/contracts/names.ts";
 import type { AnyTrajectory } from "../../core/contracts/rollout.ts";
 
-export interface Trajectories {
-  remember(step: number, key: string, trajectory: AnyTrajectory, digest: Digest): void;
-  recall(step: number, key: string, digest: Digest): AnyTrajectory | undefined;
+export interface TrajectoryCache {
+  put(step: number, key: string, trajectory: AnyTrajectory, digest: Digest): void;
+  get(step: number, key: string, digest: Digest): AnyTrajectory | undefined;
   /** Drops what belongs to earlier steps. */
-  forgetBefore(step: number): void;
+  dropBefore(step: number): void;
 }
 
 /** Where nobody trains on them. */
-export const noTrajectories: Trajectories = { remember() {}, recall: () => undefined, forgetBefore() {} };
+export const noTrajectoryCache: TrajectoryCache = { put() {}, get: () => undefined, dropBefore() {} };
 
-export function rememberTrajectories(): Trajectories {
+export function openTrajectoryCache(): TrajectoryCache {
   const steps = new Map<number, Map<string, { trajectory: AnyTrajectory; digest: Digest }>>();
   return {
-    remember(step, key, trajectory, digest) {
+    put(step, key, trajectory, digest) {
       const known = steps.get(step) ?? new Map<string, { trajectory: AnyTrajectory; digest: Digest }>();
       steps.set(step, known.set(key, { trajectory, digest }));
     },
-    recall(step, key, digest) {
+    get(step, key, digest) {
       const known = steps.get(step)?.get(key);
       return known?.digest === digest ? known.trajectory : undefined;
     },
-    forgetBefore(step) {
+    dropBefore(step) {
       for (const known of steps.keys()) if (known < step) steps.delete(known);
     },
   };

@@ -1,10 +1,10 @@
 /** @file Signed calls between workers: what is believed, what is not, and that a proxy in front of a worker changes nothing. */
 import { expect, test } from "vitest";
 import {
-  type Call,
   openCallSigner,
   openCallVerifier,
   openReportSigner,
+  type WorkerCall,
 } from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { closeFronts, type FrontOptions, freePort, front } from "../fakes/fronts.ts";
@@ -13,7 +13,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
 const MINUTE = 60_000;
-const CALL: Call = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
+const CALL: WorkerCall = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
 
 /** A worker that calls and one that is called, each with a clock of its own. */
 function pair(theirs = "the same secret", ours = "the same secret") {
@@ -23,8 +23,8 @@ function pair(theirs = "the same secret", ours = "the same secret") {
   return {
     clocks,
     call: () => sign(CALL),
-    sign: async (call: Call) => (await sign(call)).headers,
-    verify: (call: Call, headers: Record<string, string>) => verify(call, (name) => headers[name]),
+    sign: async (call: WorkerCall) => (await sign(call)).headers,
+    verify: (call: WorkerCall, headers: Record<string, string>) => verify(call, (name) => headers[name]),
   };
 }
 
@@ -32,11 +32,11 @@ test("a call is believed once", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
-  expect(await verify(CALL, headers)).toMatch(/came before/);
+  expect(await verify(CALL, headers)).toMatch(/already received/);
   expect(await verify(CALL, await sign(CALL))).toBeUndefined();
 });
 
-test.each<[string, Partial<Call>]>([
+test.each<[string, Partial<WorkerCall>]>([
   ["method", { method: "DELETE" }],
   ["path", { path: "/invocations/abd?wait=5" }],
   ["query", { path: "/invocations/abc?wait=6" }],
@@ -68,7 +68,7 @@ test("five minutes of store time, to both sides; a nonce is remembered as long a
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
   clocks.server += 9.8 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/came before/);
+  expect(await verify(CALL, headers)).toMatch(/already received/);
   clocks.server += 0.2 * MINUTE;
   expect(await verify(CALL, headers)).toMatch(/signed 306 s from now/);
   clocks.caller = clocks.server - 5.1 * MINUTE;

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
-import { onDistinct } from "../../gpu-workers/training/distinct.ts";
+import { onDistinctSequences } from "../../gpu-workers/training/distinct.ts";
 import { toy, V } from "../fakes/toy-batch.ts";
 
 const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
@@ -30,7 +30,7 @@ test.each<Loss>([CLIPPED, { kind: "linear" }])("the update is that of the whole 
     fc.asyncProperty(batches, async (batch) => {
       const [whole, distinct] = [toy(3), toy(3)];
       const one = await whole.forwardBackward(batch, loss, 1);
-      const two = await onDistinct(distinct).forwardBackward(batch, loss, 1);
+      const two = await onDistinctSequences(distinct).forwardBackward(batch, loss, 1);
       expect(two.loss).toBeCloseTo(one.loss, 5);
       expect(two.logProbs).toEqual(one.logProbs);
       distinct.gradient.forEach((value, i) => {
@@ -53,11 +53,11 @@ const given = (advantage: number, behaviour = -1): TrainingSequence => ({
 test("terms are added that have the same ratio and advantages of one sign, and no others", async () => {
   const trainer = toy(1);
   const asked = [given(1), given(2), given(-1), given(-3), given(1, -1.0000001)];
-  await onDistinct(trainer).forwardBackward(asked, CLIPPED, 1);
+  await onDistinctSequences(trainer).forwardBackward(asked, CLIPPED, 1);
   expect(trainer.sequencesSeen).toHaveLength(3);
   // The sign of an advantage without weight is nobody's.
   const masked = { ...given(1), advantages_T: Float32Array.of(-5, 1, 1) };
-  await onDistinct(trainer).forwardBackward([given(1), masked], CLIPPED, 1);
+  await onDistinctSequences(trainer).forwardBackward([given(1), masked], CLIPPED, 1);
   expect(trainer.sequencesSeen).toHaveLength(4);
 });
 
@@ -69,8 +69,8 @@ test("log-probs are asked for once, and given to everyone", async () => {
     [1, 2],
     [1, 2, 3],
   ];
-  const found = await onDistinct(trainer).logProbs(sequences, 0.7);
+  const found = await onDistinctSequences(trainer).logProbs(sequences, 0.7);
   expect(found).toEqual(await plain.logProbs(sequences, 0.7));
-  await onDistinct(trainer).logProbs([], 0.7);
+  await onDistinctSequences(trainer).logProbs([], 0.7);
   expect(trainer.calls).toEqual(["logProbs", "logProbs"]);
 });

@@ -7,7 +7,7 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
-import { enter, findRun, readFleet } from "../../gpu-workers/fleet/find-run.ts";
+import { enterRun, findRunForFleet, readFleet } from "../../gpu-workers/fleet/find-run.ts";
 import { serveFleet } from "../../gpu-workers/fleet/serve-fleet.ts";
 import { createLog, type Log } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
@@ -105,19 +105,19 @@ test("ten workers that come up together take exactly the places that there are",
       ...{ seenCounter: -1, seenAt: 0, release: "1", inFlight: [] },
     });
   await Promise.all(workers.map((worker) => insert(worker, "alive")));
-  const entered = await Promise.all(workers.map((worker) => enter(store, MAIN, "test", worker)));
+  const entered = await Promise.all(workers.map((worker) => enterRun(store, MAIN, "test", worker)));
   expect(entered.filter(Boolean)).toHaveLength(3);
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBeUndefined();
-  expect(await findRun(store, SEARCHER, new Set(), 0, never)).toBe("test");
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
+  expect(await findRunForFleet(store, SEARCHER, new Set(), 0, never)).toBe("test");
   // One dies: its place is the next one's, and only that.
   const gone = workers[entered.indexOf(true)] ?? "";
   await store.table.update({ key: tableKeys.worker("test", gone), set: [[["state"], "dead"]], when: [] });
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBe("test");
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBe("test");
   await insert("late", "alive");
-  expect(await enter(store, MAIN, "test", "late")).toBe(true);
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBeUndefined();
+  expect(await enterRun(store, MAIN, "test", "late")).toBe(true);
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
   await store.table.update(endRun("test", "halted", "by hand"));
-  expect(await enter(store, MAIN, "test", "later")).toBe(false);
+  expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
 
 test("a run that this release cannot serve keeps it from no other, and is told why", async () => {
@@ -157,7 +157,7 @@ test("an instance of another release than the run's workers ends without a failu
   expect(await refusal("a")).toEqual({
     release: "0.0.1",
     reason: expect.stringMatching(
-      new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one 0.0.1/`),
+      new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one has 0.0.1/`),
     ),
   });
   await store.table.update(endRun("a", "halted", "by hand"));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
-import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
+import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
 import { OPTIONS, tinyCheckpoint } from "../engine/tiny.ts";
@@ -30,7 +30,7 @@ test("heartbeats keep coming during a train step of 10 seconds", { timeout: 90_0
   );
   const silence = new AbortController();
   const place = { agent: "main", roles: ["train"], url: "" } as const;
-  const membership = await register(run, place, observeWorkers(run), silence.signal);
+  const membership = await register(run, place, openWorkerObserver(run), silence.signal);
   const beating = membership.beat(silence.signal);
   const beats = async () => Number((await store.table.get(tableKeys.worker(config.run, membership.id)))?.["counter"]);
 

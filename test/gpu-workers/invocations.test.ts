@@ -4,7 +4,7 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../../gpu-workers/identity.ts";
-import { type Desk, openDesk } from "../../gpu-workers/invocations/registry.ts";
+import { type InvocationRegistry, openInvocationRegistry } from "../../gpu-workers/invocations/registry.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { unlessAborted } from "../../gpu-workers/limits.ts";
@@ -41,14 +41,14 @@ function answering(wallClockSeconds = 0.3) {
       }),
   );
   const fatal = vi.fn();
-  const desk = openDesk({
+  const desk = openInvocationRegistry({
     run,
     admits: async () => state.open,
-    mayBegin: (_request, signal) => unlessAborted(state.served, signal),
-    opened: () => state.served,
+    whenReady: (_request, signal) => unlessAborted(state.served, signal),
+    whenOpen: () => state.served,
     loading: () => state.loading,
     wallClockSeconds,
-    fatal,
+    onFatal: fatal,
   });
   return {
     desk,
@@ -64,7 +64,7 @@ let world: ReturnType<typeof answering>;
 let app: ReturnType<typeof invocationApp>;
 beforeEach(() => {
   world = answering();
-  app = invocationApp("searcher", PLACE, SIGNATURES, world.desk as Desk, log);
+  app = invocationApp("searcher", PLACE, SIGNATURES, world.desk as InvocationRegistry, log);
 });
 
 const clock = { storeTime: async () => Date.now() };

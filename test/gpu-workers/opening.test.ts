@@ -4,8 +4,8 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import type { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import type { TableValue } from "../../core/ports.ts";
-import { admission } from "../../gpu-workers/invocations/admission.ts";
-import { whenOpen, workable } from "../../gpu-workers/liveness/opening.ts";
+import { admissionRules } from "../../gpu-workers/invocations/admission.ts";
+import { stepToSample, whenOpen } from "../../gpu-workers/liveness/opening.ts";
 import { type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import type { Run } from "../../gpu-workers/run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -38,7 +38,7 @@ const change = (key: { pk: string; sk: string }, path: string, value: TableValue
   store.table.update({ key, set: [[[path], value]], when: [] });
 const state = (step: number, to: StepRecord["state"]) => change(tableKeys.step(name, step), "state", to);
 const moveRun = (step: number) => change(tableKeys.run(name), "step", step);
-const beginning = async (watch: StepWatch) => workable(await watch.refresh())?.step;
+const beginning = async (watch: StepWatch) => stepToSample(await watch.refresh())?.step;
 const never = new AbortController().signal;
 const isPending = async (promise: Promise<unknown>) =>
   (await Promise.race([promise, new Promise((resolve) => setTimeout(resolve, 20, "pending"))])) === "pending";
@@ -48,7 +48,7 @@ describe("the step to sample", () => {
     const watch = watchSteps(run, "main");
     expect(await beginning(watch)).toBe(0);
     await state(0, "ready");
-    watch.serves(1);
+    watch.markServable(1);
     expect(await beginning(watch)).toBeUndefined();
     await plan(1);
     expect(await beginning(watch)).toBe(1);
@@ -66,9 +66,9 @@ describe("the step to sample", () => {
     await plan(1);
     const watch = watchSteps(run, "main");
     await watch.refresh();
-    const begins = watch.until(workable, never);
+    const begins = watch.until(stepToSample, never);
     expect(await isPending(begins)).toBe(true);
-    watch.serves(1);
+    watch.markServable(1);
     expect(await begins).toMatchObject({ step: 1 });
   });
 
@@ -126,7 +126,7 @@ describe("an invocation", () => {
 
   test("of the open step begins; of the next one it is taken, and waits for its version", async () => {
     const watch = watchSteps(run, "main");
-    const { admits, mayBegin } = admission(run, "main", watch);
+    const { admits, whenReady: mayBegin } = admissionRules(run, "main", watch);
     expect(await admits(request(0))).toBe(true);
     await mayBegin(request(0), never);
     expect(await admits(request(1))).toBe(true);
@@ -135,7 +135,7 @@ describe("an invocation", () => {
     await plan(1);
     await watch.refresh();
     expect(await isPending(begins)).toBe(true);
-    watch.serves(1);
+    watch.markServable(1);
     await begins;
   });
 
@@ -143,7 +143,7 @@ describe("an invocation", () => {
     await state(0, "closed");
     await plan(1);
     await moveRun(1);
-    const { admits, mayBegin } = admission(run, "main", watchSteps(run, "main"));
+    const { admits, whenReady: mayBegin } = admissionRules(run, "main", watchSteps(run, "main"));
     for (const refused of [request(0), request(1, 0), request(3)]) expect(await admits(refused)).toBe(false);
     for (const address of [{ run: "other" }, { phase: "eval" as const }]) {
       const asked = request(1);
@@ -154,7 +154,7 @@ describe("an invocation", () => {
 
   test("that waits for a step which is sampled with another version is refused then; nobody's wait outlasts its caller", async () => {
     const watch = watchSteps(run, "main");
-    const { admits, mayBegin } = admission(run, "main", watch);
+    const { admits, whenReady: mayBegin } = admissionRules(run, "main", watch);
     expect(await admits(request(1, 5))).toBe(true);
     const begins = mayBegin(request(1, 5), never);
     const caller = new AbortController();

@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { TableValue } from "../../core/ports.ts";
-import type { Seen } from "../../gpu-workers/liveness/watch.ts";
+import type { RunSnapshot } from "../../gpu-workers/liveness/watch.ts";
 import type { Run } from "../../gpu-workers/run.ts";
 import { batchParts } from "../../gpu-workers/training/parts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -34,7 +34,7 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     run: { status: "running" } as RunRecord,
     step: step as StepRecord | undefined,
     next: undefined,
-  } satisfies Seen;
+  } satisfies RunSnapshot;
   const wake = async () => {
     for (const go of [...waiting]) go();
     for (let i = 0; i < 20; i++) await turn();

@@ -8,31 +8,31 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
 import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
-import type { Observer } from "../liveness/observer.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
 import type { Run } from "../run.ts";
 
-export interface Held {
+export interface HeldClaim {
   /** How often the place was taken over since the last version. */
   readonly takeovers: number;
 }
 
-export interface TrainerPlace {
+export interface TrainerClaim {
   /** Undefined while another worker holds the place, unless that one is dead and may be replaced. */
-  take(mayReplace: boolean): Promise<Held | undefined>;
+  acquire(mayReplace: boolean): Promise<HeldClaim | undefined>;
   release(): Promise<void>;
 }
 
-export function trainerPlace({ name, store }: Run, agent: string, worker: string, observer: Observer): TrainerPlace {
+export function openTrainerClaim({ name, store }: Run, agent: string, worker: string, observer: WorkerObserver): TrainerClaim {
   const { table } = store;
   const read = async () =>
     parse(AgentRecord, await table.get(tableKeys.agent(name, agent)), `record of agent '${agent}' of run '${name}'`);
 
   return {
-    async take(mayReplace) {
+    async acquire(mayReplace) {
       const record = await read();
       if (record.trainer === worker) return record;
       if (record.trainer !== "") {
-        await observer.look();
+        await observer.refresh();
         if (!mayReplace || !observer.isDead(record.trainer)) return undefined;
       }
       const { item } = await table.update(claimTrainer(record, worker));

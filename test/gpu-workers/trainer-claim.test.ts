@@ -2,16 +2,21 @@
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
-import { trainerPlace } from "../../gpu-workers/training/trainer-place.ts";
+import { openTrainerClaim } from "../../gpu-workers/training/trainer-claim.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 const key = tableKeys.agent("test", "main");
 const dead = new Set<string>();
 let store: ReturnType<typeof memoryStore>;
 
-const observer = { look: async () => {}, workers: () => [], isDead: (worker: string) => dead.has(worker) };
+const observer = { refresh: async () => {}, workers: () => [], isDead: (worker: string) => dead.has(worker) };
 const placeOf = (worker: string) =>
-  trainerPlace({ name: "test", store } as unknown as Parameters<typeof trainerPlace>[0], "main", worker, observer);
+  openTrainerClaim(
+    { name: "test", store } as unknown as Parameters<typeof openTrainerClaim>[0],
+    "main",
+    worker,
+    observer,
+  );
 const record = async () => AgentRecord.parse(await store.table.get(key));
 
 beforeEach(async () => {
@@ -21,19 +26,19 @@ beforeEach(async () => {
 });
 
 test("an empty place is taken whatever the step's state, by one, and left by its release", async () => {
-  expect(await placeOf("a").take(false)).toMatchObject({ takeovers: 0 });
-  expect(await placeOf("a").take(false)).toMatchObject({ takeovers: 0 });
-  expect(await placeOf("b").take(true)).toBeUndefined();
+  expect(await placeOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await placeOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await placeOf("b").acquire(true)).toBeUndefined();
   await placeOf("a").release();
-  expect(await placeOf("b").take(false)).toMatchObject({ takeovers: 0 });
+  expect(await placeOf("b").acquire(false)).toMatchObject({ takeovers: 0 });
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
 });
 
 test("from a dead worker it is taken, and counted, only where the step is ready: in an open one it may have died of a rollout", async () => {
-  await placeOf("a").take(false);
+  await placeOf("a").acquire(false);
   dead.add("a");
-  expect(await placeOf("b").take(false)).toBeUndefined();
+  expect(await placeOf("b").acquire(false)).toBeUndefined();
   expect(await record()).toMatchObject({ trainer: "a", takeovers: 0 });
-  expect(await placeOf("b").take(true)).toMatchObject({ takeovers: 1 });
+  expect(await placeOf("b").acquire(true)).toMatchObject({ takeovers: 1 });
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 1 });
 });
