@@ -23,7 +23,7 @@ import { recordBytes } from "../identity.ts";
 import { workersServing } from "../invocations/worker-pool.ts";
 import type { Membership } from "../liveness/membership.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
-import { whenOpen, stepToSample } from "../liveness/opening.ts";
+import { stepToSample, whenOpen } from "../liveness/opening.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import { inParallel } from "../parallel.ts";
 import type { TrajectoryCache } from "../training/trajectories.ts";

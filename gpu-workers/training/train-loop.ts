@@ -137,7 +137,8 @@ async function trainVersion(
   if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
   const base = await checkpoints.manifest(agent, version - 1);
   const { algorithm, temperature } = run.config;
-  const reference = algorithm.kl.coefficient > 0 ? onDistinctSequences(meter.trainer(await engine.reference())) : undefined;
+  const reference =
+    algorithm.kl.coefficient > 0 ? onDistinctSequences(meter.trainer(await engine.reference())) : undefined;
   const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
   const { stats, trained, files } = await engine.on(base, async (trainer) => {
     const result = await trainStep(

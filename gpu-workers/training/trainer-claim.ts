@@ -22,7 +22,12 @@ export interface TrainerClaim {
   release(): Promise<void>;
 }
 
-export function openTrainerClaim({ name, store }: Run, agent: string, worker: string, observer: WorkerObserver): TrainerClaim {
+export function openTrainerClaim(
+  { name, store }: Run,
+  agent: string,
+  worker: string,
+  observer: WorkerObserver,
+): TrainerClaim {
   const { table } = store;
   const read = async () =>
     parse(AgentRecord, await table.get(tableKeys.agent(name, agent)), `record of agent '${agent}' of run '${name}'`);
