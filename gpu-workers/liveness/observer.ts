@@ -18,84 +18,85 @@ export interface WorkerObserver {
   isDead(worker: string): boolean;
 }
 
-export function openWorkerObserver(run: Run): WorkerObserver {
-  return new LeaseObserver(run);
+/** What this process has observed so far. */
+interface Observation {
+  records: readonly WorkerRecord[];
+  /** Worker -> its counter, and the monotonic time at which it was first seen at that value. */
+  readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
+  lastRead: number;
+  readsBegun: number;
+  /** Number of the latest read that has ended. */
+  readsEnded: number;
+  /** Worker without a record -> reads begun when it was first asked about. */
+  readonly unknown: Map<string, number>;
 }
 
-class LeaseObserver implements WorkerObserver {
-  readonly #run: Run;
-  #records: readonly WorkerRecord[] = [];
-  /** Worker -> its counter, and the monotonic time at which it was first seen at that value. */
-  readonly #counters = new Map<string, { counter: number; since: number }>();
-  #lastRead = Number.NEGATIVE_INFINITY;
-  /** Reads begun, and the latest of them that has ended. */
-  #reads = { begun: 0, ended: 0 };
-  /** Worker without a record -> reads begun when it was first asked about. */
-  readonly #unknown = new Map<string, number>();
+export function openWorkerObserver(run: Run): WorkerObserver {
+  const observation: Observation = {
+    records: [],
+    counters: new Map(),
+    lastRead: Number.NEGATIVE_INFINITY,
+    readsBegun: 0,
+    readsEnded: 0,
+    unknown: new Map(),
+  };
+  return {
+    refresh: (force = false) => refresh(run, observation, force),
+    workers: () => observation.records,
+    isDead: (worker) => isDead(observation, worker),
+  };
+}
 
-  constructor(run: Run) {
-    this.#run = run;
-  }
+async function refresh(run: Run, observation: Observation, force: boolean): Promise<void> {
+  const { name, config, store } = run;
+  const now = store.clock.monotonic();
+  if (!force && now - observation.lastRead < config.liveness.heartbeatSeconds) return;
+  observation.lastRead = now;
+  const read = ++observation.readsBegun;
+  const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
+  observation.records = await Promise.all(
+    items.map((item) => judge(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
+  );
+  observation.readsEnded = Math.max(observation.readsEnded, read);
+}
 
-  async refresh(force = false): Promise<void> {
-    const { name, config, store } = this.#run;
-    const now = store.clock.monotonic();
-    if (!force && now - this.#lastRead < config.liveness.heartbeatSeconds) return;
-    this.#lastRead = now;
-    const read = ++this.#reads.begun;
-    const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
-    this.#records = await Promise.all(items.map((item) => this.#judge(this.#parse(item))));
-    this.#reads.ended = Math.max(this.#reads.ended, read);
-  }
+function isDead(observation: Observation, id: string): boolean {
+  const known = observation.records.find(({ worker }) => worker === id);
+  if (known) return known.state === "dead";
+  // It may have registered since the last read, so only a read that begins after this question can tell.
+  const asked = observation.unknown.get(id);
+  if (asked !== undefined) return observation.readsEnded > asked;
+  observation.unknown.set(id, observation.readsBegun);
+  observation.lastRead = Number.NEGATIVE_INFINITY;
+  return false;
+}
 
-  workers(): readonly WorkerRecord[] {
-    return this.#records;
-  }
+/** The record, marked dead if its lease has expired. */
+async function judge(run: Run, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
+  if (worker.state === "dead" || !isExpired(run, observation, worker)) return worker;
+  const { applied, item } = await run.store.table.update(markDead(worker));
+  if (!applied) return item ? parse(WorkerRecord, item, `WORKER of ${run.name}`) : { ...worker, state: "dead" };
+  const { leaseSeconds } = run.config.liveness;
+  run.log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
+  await countAgainstRollout(run, worker);
+  return { ...worker, state: "dead" };
+}
 
-  isDead(id: string): boolean {
-    const known = this.#records.find(({ worker }) => worker === id);
-    if (known) return known.state === "dead";
-    // It may have registered since the last read, so only a read that begins after this question can tell.
-    const asked = this.#unknown.get(id);
-    if (asked !== undefined) return this.#reads.ended > asked;
-    this.#unknown.set(id, this.#reads.begun);
-    this.#lastRead = Number.NEGATIVE_INFINITY;
-    return false;
-  }
+function isExpired({ store, config }: Run, { counters }: Observation, { worker, counter }: WorkerRecord): boolean {
+  const now = store.clock.monotonic();
+  const last = counters.get(worker);
+  if (last?.counter === counter) return now - last.since >= config.liveness.leaseSeconds;
+  counters.set(worker, { counter, since: now });
+  return false;
+}
 
-  /** The record, marked dead if its lease has expired. */
-  async #judge(worker: WorkerRecord): Promise<WorkerRecord> {
-    if (worker.state === "dead" || !this.#isExpired(worker)) return worker;
-    const { store, log, config } = this.#run;
-    const { applied, item } = await store.table.update(markDead(worker));
-    if (!applied) return item ? this.#parse(item) : { ...worker, state: "dead" };
-    const { leaseSeconds } = config.liveness;
-    log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
-    await this.#countCrash(worker);
-    return { ...worker, state: "dead" };
-  }
-
-  #isExpired({ worker, counter }: WorkerRecord): boolean {
-    const now = this.#run.store.clock.monotonic();
-    const last = this.#counters.get(worker);
-    if (last?.counter === counter) return now - last.since >= this.#run.config.liveness.leaseSeconds;
-    this.#counters.set(worker, { counter, since: now });
-    return false;
-  }
-
-  /** Counts a crash against the rollout that was alone in flight, if any. A drain never counts. */
-  async #countCrash({ state, inFlight }: WorkerRecord): Promise<void> {
-    const [alone, ...others] = inFlight;
-    if (state === "draining" || alone === undefined || others.length > 0) return;
-    const { name, store } = this.#run;
-    const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
-    const item = await store.table.get(tableKeys.group(name, step, group));
-    if (!item) return;
-    const record = parse(GroupRecord, item, `GROUP ${step}/${group} of ${name}`);
-    await store.table.update(countCrash(record, rollout, record.crashes[rollout] ?? 0));
-  }
-
-  #parse(item: unknown): WorkerRecord {
-    return parse(WorkerRecord, item, `WORKER of ${this.#run.name}`);
-  }
+/** A crash counts against the rollout that was alone in flight, if there is one. A drain never counts. */
+async function countAgainstRollout({ name, store }: Run, { state, inFlight }: WorkerRecord): Promise<void> {
+  const [alone, ...others] = inFlight;
+  if (state === "draining" || alone === undefined || others.length > 0) return;
+  const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
+  const item = await store.table.get(tableKeys.group(name, step, group));
+  if (!item) return;
+  const record = parse(GroupRecord, item, `GROUP ${step}/${group} of ${name}`);
+  await store.table.update(countCrash(record, rollout, record.crashes[rollout] ?? 0));
 }
