@@ -1,8 +1,10 @@
 /**
- * @file The one trainer's place of an agent: taken when empty, or, once a step is ready, from a worker that is dead. It saves work; the
- * manifest decides. While a step is open nobody takes it over: a worker that died then may have died of a rollout, which is counted
- * against that; and its suspects run with no training beside them. In a ready step one may have died of the next one's rollouts, which
- * begin when a version is foreseen: so after a takeover nothing is.
+ * @file The claim on being the one trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
+ * saves duplicate work; the commit of the manifest decides.
+ *
+ * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run with no
+ * training beside them. In a ready step it may have died of the next step's rollouts, which begin before a version is published. So after
+ * a takeover no rollout begins early.
  */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -12,36 +14,33 @@ import type { WorkerObserver } from "../liveness/observer.ts";
 import type { Run } from "../run.ts";
 
 export interface HeldClaim {
-  /** How often the place was taken over since the last version. */
+  /** How often the claim was taken over since the last version. */
   readonly takeovers: number;
 }
 
 export interface TrainerClaim {
-  /** Undefined while another worker holds the place, unless that one is dead and may be replaced. */
-  acquire(mayReplace: boolean): Promise<HeldClaim | undefined>;
+  /** Undefined while another worker holds the claim, unless that one is dead and `mayTakeOver`. */
+  acquire(mayTakeOver: boolean): Promise<HeldClaim | undefined>;
   release(): Promise<void>;
 }
 
 export function openTrainerClaim(
-  { name, store }: Run,
+  { name, store: { table } }: Run,
   agent: string,
   worker: string,
   observer: WorkerObserver,
 ): TrainerClaim {
-  const { table } = store;
-  const read = async () =>
-    parse(AgentRecord, await table.get(tableKeys.agent(name, agent)), `record of agent '${agent}' of run '${name}'`);
-
+  const read = (item: unknown) => parse(AgentRecord, item, `record of agent '${agent}' of run '${name}'`);
   return {
-    async acquire(mayReplace) {
-      const record = await read();
+    async acquire(mayTakeOver) {
+      const record = read(await table.get(tableKeys.agent(name, agent)));
       if (record.trainer === worker) return record;
       if (record.trainer !== "") {
         await observer.refresh();
-        if (!mayReplace || !observer.isDead(record.trainer)) return undefined;
+        if (!mayTakeOver || !observer.isDead(record.trainer)) return undefined;
       }
       const { item } = await table.update(claimTrainer(record, worker));
-      const now = parse(AgentRecord, item, `record of agent '${agent}' of run '${name}'`);
+      const now = read(item);
       return now.trainer === worker ? now : undefined;
     },
     async release() {
