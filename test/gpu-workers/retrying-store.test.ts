@@ -22,6 +22,8 @@ test("a part's known SHA-256 reaches the signature of its upload: S3 refuses a w
   expect(await local.objects.get(objectKeys.part("test", right))).toEqual(bytes);
   // If the adapter hashed the body itself, this upload would pass.
   const wrong = "0".repeat(64);
-  await expect(checkpoints.store({ sha256: wrong, bytes: bytes.length }, bytes)).rejects.toThrow(/XAmzContentSHA256Mismatch/);
+  await expect(checkpoints.store({ sha256: wrong, bytes: bytes.length }, bytes)).rejects.toThrow(
+    /XAmzContentSHA256Mismatch/,
+  );
   expect(await local.objects.get(objectKeys.part("test", wrong))).toBeUndefined();
 });
