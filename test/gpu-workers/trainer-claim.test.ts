@@ -1,4 +1,4 @@
-/** @file The one trainer's place of an agent: who gets it, and whose death is counted as a takeover. */
+/** @file The claim on being an agent's trainer: who gets it, and which death counts as a takeover. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
@@ -10,7 +10,7 @@ const dead = new Set<string>();
 let store: ReturnType<typeof memoryStore>;
 
 const observer = { refresh: async () => {}, workers: () => [], isDead: (worker: string) => dead.has(worker) };
-const placeOf = (worker: string) =>
+const claimOf = (worker: string) =>
   openTrainerClaim(
     { name: "test", store } as unknown as Parameters<typeof openTrainerClaim>[0],
     "main",
@@ -25,20 +25,20 @@ beforeEach(async () => {
   await store.table.insert(key, { run: "test", agent: "main", version: 0, trainer: "", fence: 0, takeovers: 0 });
 });
 
-test("an empty place is taken whatever the step's state, by one, and left by its release", async () => {
-  expect(await placeOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
-  expect(await placeOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
-  expect(await placeOf("b").acquire(true)).toBeUndefined();
-  await placeOf("a").release();
-  expect(await placeOf("b").acquire(false)).toMatchObject({ takeovers: 0 });
+test("a free claim is acquired by one worker, in any step, and freed by its release", async () => {
+  expect(await claimOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await claimOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await claimOf("b").acquire(true)).toBeUndefined();
+  await claimOf("a").release();
+  expect(await claimOf("b").acquire(false)).toMatchObject({ takeovers: 0 });
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
 });
 
-test("from a dead worker it is taken, and counted, only where the step is ready: in an open one it may have died of a rollout", async () => {
-  await placeOf("a").acquire(false);
+test("it is taken over from a dead worker, and counted, only in a ready step: in an open one the worker may have died of a rollout", async () => {
+  await claimOf("a").acquire(false);
   dead.add("a");
-  expect(await placeOf("b").acquire(false)).toBeUndefined();
+  expect(await claimOf("b").acquire(false)).toBeUndefined();
   expect(await record()).toMatchObject({ trainer: "a", takeovers: 0 });
-  expect(await placeOf("b").acquire(true)).toMatchObject({ takeovers: 1 });
+  expect(await claimOf("b").acquire(true)).toMatchObject({ takeovers: 1 });
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 1 });
 });
