@@ -34,7 +34,7 @@ export interface StepWatch {
   markServable(version: number): void;
   /** Polls fast again: this process has just done what may change the state. */
   expectChange(): void;
-  /** Polls at once: the state is said to have changed. */
+  /** Polls at once, on a hint that the state has changed. */
   pollNow(): void;
   /** Reads the state now. */
   refresh(): Promise<RunSnapshot>;

@@ -61,7 +61,10 @@ async function evaluation(suite: object) {
     return JobRecord.parse(item);
   };
   return {
-    ...{ config, memory, lines, job },
+    config,
+    memory,
+    lines,
+    job,
     /** Works until the job is done; rejects when the worker fails before. */
     async work(scorer: Scorer): Promise<EvaluationResult> {
       const stop = new AbortController();
@@ -84,7 +87,10 @@ const judgedBy = (model: LanguageModel): Scorer =>
 
 test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, neither in the store nor in a log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
-    ...{ name: "xbench", benchmark: "xbench", data: encryptedFile(), runs: 2 },
+    name: "xbench",
+    benchmark: "xbench",
+    data: encryptedFile(),
+    runs: 2,
   });
   const model = scriptedJudge(holdsReference);
   const { n, lost, judged, questions } = await work(judgedBy(model));

@@ -20,7 +20,12 @@ import { tools } from "../fixtures/relay/tools.ts";
 import { begin, openWorld, relayPolicies, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
 const fleetOf = (agent: string, roles: Fleet["roles"] = ["rollout", "train"]): Fleet => ({
-  ...{ name: agent === "*" ? "eval" : agent, agent, roles, group: agent, max: 4, release: "0.0.0" },
+  name: agent === "*" ? "eval" : agent,
+  agent,
+  roles,
+  group: agent,
+  max: 4,
+  release: "0.0.0",
 });
 const [MAIN, SEARCHER, EVAL] = [fleetOf("main"), fleetOf("searcher"), fleetOf("*", ["eval"])];
 const never = new AbortController().signal;
@@ -33,9 +38,14 @@ function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = sile
   const address = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN };
   return serveFleet(
     {
-      ...{ store, fleet, release, log },
+      store,
+      fleet,
+      release,
+      log,
       compose: async (run) => ({
-        ...{ run: await readRun(run, release, store, log), tools, scorerOf: () => rewards },
+        run: await readRun(run, release, store, log),
+        tools,
+        scorerOf: () => rewards,
         ...relayPolicies,
       }),
       serve: (parts, take) =>
@@ -101,8 +111,17 @@ test("ten workers that start together take exactly the free places", async () =>
   const workers = Array.from({ length: 10 }, (_, i) => `w${i}`);
   const insert = (worker: string, state: WorkerRecord["state"]) =>
     store.table.insert(tableKeys.worker("test", worker), {
-      ...{ run: "test", worker, agent: "main", roles: ["rollout"], url: "", state, counter: 0 },
-      ...{ seenCounter: -1, seenAt: 0, release: "1", inFlight: [] },
+      run: "test",
+      worker,
+      agent: "main",
+      roles: ["rollout"],
+      url: "",
+      state,
+      counter: 0,
+      seenCounter: -1,
+      seenAt: 0,
+      release: "1",
+      inFlight: [],
     });
   await Promise.all(workers.map((worker) => insert(worker, "alive")));
   const entered = await Promise.all(workers.map((worker) => enterRun(store, MAIN, "test", worker)));
@@ -124,7 +143,10 @@ test("a run that this release cannot serve does not keep it from others; its rec
   const { store, refusal } = await world("a", "b");
   const served: string[] = [];
   const service = {
-    ...{ store, fleet: MAIN, release: "0.0.0", log: silent },
+    store,
+    fleet: MAIN,
+    release: "0.0.0",
+    log: silent,
     compose: async (run: string) => {
       if (run === "a") throw new MgrpoError("recipe-invalid", "no such recipe in this release");
       return {
@@ -164,7 +186,10 @@ test("an instance of another release than the run's workers ends without a failu
   await first;
   const crash = new MgrpoError("engine-unsupported", "out of memory");
   const dying = {
-    ...{ store: (await world("b")).store, fleet: MAIN, release: "0.0.0", log: silent },
+    store: (await world("b")).store,
+    fleet: MAIN,
+    release: "0.0.0",
+    log: silent,
     compose: async () => "parts",
     serve: async (_: string, enter: (worker: string) => Promise<boolean>) => {
       await enter("w");

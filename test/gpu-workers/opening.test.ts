@@ -22,14 +22,29 @@ beforeEach(async () => {
 });
 
 const runRecord: RunRecord = {
-  ...{ run: name, status: "running", reason: "", step: 0, startedAt: 0, maxHours: null, maxUsd: null },
-  ...{ configSha256: "0".repeat(64), questionsSha256: "0".repeat(64) },
+  run: name,
+  status: "running",
+  reason: "",
+  step: 0,
+  startedAt: 0,
+  maxHours: null,
+  maxUsd: null,
+  configSha256: "0".repeat(64),
+  questionsSha256: "0".repeat(64),
 };
 
 async function plan(step: number) {
   const record: StepRecord = {
-    ...{ run: name, step, state: "open", groups: ["q"], round: 0, trained: ["main"], sampledBefore: 0 },
-    ...{ policy: { main: step, searcher: 0 }, sampledTokens: 0, curriculum: { stage: 0, drawn: [] } },
+    run: name,
+    step,
+    state: "open",
+    groups: ["q"],
+    round: 0,
+    trained: ["main"],
+    sampledBefore: 0,
+    policy: { main: step, searcher: 0 },
+    sampledTokens: 0,
+    curriculum: { stage: 0, drawn: [] },
   };
   await store.table.insert(tableKeys.step(name, step), { ...record });
 }
@@ -123,7 +138,12 @@ describe("the watch", () => {
 describe("an invocation", () => {
   const request = (step: number, version = step): InvocationRequest => ({
     address: { run: name, phase: "train", step, group: 0, rollout: 0 },
-    ...{ questionId: "q", agent: "main", version, call: 0, task: "look", closedBook: false },
+    questionId: "q",
+    agent: "main",
+    version,
+    call: 0,
+    task: "look",
+    closedBook: false,
     sampling: { temperature: 1, topP: 1, topK: 0 },
   });
 

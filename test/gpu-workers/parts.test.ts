@@ -49,7 +49,13 @@ const trajectories = {
 function groupRecord(group: number, state: "open" | "finalized", std: number): GroupRecord {
   const main = { trajectories: [0], weights: [1], advantages: [std], mean: 0, std, duplicated: 0, dropped: 0 };
   return {
-    ...{ run: "test", step: 3, group, questionId: `q${group}`, rolloutsPerQuestion: 3, state, crashes: {} },
+    run: "test",
+    step: 3,
+    group,
+    questionId: `q${group}`,
+    rolloutsPerQuestion: 3,
+    state,
+    crashes: {},
     rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest: "d".repeat(22) } },
     finalized: state === "open" ? {} : { main },
   };

@@ -37,7 +37,11 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
     const { crashes, clockSeconds, events } = scenario;
     const options: ParentOptions = {
-      ...{ directory, worker, crash: preloaded, clockSeconds, events },
+      directory,
+      worker,
+      crash: preloaded,
+      clockSeconds,
+      events,
       config: { recipe },
       crashes: started["parent"] ? {} : crashes,
     };
