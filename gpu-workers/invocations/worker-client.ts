@@ -115,6 +115,7 @@ const unusable = ({ worker }: WorkerRecord, why: string, workerDied = false) =>
 
 function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unknown): unknown {
   if (signal.aborted || isMgrpoError(cause)) return cause;
+  // Node's fetch rejects with an error whose cause has the code.
   const code = (cause as { cause?: { code?: unknown } }).cause?.code;
   if (UNTRUSTED.test(String(code))) return untrusted(worker, String(code));
   // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a death in the middle.
