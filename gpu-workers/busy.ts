@@ -1,54 +1,42 @@
 /**
- * @file Where a worker's time goes: the union of the intervals in which at least one call of the engine is in flight, for sampling,
- * for training, and for either. Seconds go into manifests; the intervals themselves only where a bench asks for them.
+ * @file Where a worker's time goes: the union of the intervals in which at least one engine call is in flight, for sampling, for
+ * training, and for either. Seconds go into manifests; the intervals themselves are kept only for benches.
  */
 import type { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Sampler, Trainer } from "../core/ports.ts";
 
 /** Start and end, in milliseconds since the epoch. */
-export type Interval = readonly [number, number];
+export type BusyInterval = readonly [number, number];
 
-/** What a training step asks of a trainer. */
-export type Gradients = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
+/** What a training step needs of a trainer. */
+export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
 
 export interface BusyMeter {
-  training<T>(work: () => Promise<T>): Promise<T>;
-  /** The same trainer, counted. */
-  trainer(trainer: Gradients): Gradients;
-  /** The same sampler, counted. */
+  /** The same trainer, metered. */
+  trainer(trainer: GradientTrainer): GradientTrainer;
+  /** The same sampler, metered. */
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
   takeSeconds(): WorkerSeconds;
   /** Intervals with any engine call since the last call; none unless they are kept. */
-  takeIntervals(): Interval[];
+  takeIntervals(): BusyInterval[];
 }
 
 export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {}): BusyMeter {
-  const intervals: Interval[] = [];
-  const sampling = createUnion(now, () => {});
-  const training = createUnion(now, () => {});
-  const either = createUnion(now, (interval) => {
+  const intervals: BusyInterval[] = [];
+  const sampling = createBusyTimer(now);
+  const training = createBusyTimer(now);
+  const either = createBusyTimer(now, (interval) => {
     if (keepsIntervals) intervals.push(interval);
   });
   let since = now();
-
-  async function during<T>(kind: Union, work: () => Promise<T>): Promise<T> {
-    kind.enter();
-    either.enter();
-    try {
-      return await work();
-    } finally {
-      kind.leave();
-      either.leave();
-    }
-  }
+  const during = <T>(kind: BusyTimer, work: () => Promise<T>) => either.during(() => kind.during(work));
 
   return {
-    training: (work) => during(training, work),
     trainer: (trainer) => ({
-      logProbs: (...asked) => during(training, () => trainer.logProbs(...asked)),
-      forwardBackward: (...batch) => during(training, () => trainer.forwardBackward(...batch)),
-      optimizerStep: (...config) => during(training, () => trainer.optimizerStep(...config)),
+      logProbs: (...args) => during(training, () => trainer.logProbs(...args)),
+      forwardBackward: (...args) => during(training, () => trainer.forwardBackward(...args)),
+      optimizerStep: (...args) => during(training, () => trainer.optimizerStep(...args)),
     }),
     sampler: (sampler) => ({
       sample: (request, signal) => during(sampling, () => sampler.sample(request, signal)),
@@ -68,38 +56,40 @@ export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {
   };
 }
 
-function sinceEpoch(): number {
-  return performance.timeOrigin + performance.now();
-}
-
-interface Union {
-  enter(): void;
-  leave(): void;
-  /** Since the last call; an interval that is still open is cut here and goes on. */
+/** Measures the time in which at least one piece of work is in flight; overlapping work counts once. */
+export interface BusyTimer {
+  during<T>(work: () => Promise<T>): Promise<T>;
+  /** Busy seconds since the last call. An interval that is still open is cut here. */
   takeSeconds(): number;
 }
 
-/** `closed` is told of each interval that ends. */
-function createUnion(now: () => number, closed: (interval: Interval) => void): Union {
-  let [depth, start, milliseconds] = [0, 0, 0];
-  const close = () => {
+/** Calls `onInterval` with each interval as it ends or is cut. */
+export function createBusyTimer(now = sinceEpoch, onInterval: (interval: BusyInterval) => void = () => {}): BusyTimer {
+  const state = { inFlight: 0, start: 0, milliseconds: 0 };
+  const endInterval = () => {
     const end = now();
-    milliseconds += end - start;
-    closed([start, end]);
-    start = end;
+    state.milliseconds += end - state.start;
+    onInterval([state.start, end]);
+    state.start = end;
   };
   return {
-    enter() {
-      if (depth++ === 0) start = now();
-    },
-    leave() {
-      if (--depth === 0) close();
+    async during(work) {
+      if (state.inFlight++ === 0) state.start = now();
+      try {
+        return await work();
+      } finally {
+        if (--state.inFlight === 0) endInterval();
+      }
     },
     takeSeconds() {
-      if (depth > 0) close();
-      const taken = milliseconds / 1000;
-      milliseconds = 0;
-      return taken;
+      if (state.inFlight > 0) endInterval();
+      const seconds = state.milliseconds / 1000;
+      state.milliseconds = 0;
+      return seconds;
     },
   };
+}
+
+function sinceEpoch(): number {
+  return performance.timeOrigin + performance.now();
 }

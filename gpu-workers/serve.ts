@@ -18,21 +18,21 @@ import { openCheckpoints } from "./checkpoints.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { haltedBy } from "./halt.ts";
 import { recordBytes } from "./identity.ts";
-import { admission } from "./invocations/admission.ts";
+import { admissionRules } from "./invocations/admission.ts";
 import { httpDelegation } from "./invocations/client.ts";
-import { http, type Network } from "./invocations/network.ts";
-import { type Desk, openDesk } from "./invocations/registry.ts";
+import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
+import { type InvocationRegistry, openInvocationRegistry } from "./invocations/registry.ts";
 import { runInvocation } from "./invocations/run-invocation.ts";
 import { invocationApp } from "./invocations/server.ts";
 import { openCallVerifier, openReportSigner } from "./invocations/signature.ts";
-import { type End, runIncarnation } from "./liveness/incarnation.ts";
+import { type IncarnationEnd, runIncarnation } from "./liveness/incarnation.ts";
 import { register } from "./liveness/membership.ts";
-import { observeWorkers } from "./liveness/observer.ts";
+import { openWorkerObserver } from "./liveness/observer.ts";
 import { watchSteps } from "./liveness/watch.ts";
 import type { Agent } from "./rollouts/agent.ts";
 import { type RolloutRole, runRollouts } from "./rollouts/rollout-loop.ts";
 import { runTraining, type TrainRole } from "./training/train-loop.ts";
-import { noTrajectories, rememberTrajectories } from "./training/trajectories.ts";
+import { noTrajectoryCache, openTrajectoryCache } from "./training/trajectories.ts";
 
 /** Seconds that running invocations have to end when the worker drains. */
 const DRAIN_SECONDS = 5;
@@ -65,13 +65,13 @@ export interface WorkerParts extends AgentParts {
 }
 
 /** `over`: the run is; `stopped`: by the signal; `unneeded`: it found no place. */
-export type ServiceEnd = Exclude<End, "lost"> | "unneeded";
+export type ServiceEnd = Exclude<IncarnationEnd, "lost"> | "unneeded";
 
 export async function serveWorker(
   parts: WorkerParts,
   options: WorkerOptions,
   stop: AbortSignal,
-  network: Network = http,
+  network: WorkerNetwork = httpNetwork,
 ): Promise<ServiceEnd> {
   const { run, openOutside, scorerOf, engineOf } = parts;
   const { config, store, log } = run;
@@ -89,13 +89,13 @@ export async function serveWorker(
 
   const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
   const checkpoints = openCheckpoints(run.name, store, openOutside);
-  const observer = observeWorkers(run);
+  const observer = openWorkerObserver(run);
   const agents = openAgents(parts, options.agent, checkpoints, meter);
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
-  options.onHint?.(() => watch.hint());
+  options.onHint?.(() => watch.pollNow());
   const trains = has("train") && own?.config.trained === true;
-  const trajectories = trains ? rememberTrajectories() : noTrajectories;
+  const trajectories = trains ? openTrajectoryCache() : noTrajectoryCache;
   // Before it is registered: a worker whose server or GPU is away claims nothing, and makes nothing suspect by its end.
   await checkEngines(parts, agents, checkpoints);
   let fail: (error: unknown) => void = () => {};
@@ -117,8 +117,8 @@ export async function serveWorker(
   const reached = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server?.port}`;
   const url = server ? `${reached}/${place}` : "";
 
-  function openInvocations(agent: Agent): Desk {
-    return openDesk({
+  function openInvocations(agent: Agent): InvocationRegistry {
+    return openInvocationRegistry({
       async run(id, request, signal) {
         const options = { purpose: [config.seed, "sample"], trajectories };
         try {
@@ -126,13 +126,13 @@ export async function serveWorker(
         } catch (error) {
           throw (await haltedBy(run, error)) ?? error;
         } finally {
-          watch.poke();
+          watch.expectChange();
         }
       },
-      ...admission(run, agent.name, watch),
+      ...admissionRules(run, agent.name, watch),
       loading: () => agent.policy.loading(),
       wallClockSeconds: config.limits.invocationSeconds,
-      fatal: (error) => fail(error),
+      onFatal: (error) => fail(error),
     });
   }
 
@@ -149,11 +149,11 @@ export async function serveWorker(
       const foreseen: TrainRole["foreseen"] = (version, files) => {
         if (!has("rollout")) return;
         own.policy.foresee(version, files);
-        watch.serves(version);
+        watch.markServable(version);
       };
       const prepare = async (version: number) => {
         if (!has("rollout")) return;
-        watch.serves(version);
+        watch.markServable(version);
         await own.policy.prepare(version);
       };
       const published = async (version: number, step: number) => {
@@ -190,7 +190,7 @@ export async function serveWorker(
     await store.objects.commit(key, recordBytes(meter.takeIntervals()));
   }
 
-  async function incarnation(): Promise<End | ServiceEnd> {
+  async function incarnation(): Promise<IncarnationEnd | ServiceEnd> {
     const membership = await register(run, { agent: options.agent, roles: options.roles, url }, observer, stop);
     const worker = membership.id;
     if (options.enter && !(await options.enter(worker))) {

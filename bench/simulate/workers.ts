@@ -2,7 +2,7 @@
 import type { Hono } from "hono";
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
-import type { Network } from "../../gpu-workers/invocations/network.ts";
+import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
 import type { Log } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
@@ -40,7 +40,7 @@ function noApi({ policy }: AgentConfig): never {
 }
 
 /** Calls between workers, within this process. */
-function openNetwork(): Network {
+function openNetwork(): WorkerNetwork {
   const apps = new Map<string, Hono>();
   return {
     async listen(app, host) {

@@ -40,7 +40,7 @@ export async function exportCheckpoints(
     throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step} of the run is closed`);
   const team = parseJson(TeamManifest, bytes, key);
   const checkpoints = openCheckpoints(config.run, store, openOutside());
-  await checkpoints.confirm(team);
+  await checkpoints.verifyTeam(team);
   const results: Record<string, AgentResult> = {};
   for (const [agent, { version }] of Object.entries(team.agents)) {
     const manifest = await checkpoints.manifest(agent, version);

@@ -9,7 +9,7 @@ import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cl
 import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
-import { createBusyMeter } from "../../gpu-workers/busy.ts";
+import { createBusyTimer } from "../../gpu-workers/busy.ts";
 import type { StoreWrites } from "../report.ts";
 
 type Functions = ReturnType<typeof composeFunctions>;
@@ -41,7 +41,7 @@ export async function openSession(directory: string, log: string, place?: Sessio
   // Checkpoints pass through this process: by V8's own measure their buffers would have the whole heap marked anew in every step, for some
   // 100 ms, while everybody waits for the answer. Now it may triple first.
   setFlagsFromString("--heap-growing-percent=200");
-  const busy = createBusyMeter();
+  const scoring = createBusyTimer();
   const ready = deferred<CloudHandlers>();
   const cloud = await startLocalCloud({
     directory,
@@ -49,11 +49,11 @@ export async function openSession(directory: string, log: string, place?: Sessio
     handlers: {
       objectCreated: async (event) => {
         const handlers = await ready.promise;
-        await busy.training(() => handlers.objectCreated(event));
+        await scoring.during(() => handlers.objectCreated(event));
       },
       clock: async () => {
         const handlers = await ready.promise;
-        await busy.training(() => handlers.clock());
+        await scoring.during(() => handlers.clock());
       },
     },
   });
@@ -69,7 +69,7 @@ export async function openSession(directory: string, log: string, place?: Sessio
     onMoved(listener) {
       moved = listener;
     },
-    takeScoringSeconds: () => busy.takeSeconds().training,
+    takeScoringSeconds: () => scoring.takeSeconds(),
     writes: () => cloud.writes(),
     close: () => cloud.close(),
   };

@@ -1,6 +1,6 @@
 /**
- * @file A run as whoever evaluates an encrypted benchmark sees it: its objects are encrypted on their way into the store, and neither log lines
- * nor errors repeat what a question says, whoever quoted it.
+ * @file A run as the evaluator of an encrypted benchmark sees it: objects are encrypted before they reach the store, and neither log lines
+ * nor errors repeat text of a question.
  */
 
 import { withoutQuotes } from "../../core/contracts/encryption.ts";
@@ -10,10 +10,10 @@ import type { Log } from "../log.ts";
 import type { Run } from "../run.ts";
 
 /**
- * Does the work with such a run; with the run itself where the questions are not encrypted. What it says without encrypting has to go through
- * `unquoted`.
+ * Does the work with such a run, or with the run itself if the questions are not encrypted. The work must pass any text that it returns
+ * through `unquoted`.
  */
-export async function encrypting<T>(
+export async function withEncryption<T>(
   run: Run,
   set: SuiteQuestions,
   work: (run: Run, unquoted: (message: string) => string) => Promise<T>,

@@ -1,11 +1,10 @@
 /**
- * @file Evaluation while training goes on: leases jobs, one at a time, the oldest team first. What is only asked at the ends waits until
- * the run has finished.
+ * @file Evaluation beside training: leases jobs one at a time, the oldest team first. Suites that are asked only at the ends of a run wait
+ * until it has finished.
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
- *                         └── its worker dies ──> leased by another, which adopts the outcomes that are there
- *
- *                         └── it stops, or cannot go on ──> queued
+ *       ^                 ├── its worker dies ──> leased by another, which adopts the outcomes that are there
+ *       '─────────────────┴── its worker stops, or fails
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
  */
@@ -21,58 +20,76 @@ import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
-import type { Observer } from "../liveness/observer.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import type { Run } from "../run.ts";
-import { evaluate } from "./evaluate.ts";
+import { evaluateTeam } from "./evaluate.ts";
 
 export interface EvalRole {
   readonly run: Run;
+  /** The whole team, by name. */
   readonly agents: ReadonlyMap<string, Agent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
-  readonly observer: Observer;
-  /** Ends as soon as nothing is left to evaluate for now: another run may need this worker. */
+  readonly observer: WorkerObserver;
+  /** Whether to return as soon as no job can be leased now: another run may need this worker. */
   readonly untilIdle: boolean;
 }
 
 /**
- * Evaluates until the run is over and all its jobs are done (or, `untilIdle`, those that can be taken), or it is halted (a spent
- * budget pays for no evaluations either, nor does a service that refuses to work); rejects with `cancelled` when the signal aborts before.
+ * Evaluates until the run is over and all its jobs are done, or with `untilIdle` all that can be leased. Returns when the run is halted,
+ * since neither a spent budget nor a refusing service pays for evaluations. Rejects with `cancelled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
-  const { run, worker, observer, untilIdle } = role;
-  const { table, clock } = run.store;
+  const { run, untilIdle } = role;
   const evaluated = new Set<string>();
   while (!signal.aborted) {
     const jobs = await readJobs(run);
-    const { status, step } = parse(RunRecord, await table.get(tableKeys.run(run.name)), `record of run '${run.name}'`);
+    const item = await run.store.table.get(tableKeys.run(run.name));
+    const { status, step } = parse(RunRecord, item, `record of run '${run.name}'`);
     if (status === "halted") return;
-    const open = dueJobs(run.config, status, jobs);
-    if (untilIdle && open.length === 0) return;
-    const due = open.filter(({ job }) => !evaluated.has(job));
-    if (due.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.look();
-    const next = due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
+    const due = dueJobs(run.config, status, jobs);
+    if (untilIdle && due.length === 0) return;
+    const next = await leasable(
+      role,
+      due.filter(({ job }) => !evaluated.has(job)),
+    );
     if (next) {
-      const { item } = await table.update(leaseJob(next, worker));
-      if (item?.["owner"] !== worker) continue;
-      const leased = parse(JobRecord, item, `JOB ${next.job}`);
-      await work(role, leased, signal).catch(async (error: unknown) => {
-        await table.update(releaseJob(leased, worker));
-        if (!(await haltedBy(run, error, "evaluation"))) throw error;
-      });
-      evaluated.add(next.job);
+      if (await leaseAndEvaluate(role, next, signal)) evaluated.add(next.job);
     } else if (status === "finished" && isOver(run, step, jobs)) {
       return;
     } else {
-      await clock.sleep(10 * run.config.liveness.pollSeconds, signal);
+      await run.store.clock.sleep(10 * run.config.liveness.pollSeconds, signal);
     }
   }
   throw new MgrpoError("cancelled", "the worker is stopping");
 }
 
-async function work(
+/** The first job that is queued, this worker's own, or a dead worker's. */
+async function leasable({ worker, observer }: EvalRole, due: readonly JobRecord[]): Promise<JobRecord | undefined> {
+  if (due.some(({ state, owner }) => state === "leased" && owner !== worker)) await observer.refresh();
+  return due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
+}
+
+/** False: another worker leased the job first. A failure gives the job back; only one that halts the run is not rethrown. */
+async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
+  const { run, worker } = role;
+  const { table } = run.store;
+  const { item } = await table.update(leaseJob(job, worker));
+  if (item?.["owner"] !== worker) return false;
+  const leased = parse(JobRecord, item, `JOB ${job.job}`);
+  try {
+    await evaluateJob(role, leased, signal);
+  } catch (error) {
+    await table.update(releaseJob(leased, worker));
+    if (!(await haltedBy(run, error, "evaluation"))) throw error;
+  }
+  return true;
+}
+
+/** Evaluates a leased job and commits its result, unless the result is already there. */
+async function evaluateJob(
   { run, agents, scorerOf, checkpoints }: EvalRole,
   job: JobRecord,
   signal: AbortSignal,
@@ -86,9 +103,9 @@ async function work(
   if (!suite || !bytes)
     throw new MgrpoError("record-damaged", `JOB ${job.job}: no suite '${job.suite}', or ${teamKey} is missing`);
   const team = parseJson(TeamManifest, bytes, teamKey);
-  await checkpoints.confirm(team);
+  await checkpoints.verifyTeam(team);
   const scorer = await scorerOf(suite);
-  const result = await evaluate({ run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
+  const result = await evaluateTeam({ run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
   await objects.commit(key, recordBytes(result));
   const { n, correct, interval, lost, seconds } = result;
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });
@@ -101,7 +118,7 @@ async function readJobs(run: Run): Promise<JobRecord[]> {
     .sort((a, b) => Number(isOfEnds(run.config, a.suite)) - Number(isOfEnds(run.config, b.suite)) || a.team - b.team);
 }
 
-/** Of a finished run: the last team's jobs, which come last, are there and done like all others. */
+/** Whether a finished run has all its jobs, the last team's included, and all are done. */
 function isOver({ config }: Run, lastTeam: number, jobs: readonly JobRecord[]): boolean {
   const last = jobs.filter(({ team }) => team === lastTeam);
   return last.length >= dueSuites(config, lastTeam, true).length && jobs.every(({ state }) => state === "done");

@@ -1,7 +1,7 @@
 /**
- * @file One evaluation: the team at its manifest's versions over the questions of a suite, `runs` times. Run r of a question is
- * rollout r of its address, which names its random streams, so runs are independent and run 0 does not depend on how many there are.
- * Resumed by its outcomes and verdicts. What is said about encrypted questions is encrypted.
+ * @file One evaluation: the team at its manifest's versions answers the questions of a suite, `runs` times. Run r of a question is rollout r
+ * of its address, which names its random streams; so runs are independent, and run 0 does not depend on how many there are. An evaluation
+ * resumes from its outcomes and verdicts. Whatever it writes about encrypted questions is encrypted.
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -12,8 +12,9 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
+import { accuracyInterval, type Score as Tally, total } from "../../core/training/interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { verdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -23,104 +24,145 @@ import { inParallel } from "../parallel.ts";
 import type { Agent } from "../rollouts/agent.ts";
 import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
 import type { Run } from "../run.ts";
-import { encrypting } from "./encrypted-run.ts";
+import { withEncryption } from "./encrypted-run.ts";
 
-export interface Evaluation {
+export interface EvaluationTask {
   readonly run: Run;
+  /** The whole team, by name. */
   readonly agents: ReadonlyMap<string, Agent>;
   readonly scorer: Scorer;
   readonly job: string;
   readonly team: TeamManifest;
   readonly suite: EvaluationSuite;
-  /** Whether an earlier worker had begun: outcomes are looked for before they are made. */
+  /** Whether an earlier worker began this job: then outcomes are looked up before they are made. */
   readonly resumed: boolean;
 }
 
 /** One rollout of an evaluation: run `rollout` of the question at `group`. */
-interface Asked {
+interface SuiteRollout {
   readonly question: Question;
   readonly group: number;
   readonly rollout: number;
 }
 
-/** To infrastructure; `lost` says why. */
+/** Lost to infrastructure, for that reason. */
 interface Lost {
   readonly lost: string;
 }
 
-/** Neither what is lost nor what has no reference is counted. */
-type Scored = Verdict | Lost | "unscored";
+/** Only verdicts count; neither lost rollouts nor those without a reference answer do. */
+type Score = Verdict | Lost | "unscored";
 
-export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
-  const set = evaluation.run.asked(evaluation.suite);
-  return encrypting(evaluation.run, set, async (run, unquoted) => {
-    const { reasons, ...result } = await askAll({ ...evaluation, run }, set.questions, signal);
-    return { ...result, ...(reasons.length > 0 && { reasons: reasons.map(unquoted) }) };
+interface ScoredRollout extends SuiteRollout {
+  readonly score: Score;
+}
+
+export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
+  const set = task.run.asked(task.suite);
+  return withEncryption(task.run, set, async (run, unquoted) => {
+    const encrypted = { ...task, run };
+    const started = run.store.clock.monotonic();
+    const questions = set.questions.slice(0, task.suite.questions || set.questions.length);
+    const rollouts = rolloutsOf(questions, task.suite.runs);
+    const scored = await scoreAll(encrypted, rollouts, signal);
+    const seconds = run.store.clock.monotonic() - started;
+    return resultOf(encrypted, questions, scored, seconds, unquoted);
   });
 }
 
-async function askAll(
-  evaluation: Evaluation,
-  all: readonly Question[],
+/** Run by run, each in the order of the questions. */
+function rolloutsOf(questions: readonly Question[], runs: number): SuiteRollout[] {
+  const indices = Array.from({ length: runs }, (_, rollout) => rollout);
+  return indices.flatMap((rollout) => questions.map((question, group) => ({ question, group, rollout })));
+}
+
+async function scoreAll(
+  task: EvaluationTask,
+  rollouts: readonly SuiteRollout[],
   signal: AbortSignal,
-): Promise<EvaluationResult & { readonly reasons: string[] }> {
-  const { run, agents, suite, team, job, scorer } = evaluation;
+): Promise<readonly ScoredRollout[]> {
+  const { run, agents } = task;
   const main = agents.get(run.config.main);
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
-  const started = run.store.clock.monotonic();
-  const purpose = [run.config.seed, "evaluate", suite.name];
-  const host: Team = { run, agent: main, delegation: inProcessDelegation(run, agents, purpose), complete: () => true };
-  const questions = all.slice(0, suite.questions || all.length);
-  const versions = Object.fromEntries(Object.entries(team.agents).map(([name, { version }]) => [name, version]));
+  const delegation = inProcessDelegation(run, agents, purposeOf(task));
+  const team: Team = { run, agent: main, delegation, complete: () => true };
+  return inParallel(rollouts, main.config.engine.slots, async (rollout) => {
+    const outcome = await commitOutcome(task, team, rollout, signal);
+    return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
+  });
+}
 
-  async function score({ question, group, rollout }: Asked): Promise<Scored> {
-    const address = { run: run.name, phase: `eval:${job}`, step: team.team, group, rollout };
-    const key = objectKeys.outcome(address);
-    const sampling = { temperature: suite.temperature, topP: 1, topK: 0 };
-    const plan = { address, question, versions, sampling, purpose, closedBook: suite.closedBook };
-    const mine =
-      (evaluation.resumed && (await read(run, key))) || (await attemptRollout(host, plan, signal, () => true));
-    const won = await run.store.objects.commit(key, recordBytes(mine));
-    const outcome = won ? mine : ((await read(run, key)) ?? mine);
-    if (outcome.status === "failed") return { lost: outcome.reason };
-    return scorer.isScored?.(question) === false ? "unscored" : judge(run, scorer, question, outcome);
-  }
+async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<Score> {
+  if (outcome.status === "failed") return { lost: outcome.reason };
+  if (scorer.isScored?.(question) === false) return "unscored";
+  return judge(run, scorer, question, outcome);
+}
 
-  const runs = Array.from({ length: suite.runs }, (_, rollout) => rollout);
-  const asked = runs.flatMap((rollout) => questions.map((question, group): Asked => ({ question, group, rollout })));
-  const scores = await inParallel(asked, main.config.engine.slots, score);
-  /** Of the rollout at that place of `asked`. */
-  const counted = scores.map((one): Score => (isVerdict(one) ? { n: 1, correct: one.score } : { n: 0, correct: 0 }));
-  const perRun = runs.map((rollout) =>
-    total(counted.slice(rollout * questions.length, (rollout + 1) * questions.length)),
+const purposeOf = ({ run, suite }: EvaluationTask): StreamName => [run.config.seed, "evaluate", suite.name];
+
+/** The first outcome committed at the rollout's address: this worker's or another's. */
+async function commitOutcome(
+  task: EvaluationTask,
+  team: Team,
+  { question, group, rollout }: SuiteRollout,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { run, job, suite, resumed } = task;
+  const address = { run: run.name, phase: `eval:${job}`, step: task.team.team, group, rollout };
+  const key = objectKeys.outcome(address);
+  const plan = {
+    address,
+    question,
+    versions: Object.fromEntries(Object.entries(task.team.agents).map(([name, { version }]) => [name, version])),
+    sampling: { temperature: suite.temperature, topP: 1, topK: 0 },
+    purpose: purposeOf(task),
+    closedBook: suite.closedBook,
+  };
+  const earlier = resumed ? await read(run, key) : undefined;
+  const mine = earlier ?? (await attemptRollout(team, plan, signal, () => true));
+  const won = await run.store.objects.commit(key, recordBytes(mine));
+  return won ? mine : ((await read(run, key)) ?? mine);
+}
+
+function resultOf(
+  { run, job, team, suite }: EvaluationTask,
+  questions: readonly Question[],
+  scored: readonly ScoredRollout[],
+  seconds: number,
+  unquoted: (text: string) => string,
+): EvaluationResult {
+  const totalOf = (rollouts: readonly ScoredRollout[]): Tally =>
+    total(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
+  const perRun = Array.from({ length: suite.runs }, (_, run) =>
+    totalOf(scored.filter(({ rollout }) => rollout === run)),
   );
-  const perQuestion = questions.map((question, group) => {
-    const ofIt = runs.flatMap((rollout) => counted[rollout * questions.length + group] ?? []);
-    return { question: question.id, kind: question.kind, ...total(ofIt) };
+  const perQuestion = questions.map(({ id, kind }, index) => {
+    const rollouts = scored.filter(({ group }) => group === index);
+    return { question: id, kind, ...totalOf(rollouts) };
   });
-  const judged = totalCost(scores.flatMap((one) => (isVerdict(one) && one.cost) || []));
-  const lost = asked.flatMap(({ question }, i) => {
-    const scored = scores[i];
-    return scored && isLost(scored) ? { question: question.id, why: scored.lost } : [];
-  });
+  const judged = totalCost(scored.flatMap(({ score }) => (isVerdict(score) && score.cost) || []));
+  const lost = scored.flatMap(({ question, score }) =>
+    isLost(score) ? { question: question.id, reason: score.lost } : [],
+  );
+  const reasons = [...new Set(lost.map(({ reason }) => reason))].map(unquoted);
   return {
     run: run.name,
     job,
     team: team.team,
     suite: suite.name,
-    ...total(counted),
+    ...totalOf(scored),
     runs: perRun,
     interval: accuracyInterval(perQuestion),
     lost: lost.map(({ question }) => question),
-    reasons: [...new Set(lost.map(({ why }) => why))],
     questions: perQuestion,
     ...(judged && { judged }),
-    seconds: run.store.clock.monotonic() - started,
+    seconds,
+    ...(reasons.length > 0 && { reasons }),
   };
 }
 
-const isLost = (scored: Scored): scored is Lost => typeof scored === "object" && "lost" in scored;
-const isVerdict = (scored: Scored): scored is Verdict => typeof scored === "object" && "score" in scored;
+const isLost = (score: Score): score is Lost => typeof score === "object" && "lost" in score;
+const isVerdict = (score: Score): score is Verdict => typeof score === "object" && "score" in score;
 
 async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
@@ -128,8 +170,8 @@ async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
 }
 
 /**
- * The verdict, or why it is lost when the judge itself fails to the last attempt: an outage is never a wrong answer. Rejects when the judge's
- * server refuses to be asked (a wrong key, an empty account): nothing more is asked before somebody has mended that.
+ * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
+ * refuses to serve (a wrong key, an empty account): further requests are useless until somebody fixes that.
  */
 async function judge(run: Run, scorer: Scorer, question: Question, outcome: FinishedOutcome): Promise<Verdict | Lost> {
   const { conversation } = outcome;

@@ -1,43 +1,40 @@
 /** @file Which invocations a sub-agent's worker takes: those of the open step, and those of the next one, which wait for its version. */
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { whenOpen, workable } from "../liveness/opening.ts";
-import type { Seen, StepWatch } from "../liveness/watch.ts";
+import { stepToSample, whenOpen } from "../liveness/opening.ts";
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { Run } from "../run.ts";
-import type { DeskOptions } from "./registry.ts";
+import type { InvocationRegistryOptions } from "./registry.ts";
 
-export function admission(
+export function admissionRules(
   run: Run,
   agent: string,
   watch: StepWatch,
-): Pick<DeskOptions, "admits" | "mayBegin" | "opened"> {
-  /** Whether the conversation may begin; undefined: not yet. */
-  const isTaken = (seen: Seen, { address, version }: InvocationRequest): boolean | undefined => {
-    const step = workable(seen);
-    if (step?.step === address.step) return step.policy[agent] === version;
-    const isNext = seen.run.step + 1 === address.step;
-    const isStill = seen.run.step === address.step && (!seen.step || seen.step.state === "open");
-    return isNext || isStill ? undefined : false;
-  };
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  /** One that has to wait is worth a look, many at once are worth no more. */
-  const takesLook = () => {
+): Pick<InvocationRegistryOptions, "admits" | "whenReady" | "whenOpen"> {
+  let lastRefresh = Number.NEGATIVE_INFINITY;
+  /** An early invocation is worth a read of RUN; many at once are worth no more than one. */
+  const mayRefresh = () => {
     const now = run.store.clock.monotonic();
-    if (now - lookedAt < run.config.liveness.pollSeconds / 4) return false;
-    lookedAt = now;
+    if (now - lastRefresh < run.config.liveness.pollSeconds / 4) return false;
+    lastRefresh = now;
     return true;
   };
   return {
     async admits(request) {
       if (request.address.run !== run.name || request.address.phase !== "train") return false;
-      const seen = watch.current();
-      const taken = seen ? isTaken(seen, request) : false;
-      if (taken === true || (taken === undefined && !takesLook())) return true;
-      return isTaken(await watch.refresh(), request) !== false;
+      const snapshot = watch.current();
+      const verdict = snapshot ? admission(snapshot, agent, request) : "refused";
+      if (verdict === "ready" || (verdict === "early" && !mayRefresh())) return true;
+      // A refusal is only as good as the snapshot.
+      return admission(await watch.refresh(), agent, request) !== "refused";
     },
-    opened: ({ address }, signal) => whenOpen(watch, address.step, signal),
-    async mayBegin(request, signal) {
-      if (await watch.soon((seen) => isTaken(seen, request), signal)) return;
+    whenOpen: ({ address }, signal) => whenOpen(watch, address.step, signal),
+    async whenReady(request, signal) {
+      const decided = (snapshot: RunSnapshot) => {
+        const verdict = admission(snapshot, agent, request);
+        return verdict === "early" ? undefined : verdict;
+      };
+      if ((await watch.untilUrgently(decided, signal)) === "ready") return;
       const { step } = request.address;
       throw new MgrpoError(
         "step-closed",
@@ -45,4 +42,15 @@ export function admission(
       );
     },
   };
+}
+
+/** `early`: the conversation may begin later. */
+type Admission = "ready" | "early" | "refused";
+
+function admission(snapshot: RunSnapshot, agent: string, { address, version }: InvocationRequest): Admission {
+  const step = stepToSample(snapshot);
+  if (step?.step === address.step) return step.policy[agent] === version ? "ready" : "refused";
+  const isNext = snapshot.run.step + 1 === address.step;
+  const isCurrent = snapshot.run.step === address.step && (!snapshot.step || snapshot.step.state === "open");
+  return isNext || isCurrent ? "early" : "refused";
 }

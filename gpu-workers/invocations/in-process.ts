@@ -1,4 +1,4 @@
-/** @file Delegation within one process that hosts the whole team: what evaluation uses. */
+/** @file Delegation within one process that hosts the whole team. Evaluation uses it. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";

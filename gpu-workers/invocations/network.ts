@@ -1,12 +1,12 @@
-/** @file How invocations travel between workers: over HTTP, or whatever else carries its requests (a simulation, within one process). */
+/** @file How invocations travel between workers: over HTTP, or through a stand-in that carries HTTP requests within one process. */
 import type { Hono } from "hono";
 import { type InvocationServer, serveInvocations } from "./server.ts";
 
-export interface Network {
-  /** Answers at `http://<host>:<port>`; port 0: any. Rejects with `port-in-use`. */
+export interface WorkerNetwork {
+  /** Serves the app at `http://<host>:<port>`; port 0 takes any free one. Rejects with `port-in-use`. */
   listen(app: Hono, host: string, port: number): Promise<InvocationServer>;
-  /** As the global one. */
+  /** Like the global `fetch`. */
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
-export const http: Network = { listen: serveInvocations, fetch: (url, init) => fetch(url, init) };
+export const httpNetwork: WorkerNetwork = { listen: serveInvocations, fetch: (url, init) => fetch(url, init) };

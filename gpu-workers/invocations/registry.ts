@@ -1,8 +1,8 @@
 /**
- * @file The invocations of one sub-agent in one process: each id is run once, however often it is asked for.
+ * @file The invocations of one sub-agent in one process. Each id runs once, however often it is put.
  *
- *     (unknown) --put--> held --> running --> done      its result stays until its step is over
- *                          |         |  '----> failed    told once; the next put runs it anew
+ *     (unknown) --put--> held --> running --> done      the result stays until its step is over
+ *                          |         |  '----> failed    reported once; the next put runs it again
  *                          '---------'-cancel-> (unknown)
  *
  *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN; `cancel`
@@ -10,126 +10,149 @@
  */
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { limitAfter } from "../limits.ts";
+import { type Limit, limitAfter } from "../limits.ts";
 import { isInfrastructure } from "../rollouts/roll-out.ts";
 
-/** What `put` answers. */
-export type Admission = "accepted" | "draining" | "loading" | "step-closed";
+/** The answer to `put`. */
+export type PutResult = "accepted" | "draining" | "loading" | "step-closed";
 
-export type Answer =
-  | { readonly state: "unknown" }
-  | { readonly state: "running" }
+/** The answer to `wait`. */
+export type InvocationStatus = { readonly state: "unknown" } | { readonly state: "running" } | Settled;
+
+type Settled =
   | { readonly state: "done"; readonly report: InvocationReport }
   | { readonly state: "failed"; readonly error: MgrpoError };
 
-export interface Desk {
-  put(id: string, request: InvocationRequest): Promise<Admission>;
-  /** The answer, or `running` after so many seconds. */
-  wait(id: string, seconds: number): Promise<Answer>;
+export interface InvocationRegistry {
+  put(id: string, request: InvocationRequest): Promise<PutResult>;
+  /** The result, or `running` when it is not there after that many seconds. */
+  wait(id: string, seconds: number): Promise<InvocationStatus>;
   cancel(id: string): void;
-  /** No new work from now on; resolves when what runs has ended, or was cancelled after so many seconds. */
+  /** Accepts no new work. Resolves when every running invocation has ended; cancels those that take longer than that many seconds. */
   drain(seconds: number): Promise<void>;
 }
 
-export interface DeskOptions {
+export interface InvocationRegistryOptions {
   run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<InvocationReport>;
-  /** Whether the step takes invocations of this version, or will as soon as that can be sampled here; asked when the id is new. */
+  /** Whether the step takes invocations of this version, now or once this worker can sample it. Asked once per new id. */
   admits(request: InvocationRequest): Promise<boolean>;
-  /** Resolves when its conversation may begin. Rejects with `step-closed` when it never will. */
-  mayBegin(request: InvocationRequest, signal: AbortSignal): Promise<void>;
-  /** Resolves when its step is open for all: from then on its wall clock counts. */
-  opened(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
-  /** A version being loaded now, if any. */
+  /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
+  whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
+  /** Resolves when the step is open: from then on the wall clock counts. */
+  whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
+  /** The version that is being loaded now, if any. */
   loading(): number | undefined;
   readonly wallClockSeconds: number;
-  /** Told of errors that are no invocation's fault: the process cannot go on. */
-  fatal(error: unknown): void;
+  /** Called with an error that is no invocation's fault: the process cannot continue. */
+  onFatal(error: unknown): void;
 }
 
 interface Entry {
   readonly step: number;
   readonly controller: AbortController;
-  readonly settled: Promise<Answer>;
+  readonly settled: Promise<Settled>;
   hasBegun: boolean;
-  answer: Answer | undefined;
+  result: Settled | undefined;
 }
 
-export function openDesk(options: DeskOptions): Desk {
-  const entries = new Map<string, Entry>();
-  let draining = false;
+interface RegistryState {
+  readonly options: InvocationRegistryOptions;
+  readonly entries: Map<string, Entry>;
+  isDraining: boolean;
+}
 
-  function start(id: string, request: InvocationRequest) {
-    const controller = new AbortController();
-    const clock = limitAfter(options.opened(request, controller.signal), options.wallClockSeconds);
-    const signal = AbortSignal.any([controller.signal, clock.signal]);
-    const settled = options
-      .mayBegin(request, signal)
-      .then(() => {
-        entry.hasBegun = true;
-        return options.run(id, request, signal);
-      })
-      .then((report): Answer => ({ state: "done", report }))
-      .catch((error: unknown): Answer => {
-        const late = clock.signal.aborted && !controller.signal.aborted;
-        if (late)
-          return { state: "failed", error: new MgrpoError("deadline", `invocation ${id} ran out of wall clock`) };
-        if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted"))
-          return { state: "failed", error };
-        options.fatal(error);
-        return { state: "failed", error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed") };
-      })
-      .finally(clock.end);
-    const entry: Entry = { step: request.address.step, controller, settled, hasBegun: false, answer: undefined };
-    entries.set(id, entry);
-    settled.then((answer) => {
-      entry.answer = answer;
-      if (controller.signal.aborted && entries.get(id) === entry) entries.delete(id);
-    });
-  }
-
+export function openInvocationRegistry(options: InvocationRegistryOptions): InvocationRegistry {
+  const registry: RegistryState = { options, entries: new Map(), isDraining: false };
   return {
-    async put(id, request) {
-      if (entries.has(id)) return "accepted";
-      if (draining) return "draining";
-      if (!(await options.admits(request))) return "step-closed";
-      if (draining) return "draining";
-      const loading = options.loading();
-      if (loading !== undefined && loading !== request.version) return "loading";
-      for (const [old, { step, answer }] of entries) if (answer && step < request.address.step) entries.delete(old);
-      if (!entries.has(id)) start(id, request);
-      return "accepted";
-    },
-    async wait(id, seconds) {
-      const entry = entries.get(id);
-      if (!entry) return { state: "unknown" };
-      const answer = entry.answer ?? (await within(entry.settled, seconds));
-      if (!answer) return { state: "running" };
-      if (answer.state === "failed" && entries.get(id) === entry) entries.delete(id);
-      return answer;
-    },
-    cancel(id) {
-      const entry = entries.get(id);
-      if (!entry || entry.answer) return;
-      entries.delete(id);
-      entry.controller.abort();
-    },
-    async drain(seconds) {
-      draining = true;
-      const running = [...entries.values()].filter(({ answer }) => !answer);
-      for (const { hasBegun, controller } of running) if (!hasBegun) controller.abort();
-      const all = Promise.all(running.map(({ settled }) => settled));
-      if (await within(all, seconds)) return;
-      for (const { controller } of running) controller.abort();
-      await all;
-    },
+    put: (id, request) => put(registry, id, request),
+    wait: (id, seconds) => wait(registry, id, seconds),
+    cancel: (id) => cancel(registry, id),
+    drain: (seconds) => drain(registry, seconds),
   };
+}
+
+async function put(registry: RegistryState, id: string, request: InvocationRequest): Promise<PutResult> {
+  const { options, entries } = registry;
+  if (entries.has(id)) return "accepted";
+  if (registry.isDraining) return "draining";
+  if (!(await options.admits(request))) return "step-closed";
+  if (registry.isDraining) return "draining";
+  const loading = options.loading();
+  if (loading !== undefined && loading !== request.version) return "loading";
+  for (const [old, { step, result }] of entries) if (result && step < request.address.step) entries.delete(old);
+  // Another put of the same id may have come first while this one awaited.
+  if (!entries.has(id)) start(registry, id, request);
+  return "accepted";
+}
+
+async function wait({ entries }: RegistryState, id: string, seconds: number): Promise<InvocationStatus> {
+  const entry = entries.get(id);
+  if (!entry) return { state: "unknown" };
+  const result = entry.result ?? (await within(entry.settled, seconds));
+  if (!result) return { state: "running" };
+  if (result.state === "failed" && entries.get(id) === entry) entries.delete(id);
+  return result;
+}
+
+function cancel({ entries }: RegistryState, id: string): void {
+  const entry = entries.get(id);
+  if (!entry || entry.result) return;
+  entries.delete(id);
+  entry.controller.abort();
+}
+
+async function drain(registry: RegistryState, seconds: number): Promise<void> {
+  registry.isDraining = true;
+  const running = [...registry.entries.values()].filter(({ result }) => !result);
+  for (const { hasBegun, controller } of running) if (!hasBegun) controller.abort();
+  const all = Promise.all(running.map(({ settled }) => settled));
+  if (await within(all, seconds)) return;
+  for (const { controller } of running) controller.abort();
+  await all;
+}
+
+function start({ options, entries }: RegistryState, id: string, request: InvocationRequest): void {
+  const controller = new AbortController();
+  const wallClock = limitAfter(options.whenOpen(request, controller.signal), options.wallClockSeconds);
+  const signal = AbortSignal.any([controller.signal, wallClock.signal]);
+  const settled = options
+    .whenReady(request, signal)
+    .then(() => {
+      entry.hasBegun = true;
+      return options.run(id, request, signal);
+    })
+    .then((report): Settled => ({ state: "done", report }))
+    .catch(
+      (error: unknown): Settled => ({ state: "failed", error: failureOf(options, id, error, controller, wallClock) }),
+    )
+    .finally(wallClock.end);
+  const entry: Entry = { step: request.address.step, controller, settled, hasBegun: false, result: undefined };
+  entries.set(id, entry);
+  settled.then((result) => {
+    entry.result = result;
+    if (controller.signal.aborted && entries.get(id) === entry) entries.delete(id);
+  });
+}
+
+function failureOf(
+  options: InvocationRegistryOptions,
+  id: string,
+  error: unknown,
+  { signal: cancelled }: AbortController,
+  { signal: outOfTime }: Limit,
+): MgrpoError {
+  if (outOfTime.aborted && !cancelled.aborted)
+    return new MgrpoError("deadline", `invocation ${id} ran out of wall clock`);
+  if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted")) return error;
+  options.onFatal(error);
+  return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
 }
 
 /** The value, or undefined when it takes longer. */
 async function within<T>(value: Promise<T>, seconds: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
+  const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), seconds * 1000);
   });
-  return Promise.race([value, late]).finally(() => clearTimeout(timer));
+  return Promise.race([value, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,4 +1,4 @@
-/** @file A sub-agent's own conversation on a subtask, committed before it is answered: the first result at its key is the result. */
+/** @file A sub-agent's conversation on a subtask. Its result is committed before it is reported; the first commit at the key wins. */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -10,13 +10,13 @@ import { recordBytes } from "../identity.ts";
 import { type Agent, talk } from "../rollouts/agent.ts";
 import type { Delegated } from "../rollouts/converse.ts";
 import type { Run } from "../run.ts";
-import type { Trajectories } from "../training/trajectories.ts";
+import type { TrajectoryCache } from "../training/trajectories.ts";
 
 function invocationKey(run: string, id: string, { address }: InvocationRequest): string {
   return objectKeys.invocation(run, address.step, id);
 }
 
-/** Of the record whose bytes have this hash. */
+/** `hash`: SHA-256 of the committed record. */
 function reportOf({ id, request, conversation, spent }: Invocation, key: string, hash: string): InvocationReport {
   return {
     ref: { id, agent: request.agent, key, sha256: hash },
@@ -25,7 +25,7 @@ function reportOf({ id, request, conversation, spent }: Invocation, key: string,
   };
 }
 
-/** The committed result, or undefined while there is none. */
+/** The report of the committed result, or undefined while there is none. */
 export async function findInvocation(
   run: Run,
   id: string,
@@ -41,7 +41,7 @@ export async function runInvocation(
   agent: Agent,
   id: string,
   request: InvocationRequest,
-  options: { purpose: StreamName; trajectories?: Trajectories },
+  options: { purpose: StreamName; trajectories?: TrajectoryCache },
   signal: AbortSignal,
 ): Promise<InvocationReport> {
   const { address, version, task, sampling, call, closedBook, allowance } = request;
@@ -67,7 +67,7 @@ export async function runInvocation(
   const bytes = recordBytes(invocation);
   if (await run.store.objects.commit(key, bytes)) {
     const hash = sha256(bytes);
-    options.trajectories?.remember(address.step, key, trajectory, digestOf(hash));
+    options.trajectories?.put(address.step, key, trajectory, digestOf(hash));
     return reportOf(invocation, key, hash);
   }
   const winner = await findInvocation(run, id, request);

@@ -1,26 +1,26 @@
 /**
- * @file The HTTP face of a sub-agent (design rule 3), below a path that is this process's own: who still has the URL of a worker that is
- * gone, whose port another run's has by now, is answered 404.
+ * @file The HTTP interface of a sub-agent (design rule 3). All paths lie below a random prefix of this process, so a caller with the URL of
+ * a dead worker gets 404 from the process that now has its port.
  *
- *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 step no longer open
+ *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 the step is not open
  *                                · 503 draining · 400 the id is not the hash of the request · 413
- *     GET    /invocations/<id>   200 the committed result's report · 202 still running after 25 s · 404 unknown (restarted: put again)
+ *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
  *     DELETE /invocations/<id>   204 cancelled
  *
- * Every call is signed (signature.ts), and so is every report; 401 says why a call is not believed. A caller that sends
- * `Prefer: wait=<seconds>` with PUT is answered as GET would, if that is soon enough: one round trip.
+ * Every call and every report is signed (signature.ts); 401 says why a call is refused. A PUT with `Prefer: wait=<seconds>` is answered
+ * like a GET when the result comes in time: one round trip.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../identity.ts";
 import type { Log } from "../log.ts";
-import type { Answer, Desk } from "./registry.ts";
+import type { InvocationRegistry, InvocationStatus } from "./registry.ts";
 import type { SignReport, VerifyCall } from "./signature.ts";
 
 export const LONGEST_POLL_SECONDS = 25;
@@ -36,76 +36,82 @@ export interface Signatures {
   readonly signReport: SignReport;
 }
 
-/** `place`: the first part of its paths. */
+/** The app of one agent, below `/<prefix>`. */
 export function invocationApp(
   agent: string,
-  place: string,
-  { verify, signReport }: Signatures,
-  desk: Desk,
+  prefix: string,
+  signatures: Signatures,
+  registry: InvocationRegistry,
   log: Log,
 ): Hono {
-  const app = new Hono().basePath(`/${place}`);
-  app.use("/invocations/*", bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }), async (context, next) => {
-    const { method, url } = context.req;
-    const { pathname, search } = new URL(url);
-    const body = new Uint8Array(await context.req.arrayBuffer());
-    const path = pathname.slice(`/${place}`.length) + search;
-    const refusal = await verify({ method, path, body }, (name) => context.req.header(name));
-    return refusal === undefined ? next() : context.text(refusal, 401);
-  });
+  const app = new Hono().basePath(`/${prefix}`);
+  app.use(
+    "/invocations/*",
+    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }),
+    requireSignature(prefix, signatures.verify),
+  );
 
   app.put("/invocations/:id", async (context) => {
     const { id } = context.req.param();
-    const request = parseJson(
-      InvocationRequest,
-      await context.req.text(),
-      `body of invocation ${id}`,
-      "event-malformed",
-    );
+    const body = await context.req.text();
+    const request = parseJson(InvocationRequest, body, `body of invocation ${id}`, "event-malformed");
     if (invocationId(request) !== id) return context.text("the id is not the hash of the request", 400);
     if (request.agent !== agent) return context.text(`this worker serves '${agent}'`, 400);
-    const admission = await desk.put(id, request);
-    if (admission === "draining") return context.text("draining", 503);
-    if (admission === "loading") return context.text("loading another version", 409, { "Retry-After": "1" });
-    if (admission === "step-closed") return context.text("the step is not open for this version", 410);
+    const result = await registry.put(id, request);
+    if (result === "draining") return context.text("draining", 503);
+    if (result === "loading") return context.text("loading another version", 409, { "Retry-After": "1" });
+    if (result === "step-closed") return context.text("the step is not open for this version", 410);
     const wait = /^wait=(\d+)$/.exec(context.req.header("prefer") ?? "")?.[1];
     if (!wait) return context.body(null, 202);
-    return reply(context, await desk.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS)));
+    const status = await registry.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS));
+    return reply(context, status, signatures.signReport);
   });
 
   app.get("/invocations/:id", async (context) => {
     const seconds = Math.min(Number(context.req.query("wait") ?? LONGEST_POLL_SECONDS) || 0, LONGEST_POLL_SECONDS);
-    return reply(context, await desk.wait(context.req.param("id"), seconds));
+    return reply(context, await registry.wait(context.req.param("id"), seconds), signatures.signReport);
   });
 
   app.delete("/invocations/:id", (context) => {
-    desk.cancel(context.req.param("id"));
+    registry.cancel(context.req.param("id"));
     return context.body(null, 204);
   });
 
   app.onError((error, context) => {
     if (isMgrpoError(error, "event-malformed")) return context.text(error.message, 400);
-    log.error("an invocation's request failed", { path: context.req.path, error: error.message });
+    log.error("request of an invocation failed", { path: context.req.path, error: error.message });
     return context.text("the worker failed; see its log", 500);
   });
-
-  function reply(context: Context, answer: Answer): Response {
-    if (answer.state !== "done") return noReport(answer);
-    const body = JSON.stringify(answer.report);
-    const signed = signReport(body, (name) => context.req.header(name));
-    return new Response(body, { status: 200, headers: { ...JSON_TYPE, ...signed } });
-  }
   return app;
+}
+
+/** The signed path is the one below the prefix. */
+function requireSignature(prefix: string, verify: VerifyCall): MiddlewareHandler {
+  return async (context, next) => {
+    const { method, url } = context.req;
+    const { pathname, search } = new URL(url);
+    const body = new Uint8Array(await context.req.arrayBuffer());
+    const path = pathname.slice(`/${prefix}`.length) + search;
+    const refusal = await verify({ method, path, body }, (name) => context.req.header(name));
+    return refusal === undefined ? next() : context.text(refusal, 401);
+  };
+}
+
+function reply(context: Context, status: InvocationStatus, signReport: SignReport): Response {
+  if (status.state !== "done") return withoutReport(status);
+  const body = JSON.stringify(status.report);
+  const signed = signReport(body, (name) => context.req.header(name));
+  return new Response(body, { status: 200, headers: { ...JSON_TYPE, ...signed } });
 }
 
 const tooLarge = (context: Context) => context.text(`the request is larger than ${MAX_BODY_BYTES} bytes`, 413);
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-function noReport(answer: Exclude<Answer, { state: "done" }>): Response {
-  if (answer.state === "running") return new Response(null, { status: 202 });
-  if (answer.state === "unknown") return new Response("unknown", { status: 404 });
-  const { code, message } = answer.error;
+function withoutReport(status: Exclude<InvocationStatus, { state: "done" }>): Response {
+  if (status.state === "running") return new Response(null, { status: 202 });
+  if (status.state === "unknown") return new Response("unknown", { status: 404 });
+  const { code, message } = status.error;
   if (code === "cancelled") return new Response("draining", { status: 503 });
   if (code === "step-closed") return new Response(message, { status: 410 });
   return new Response(JSON.stringify({ code, message }), { status: 502, headers: JSON_TYPE });

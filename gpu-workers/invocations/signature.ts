@@ -1,22 +1,22 @@
 /**
- * @file How workers know each other's calls and answers: by a signature with the secret that all workers of a team share. The secret itself
- * never travels, and a call that was overheard is of no use: it can be neither changed nor sent again.
+ * @file How workers authenticate calls and reports: by a signature with the secret that all workers of a team share. The secret itself
+ * never travels, and an overheard call can be neither changed nor sent again.
  *
- *     x-mgrpo-time        store time, milliseconds: refused when it is more than five minutes from the server's
- *     x-mgrpo-nonce       128 random bits: refused when seen before within that time
+ *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
+ *     x-mgrpo-nonce       128 random bits; refused when seen before within that time
  *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, over the lines  method / path / SHA-256 of the body / nonce / time;
  *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
  *
- * The path is that below the worker's URL, so that a proxy in front of it (for TLS) may have a host and a folder of its own. A server
- * that was restarted has forgotten the nonces it saw, and another worker of the team never saw them: what a replay could do there is ask
- * for an invocation that was asked for before, or cancel it, and its caller asks again. Of answers, reports are signed, for they become text
- * of a conversation; any other can do no more than one that is lost.
+ * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
+ * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only ask again for an invocation, or
+ * cancel it, and then its caller puts it again. Among answers only reports are signed, for they become text of a conversation; forging any
+ * other does no more harm than losing it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
 import { sha256 } from "../../engine/hash.ts";
 
-/** More than the error of store time, which is a second, and of clocks that drift between two looks. */
+/** Covers the error of store time, which is a second, and the drift of clocks between two reads of it. */
 const WINDOW_MILLISECONDS = 5 * 60_000;
 
 const HEADERS = { time: "x-mgrpo-time", nonce: "x-mgrpo-nonce", signature: "x-mgrpo-signature" };
@@ -25,22 +25,22 @@ const SIGNATURE = /^[0-9a-f]{64}$/;
 
 type StoreTime = Pick<Clock, "storeTime">;
 
-/** What is signed; the path with its query. */
-export interface Call {
+/** What is signed. The path includes the query. */
+export interface WorkerCall {
   readonly method: string;
   readonly path: string;
   readonly body: Uint8Array | string;
 }
 
-/** A call's own, each time others. */
+/** The signature of one call, good for one use. */
 export interface SignedCall {
-  /** They prove the call. */
+  /** Headers that authenticate the call. */
   readonly headers: Record<string, string>;
-  /** Whether an answer is a report that this team gave to this very call. */
+  /** Whether a body is a report that a worker of this team gave to this very call. */
   isReport(body: string, header: (name: string) => string | null): boolean;
 }
 
-export type SignCall = (call: Call) => Promise<SignedCall>;
+export type SignCall = (call: WorkerCall) => Promise<SignedCall>;
 
 export function openCallSigner(secret: string, clock: StoreTime): SignCall {
   return async (call) => {
@@ -63,7 +63,7 @@ export function openCallSigner(secret: string, clock: StoreTime): SignCall {
   };
 }
 
-/** Headers of a report, which answers the call with these. */
+/** Headers of a report. `header` reads those of the call that it answers. */
 export type SignReport = (body: string, header: (name: string) => string | undefined) => Record<string, string>;
 
 export function openReportSigner(secret: string): SignReport {
@@ -72,11 +72,14 @@ export function openReportSigner(secret: string): SignReport {
   });
 }
 
-/** Why a call is refused; undefined when it is to be answered. */
-export type VerifyCall = (call: Call, header: (name: string) => string | undefined) => Promise<string | undefined>;
+/** Why a call is refused; undefined when it is authentic. */
+export type VerifyCall = (
+  call: WorkerCall,
+  header: (name: string) => string | undefined,
+) => Promise<string | undefined>;
 
 export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
-  /** Nonce -> store time from when on it may be forgotten, in the order of both. */
+  /** Nonce -> store time after which it may be forgotten, in ascending order. */
   const seen = new Map<string, number>();
   return async (call, header) => {
     const { time = "", nonce = "", signature = "" } = read(header);
@@ -91,8 +94,8 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
       if (until > now) break;
       seen.delete(old);
     }
-    if (seen.has(nonce)) return "this very call came before";
-    // One that is dated ahead stays acceptable for twice the window.
+    if (seen.has(nonce)) return "this call was already received";
+    // A call dated one window ahead stays valid for two.
     seen.set(nonce, now + 2 * WINDOW_MILLISECONDS);
     return undefined;
   };
@@ -104,7 +107,7 @@ const read = (header: (name: string) => string | undefined) => ({
   signature: header(HEADERS.signature),
 });
 
-const signatureOf = (secret: string, { method, path, body }: Call, nonce: string, time: string): Buffer =>
+const signatureOf = (secret: string, { method, path, body }: WorkerCall, nonce: string, time: string): Buffer =>
   hmac(secret, [method, path, sha256(body), nonce, time]);
 
 const reportSignature = (secret: string, body: string, nonce: string): Buffer =>

@@ -1,28 +1,28 @@
 /**
- * @file One incarnation of a worker: its loops, started together, stopped together.
+ * @file One incarnation of a worker: its loops start together and stop together.
  *
  *     registered ──> heartbeat and loops, until one of
- *        stop signal      drains: no new work, what runs ends or is given back       `stopped`
- *        nothing to do    the same                                                  `over`
- *        declared dead    everything is dropped; the process registers a new one     `lost`
- *        a loop rejected  the error goes out, nothing is given back: a crash, which others see as a death
+ *        stop signal      drains: takes no new work, finishes or returns what runs    `stopped`
+ *        nothing to do    the same                                                   `over`
+ *        declared dead    drops everything; the process registers a new incarnation  `lost`
+ *        a loop rejects   rethrows and returns nothing: a crash, which others see as a death
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";
 import type { Membership } from "./membership.ts";
 
-export type End = "stopped" | "over" | "lost";
+export type IncarnationEnd = "stopped" | "over" | "lost";
 
 export interface Incarnation {
   readonly membership: Membership;
-  /** Starts the loops; they work until the signal aborts, and may then reject with `cancelled`. */
+  /** Starts the loops. They work until the signal aborts and may then reject with `cancelled`. */
   readonly loops: (signal: AbortSignal) => readonly Promise<void>[];
-  /** Resolves when there is nothing more to do; like a loop when the signal aborts. */
+  /** Resolves when there is nothing more to do. Behaves like a loop when the signal aborts. */
   readonly over: (signal: AbortSignal) => Promise<void>;
   readonly stop: AbortSignal;
-  /** Rejects when something outside the loops makes it impossible to go on. */
+  /** Rejects on a fatal error outside the loops. */
   readonly crashed: Promise<never>;
-  /** Ends work for others, before the loops end. */
+  /** Finishes work for other workers, before the loops end. */
   readonly drain: () => Promise<unknown>;
   readonly log: Log;
 }
@@ -35,18 +35,24 @@ export async function runIncarnation({
   crashed,
   drain,
   log,
-}: Incarnation): Promise<End> {
+}: Incarnation): Promise<IncarnationEnd> {
   const ending = new AbortController();
-  const silence = new AbortController();
-  const unlessEnding = (error: unknown) => {
+  const heartbeatStop = new AbortController();
+  const ignoreCancelled = (error: unknown) => {
     if (!(ending.signal.aborted && isMgrpoError(error, "cancelled"))) throw error;
   };
   try {
-    const beating = membership.beat(silence.signal);
+    const beating = membership.beat(heartbeatStop.signal);
     const done = over(ending.signal);
-    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(unlessEnding)));
-    const stopped = whenAborted(stop).then((): End => "stopped");
-    const end = await Promise.race([beating, stopped, crashed, failed(working), done.then((): End => "over")]);
+    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCancelled)));
+    const stopped = whenAborted(stop).then((): IncarnationEnd => "stopped");
+    const end = await Promise.race([
+      beating,
+      stopped,
+      crashed,
+      rejectionOf(working),
+      done.then((): IncarnationEnd => "over"),
+    ]);
     log.info("ending", { worker: membership.id, because: end });
     if (end !== "lost") {
       await membership.drain();
@@ -55,17 +61,17 @@ export async function runIncarnation({
     ending.abort();
     await working;
     await membership.leave();
-    silence.abort();
+    heartbeatStop.abort();
     await beating;
     return end;
   } finally {
     ending.abort();
-    silence.abort();
+    heartbeatStop.abort();
   }
 }
 
-/** Only the promise's rejection. */
-function failed(promise: Promise<unknown>): Promise<never> {
+/** Never resolves; rejects when the promise does. */
+function rejectionOf(promise: Promise<unknown>): Promise<never> {
   return promise.then(() => new Promise<never>(() => {}));
 }
 

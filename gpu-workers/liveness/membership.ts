@@ -1,10 +1,10 @@
 /**
- * @file A worker's place in its run: registered under an id of its own, kept by a heartbeat, left by draining.
+ * @file A worker's membership in its run: it registers under an id of its own, sends heartbeats, and leaves by draining.
  *
- *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──all given back──> dead (by itself)
+ *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──everything returned──> dead (by itself)
  *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *
- * Heartbeats come from the main thread while engines work in threads of their own, so a long call never looks like a death.
+ * The main thread sends the heartbeats while engines work in threads of their own, so a long engine call never looks like a death.
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -13,50 +13,37 @@ import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { drainWorker, heartbeat, markDead } from "../../core/training/writes.ts";
 import type { Run } from "../run.ts";
-import type { Observer } from "./observer.ts";
+import type { WorkerObserver } from "./observer.ts";
 
-export interface Place {
+export interface Registration {
+  /** The agent to serve, or `*` for the whole team. */
   readonly agent: string;
   readonly roles: readonly WorkerRole[];
-  /** Where its invocations are answered; empty if it answers none. */
+  /** Where other workers send invocations; empty if it takes none. */
   readonly url: string;
 }
 
 export interface Membership {
   readonly id: string;
-  /** Beats until the signal aborts. Resolves "lost" when an observer declared this incarnation dead. */
+  /** Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
-  /** Names what runs alone now, before it starts; empty when it ended (poison, design rule 5). */
-  alone(rollouts: readonly string[]): Promise<void>;
+  /** Records the rollout that is about to run alone, before it starts; an empty list when it has ended (poison, design rule 5). */
+  setInFlight(rollouts: readonly string[]): Promise<void>;
   drain(): Promise<void>;
-  /** A clean end: nobody needs to wait for the lease. */
+  /** Leaves cleanly, so that nobody waits for the lease to expire. */
   leave(): Promise<void>;
 }
 
-export async function register(run: Run, place: Place, observer: Observer, stop: AbortSignal): Promise<Membership> {
+export async function register(
+  run: Run,
+  registration: Registration,
+  observer: WorkerObserver,
+  stop: AbortSignal,
+): Promise<Membership> {
   await refuseOtherRelease(run, observer, stop);
   const { table, clock } = run.store;
-  const id = `${place.agent === "*" ? "team" : place.agent}-${randomBytes(6).toString("base64url")}`.slice(0, 40);
-  const key = tableKeys.worker(run.name, id);
-  const record: WorkerRecord = {
-    run: run.name,
-    worker: id,
-    agent: place.agent,
-    roles: [...place.roles],
-    url: place.url,
-    state: "alive",
-    counter: 0,
-    seenCounter: -1,
-    seenAt: 0,
-    release: run.release,
-    inFlight: [],
-  };
-  if (!(await table.insert(key, record))) {
-    const there = await table.get(key);
-    if (there?.["url"] !== place.url) throw new MgrpoError("record-damaged", `worker id '${id}' is taken: start again`);
-  }
+  const id = await insertWorker(run, registration);
   let state: "alive" | "draining" = "alive";
-  run.log.info("registered", { worker: id, agent: place.agent, roles: place.roles, url: place.url });
 
   return {
     id,
@@ -72,7 +59,7 @@ export async function register(run: Run, place: Place, observer: Observer, stop:
       }
       return "stopped";
     },
-    async alone(rollouts) {
+    async setInFlight(rollouts) {
       await table.update(heartbeat(run.name, id, state, rollouts));
     },
     async drain() {
@@ -80,7 +67,7 @@ export async function register(run: Run, place: Place, observer: Observer, stop:
       await table.update(drainWorker(run.name, id));
     },
     async leave() {
-      const item = await table.get(key);
+      const item = await table.get(tableKeys.worker(run.name, id));
       if (!item) return;
       const last = parse(WorkerRecord, item, `WORKER ${id}`);
       if (last.state !== "dead") await table.update(markDead(last));
@@ -88,20 +75,50 @@ export async function register(run: Run, place: Place, observer: Observer, stop:
   };
 }
 
-/** Two releases in one run would not train the same way: whoever comes second must wait for the first to be gone, or match it. */
-async function refuseOtherRelease(run: Run, observer: Observer, stop: AbortSignal): Promise<void> {
+/** Inserts the WORKER record under a new random id, and returns the id. */
+async function insertWorker({ name, release, store, log }: Run, registration: Registration): Promise<string> {
+  const { agent, roles, url } = registration;
+  const id = `${agent === "*" ? "team" : agent}-${randomBytes(6).toString("base64url")}`.slice(0, 40);
+  const key = tableKeys.worker(name, id);
+  const record: WorkerRecord = {
+    run: name,
+    worker: id,
+    agent,
+    roles: [...roles],
+    url,
+    state: "alive",
+    counter: 0,
+    seenCounter: -1,
+    seenAt: 0,
+    release,
+    inFlight: [],
+  };
+  if (!(await store.table.insert(key, record))) {
+    // An earlier try of this insert may have succeeded without an answer.
+    const existing = await store.table.get(key);
+    if (existing?.["url"] !== url) throw new MgrpoError("record-damaged", `worker id '${id}' is taken: start again`);
+  }
+  log.info("registered", { worker: id, agent, roles, url });
+  return id;
+}
+
+/** Two releases in one run may train differently: the second waits for the first to go, and gives up after two lease times. */
+async function refuseOtherRelease(run: Run, observer: WorkerObserver, stop: AbortSignal): Promise<void> {
   const { clock } = run.store;
-  const patience = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
-  for (let told = false; ; told = true) {
-    await observer.look(true);
+  const deadline = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
+  for (let isLogged = false; ; isLogged = true) {
+    await observer.refresh(true);
     const other = observer.workers().find(({ state, release }) => state !== "dead" && release !== run.release);
     if (!other) return;
-    if (!told)
-      run.log.warn("waiting for a worker of another release to go", { worker: other.worker, release: other.release });
-    if (clock.monotonic() > patience) {
+    if (!isLogged)
+      run.log.warn("waiting for a worker of another release to leave", {
+        worker: other.worker,
+        release: other.release,
+      });
+    if (clock.monotonic() > deadline) {
       throw new MgrpoError(
         "config-invalid",
-        `worker '${other.worker}' of run '${run.name}' has release ${other.release}, this one ${run.release}: install the same files for all, or stop the others`,
+        `worker '${other.worker}' of run '${run.name}' has release ${other.release}, this one has ${run.release}: install the same files for all, or stop the others`,
       );
     }
     await clock.sleep(run.config.liveness.heartbeatSeconds, stop);

@@ -1,6 +1,7 @@
 /**
- * @file Who else is alive, as this process sees it: a worker whose counter stood still for the lease, on this process's own
- * monotonic clock, is dead, and whoever notices first marks it so. With that a run goes on even where no tick runs by the clock.
+ * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
+ * process's own monotonic clock; the first observer that notices marks it so. Because workers observe each other, a run advances even where
+ * no tick runs by the clock.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -8,74 +9,94 @@ import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { countCrash, markDead } from "../../core/training/writes.ts";
 import type { Run } from "../run.ts";
 
-export interface Observer {
-  /** Reads the WORKER records, at most once per heartbeat unless `now`. */
-  look(now?: boolean): Promise<void>;
-  /** As of the last look. */
+export interface WorkerObserver {
+  /** Reads the WORKER records, at most once per heartbeat interval unless `force`. */
+  refresh(force?: boolean): Promise<void>;
+  /** As of the last read. */
   workers(): readonly WorkerRecord[];
-  /** True once a worker is marked dead, or a look that began after it was first asked about found no record of it. */
+  /** True once a worker is marked dead, or a read that began after the first question about it found no record. */
   isDead(worker: string): boolean;
 }
 
-export function observeWorkers({ name, config, store, log }: Run): Observer {
-  const { table, clock } = store;
-  const { heartbeatSeconds, leaseSeconds } = config.liveness;
-  const seen = new Map<string, { counter: number; since: number }>();
-  let records: readonly WorkerRecord[] = [];
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  /** Looks begun, and the latest of them that has ended. */
-  let [begun, ended] = [0, 0];
-  /** Workers without a record, with the looks begun when they were first asked about. */
-  const unknown = new Map<string, number>();
+/** What this process has observed so far. */
+interface Observation {
+  records: readonly WorkerRecord[];
+  /** Worker -> its counter, and the monotonic time at which it was first seen at that value. */
+  readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
+  lastRead: number;
+  readsBegun: number;
+  /** Number of the latest read that has ended. */
+  readsEnded: number;
+  /** Worker without a record -> reads begun when it was first asked about. */
+  readonly unknown: Map<string, number>;
+}
 
-  async function look(now = false) {
-    if (!now && clock.monotonic() - lookedAt < heartbeatSeconds) return;
-    lookedAt = clock.monotonic();
-    const mine = ++begun;
-    const items = await table.query(tableKeys.run(name).pk, tablePrefixes.workers);
-    records = await Promise.all(items.map((item) => judge(parse(WorkerRecord, item, `WORKER of ${name}`))));
-    ended = Math.max(ended, mine);
-  }
-
-  async function judge(worker: WorkerRecord): Promise<WorkerRecord> {
-    if (worker.state === "dead") return worker;
-    const last = seen.get(worker.worker);
-    const at = clock.monotonic();
-    if (last?.counter !== worker.counter) {
-      seen.set(worker.worker, { counter: worker.counter, since: at });
-      return worker;
-    }
-    if (at - last.since < leaseSeconds) return worker;
-    const { applied, item } = await table.update(markDead(worker));
-    if (!applied) return item ? parse(WorkerRecord, item, `WORKER of ${name}`) : { ...worker, state: "dead" };
-    log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
-    await countAgainst(worker);
-    return { ...worker, state: "dead" };
-  }
-
-  /** A crash counts against a rollout that was alone in flight; a drain never does. */
-  async function countAgainst({ state, inFlight }: WorkerRecord) {
-    const [alone, ...others] = inFlight;
-    if (state === "draining" || alone === undefined || others.length > 0) return;
-    const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
-    const item = await table.get(tableKeys.group(name, step, group));
-    if (!item) return;
-    const record = parse(GroupRecord, item, `GROUP ${step}/${group} of ${name}`);
-    await table.update(countCrash(record, rollout, record.crashes[rollout] ?? 0));
-  }
-
-  return {
-    look,
-    workers: () => records,
-    isDead(id) {
-      const known = records.find(({ worker }) => worker === id);
-      if (known) return known.state === "dead";
-      // It may have registered since the last look: only one that began after this question tells.
-      const since = unknown.get(id);
-      if (since !== undefined) return ended > since;
-      unknown.set(id, begun);
-      lookedAt = Number.NEGATIVE_INFINITY;
-      return false;
-    },
+export function openWorkerObserver(run: Run): WorkerObserver {
+  const observation: Observation = {
+    records: [],
+    counters: new Map(),
+    lastRead: Number.NEGATIVE_INFINITY,
+    readsBegun: 0,
+    readsEnded: 0,
+    unknown: new Map(),
   };
+  return {
+    refresh: (force = false) => refresh(run, observation, force),
+    workers: () => observation.records,
+    isDead: (worker) => isDead(observation, worker),
+  };
+}
+
+async function refresh(run: Run, observation: Observation, force: boolean): Promise<void> {
+  const { name, config, store } = run;
+  const now = store.clock.monotonic();
+  if (!force && now - observation.lastRead < config.liveness.heartbeatSeconds) return;
+  observation.lastRead = now;
+  const read = ++observation.readsBegun;
+  const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
+  observation.records = await Promise.all(
+    items.map((item) => judge(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
+  );
+  observation.readsEnded = Math.max(observation.readsEnded, read);
+}
+
+function isDead(observation: Observation, id: string): boolean {
+  const known = observation.records.find(({ worker }) => worker === id);
+  if (known) return known.state === "dead";
+  // It may have registered since the last read, so only a read that begins after this question can tell.
+  const asked = observation.unknown.get(id);
+  if (asked !== undefined) return observation.readsEnded > asked;
+  observation.unknown.set(id, observation.readsBegun);
+  observation.lastRead = Number.NEGATIVE_INFINITY;
+  return false;
+}
+
+/** The record, marked dead if its lease has expired. */
+async function judge(run: Run, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
+  if (worker.state === "dead" || !isExpired(run, observation, worker)) return worker;
+  const { applied, item } = await run.store.table.update(markDead(worker));
+  if (!applied) return item ? parse(WorkerRecord, item, `WORKER of ${run.name}`) : { ...worker, state: "dead" };
+  const { leaseSeconds } = run.config.liveness;
+  run.log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
+  await countAgainstRollout(run, worker);
+  return { ...worker, state: "dead" };
+}
+
+function isExpired({ store, config }: Run, { counters }: Observation, { worker, counter }: WorkerRecord): boolean {
+  const now = store.clock.monotonic();
+  const last = counters.get(worker);
+  if (last?.counter === counter) return now - last.since >= config.liveness.leaseSeconds;
+  counters.set(worker, { counter, since: now });
+  return false;
+}
+
+/** A crash counts against the rollout that was alone in flight, if there is one. A drain never counts. */
+async function countAgainstRollout({ name, store }: Run, { state, inFlight }: WorkerRecord): Promise<void> {
+  const [alone, ...others] = inFlight;
+  if (state === "draining" || alone === undefined || others.length > 0) return;
+  const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
+  const item = await store.table.get(tableKeys.group(name, step, group));
+  if (!item) return;
+  const record = parse(GroupRecord, item, `GROUP ${step}/${group} of ${name}`);
+  await store.table.update(countCrash(record, rollout, record.crashes[rollout] ?? 0));
 }

@@ -1,23 +1,23 @@
 /**
- * @file What the process that started this one tells through our standard input: its end closes when it is gone, and whatever it writes
- * is a hint that the run moved. Hints only save the wait for the next poll; nothing rests on them.
+ * @file The parent process, as it is seen through standard input. The stream ends when the parent is gone. Whatever the parent writes is a
+ * hint that the run moved; a hint only saves the wait for the next poll, so losing one does no harm.
  */
 
 /** Calls back once, when standard input ends. */
-export function onParentGone(stdin: NodeJS.ReadStream, gone: () => void): void {
-  let told = false;
-  const tell = () => {
-    if (told) return;
-    told = true;
-    gone();
+export function onParentGone(stdin: NodeJS.ReadStream, callback: () => void): void {
+  let isCalled = false;
+  const callOnce = () => {
+    if (isCalled) return;
+    isCalled = true;
+    callback();
   };
-  stdin.on("end", tell);
-  stdin.on("close", tell);
-  stdin.on("error", tell);
+  stdin.on("end", callOnce);
+  stdin.on("close", callOnce);
+  stdin.on("error", callOnce);
   stdin.resume();
 }
 
-/** Calls back at each hint. */
-export function onHint(stdin: NodeJS.ReadStream, hint: () => void): void {
-  stdin.on("data", hint);
+/** Calls back on each hint. */
+export function onHint(stdin: NodeJS.ReadStream, callback: () => void): void {
+  stdin.on("data", callback);
 }

@@ -1,8 +1,8 @@
 /**
- * @file One poller per process for RUN, its current STEP and the next, shared by all loops of the worker. It polls quickly while this process
- * does something (`poke`), and each idle poll waits a tenth longer than the one before, up to ten times the pace.
+ * @file One poller per process for RUN, its current STEP and the next one, shared by all loops of the worker. It polls fast while this
+ * process causes changes. Each idle poll waits 10 % longer than the one before, up to ten times `liveness.pollSeconds`.
  *
- *     until(pick)   waits for: a state in which `pick` finds what it wants   unblocked by: tick's writes to RUN and STEP
+ *     until(pick)   waits for: a state in which `pick` finds something   unblocked by: tick's writes to RUN and STEP
  */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -11,148 +11,177 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
 import type { Run } from "../run.ts";
 
-export interface Seen {
+/** What this process knows of its run. */
+export interface RunSnapshot {
   readonly run: RunRecord;
   /** STEP of RUN.step; undefined before it is planned and after the last. */
   readonly step: StepRecord | undefined;
-  /** STEP after one that is sampled, once it is planned and this worker can sample from the version that it pins. */
+  /** The STEP after one that is fully sampled, once it is planned and this worker can sample from the version that it pins. */
   readonly next: StepRecord | undefined;
 }
 
+type Selector<T> = (snapshot: RunSnapshot) => T | undefined;
+
 export interface StepWatch {
-  current(): Seen | undefined;
+  current(): RunSnapshot | undefined;
   /** Waits until `pick` returns something. Rejects with `cancelled` when the signal aborts. */
-  until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T>;
-  /** The same, polling at full pace meanwhile. */
-  soon<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T>;
-  /** Sleeps until so many seconds are over, `pick` finds something, or the signal aborts. */
-  pause(seconds: number, pick: (seen: Seen) => unknown, signal: AbortSignal): Promise<void>;
-  /** This worker can sample from this version of its agent. */
-  serves(version: number): void;
-  /** The state is about to change: polls at full pace again. */
-  poke(): void;
-  /** The state has changed: looks at once. */
-  hint(): void;
-  /** Reads now. */
-  refresh(): Promise<Seen>;
+  until<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
+  /** The same, and polls fast meanwhile. */
+  untilUrgently<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
+  /** Sleeps for that many seconds, or until `pick` finds something or the signal aborts. */
+  pause(seconds: number, pick: Selector<unknown>, signal: AbortSignal): Promise<void>;
+  /** Notes that this worker can sample from a version of its agent. */
+  markServable(version: number): void;
+  /** Polls fast again: this process has just done what may change the state. */
+  expectChange(): void;
+  /** Polls at once, on a hint that the state has changed. */
+  pollNow(): void;
+  /** Reads the state now. */
+  refresh(): Promise<RunSnapshot>;
   /** Polls until the signal aborts; rejects when the store is lost. */
   poll(signal: AbortSignal): Promise<void>;
 }
 
-/** `agent`: this worker's, for `next`; none: there is no next one. */
-export function watchSteps({ name, config, store }: Run, agent?: string): StepWatch {
-  const { table, clock } = store;
-  const quick = config.liveness.pollSeconds;
-  const waiting = new Set<() => void>();
-  let seen: Seen | undefined;
-  let planned: StepRecord | undefined;
-  /** Of the agent's versions. Agents that are not trained have only this one. */
-  let newest = 0;
-  let [looks, newestLook] = [0, 0];
-  /** Those that wait impatiently. */
-  let eager = 0;
-  let pace = quick;
-  let wake = new AbortController();
+/** `agent`: the one of this worker; without it no next step is ever in the snapshot. */
+export function watchSteps(run: Run, agent?: string): StepWatch {
+  return new StepPoller(run, agent);
+}
 
-  async function refresh(): Promise<Seen> {
-    const look = ++looks;
-    // STEP is the one seen before or the next one: both are asked for with RUN, in one call.
-    const before = seen?.run.step ?? 0;
-    const keys = [tableKeys.run(name), tableKeys.step(name, before), tableKeys.step(name, before + 1)];
-    const [record, ...steps] = await table.getAll(keys);
-    const run = parse(RunRecord, record, `record of run '${name}'`);
-    const ahead = run.step - before;
-    const item = ahead === 0 || ahead === 1 ? steps[ahead] : await table.get(tableKeys.step(name, run.step));
-    // What was asked for later, and answered sooner, is newer.
-    if (seen && look < newestLook) return seen;
-    newestLook = look;
-    const read = (found: TableItem | undefined, number: number) =>
-      found && parse(StepRecord, found, `STEP ${number} of ${name}`);
-    planned = read(ahead === 0 ? steps[1] : undefined, run.step + 1);
-    return saw(run, read(item, run.step));
+class StepPoller implements StepWatch {
+  readonly #run: Run;
+  readonly #agent: string | undefined;
+  /** Each looks at the new snapshot, and removes itself once it has found what it waits for. */
+  readonly #waiters = new Set<() => void>();
+  #snapshot: RunSnapshot | undefined;
+  /** STEP after the current one, whether or not this worker can sample it. */
+  #planned: StepRecord | undefined;
+  /** Newest version of the agent that this worker can sample from. Agents that are not trained have only version 0. */
+  #newestVersion = 0;
+  /** Reads are numbered, so that one that is answered late cannot undo a later one. */
+  #reads = { begun: 0, newest: 0 };
+  #urgentWaits = 0;
+  /** Seconds between polls now. */
+  #pace: number;
+  /** Ends the sleep between two polls. */
+  #wake = new AbortController();
+
+  constructor(run: Run, agent: string | undefined) {
+    this.#run = run;
+    this.#agent = agent;
+    this.#pace = this.#fastest;
   }
 
-  function saw(run: RunRecord, step: StepRecord | undefined): Seen {
-    const isSampled = step !== undefined && step.state !== "open";
-    const now = { run, step, next: isSampled && planned && isServed(planned) ? planned : undefined };
-    if (seen && JSON.stringify(now) === JSON.stringify(seen)) return seen;
-    seen = now;
-    pace = quick;
-    for (const look of [...waiting]) look();
-    return now;
+  get #fastest(): number {
+    return this.#run.config.liveness.pollSeconds;
   }
 
-  const isServed = ({ policy }: StepRecord) =>
-    agent !== undefined && newest >= (policy[agent] ?? Number.POSITIVE_INFINITY);
+  current(): RunSnapshot | undefined {
+    return this.#snapshot;
+  }
 
-  function until<T>(pick: (seen: Seen) => T | undefined, signal: AbortSignal): Promise<T> {
+  until<T>(pick: Selector<T>, signal: AbortSignal): Promise<T> {
     return new Promise((resolve, reject) => {
       const stop = () => {
-        waiting.delete(look);
+        this.#waiters.delete(look);
         reject(new MgrpoError("cancelled", "the worker is stopping"));
       };
       const look = () => {
-        const found = seen && pick(seen);
+        const found = this.#snapshot && pick(this.#snapshot);
         if (found === undefined) return;
-        waiting.delete(look);
+        this.#waiters.delete(look);
         signal.removeEventListener("abort", stop);
         resolve(found);
       };
       if (signal.aborted) return stop();
       signal.addEventListener("abort", stop, { once: true });
-      waiting.add(look);
+      this.#waiters.add(look);
       look();
     });
   }
 
-  function poke() {
-    // A sleep that is nearly over is not worth a read more.
-    if (pace > 2 * quick) wake.abort();
-    pace = quick;
+  async untilUrgently<T>(pick: Selector<T>, signal: AbortSignal): Promise<T> {
+    this.#urgentWaits++;
+    this.expectChange();
+    try {
+      return await this.until(pick, signal);
+    } finally {
+      this.#urgentWaits--;
+    }
   }
 
-  return {
-    current: () => seen,
-    refresh,
-    until,
-    async soon(pick, signal) {
-      eager++;
-      poke();
-      try {
-        return await until(pick, signal);
-      } finally {
-        eager--;
-      }
-    },
-    async pause(seconds, pick, signal) {
-      const over = new AbortController();
-      const end = () => over.abort();
-      signal.addEventListener("abort", end, { once: true });
-      if (signal.aborted) end();
-      const found = until(pick, over.signal).then(end, end);
-      await clock.sleep(seconds, over.signal);
-      end();
-      await found;
-      signal.removeEventListener("abort", end);
-    },
-    serves(version) {
-      newest = Math.max(newest, version);
-      if (seen) saw(seen.run, seen.step);
-    },
-    poke,
-    hint() {
-      pace = quick;
-      wake.abort();
-    },
-    async poll(signal) {
-      signal.addEventListener("abort", () => wake.abort(), { once: true });
-      while (!signal.aborted) {
-        // Renewed before the read: what is hinted while it is under way may be newer than what it brings.
-        wake = new AbortController();
-        await refresh();
-        await clock.sleep(pace, wake.signal);
-        if (!wake.signal.aborted && eager === 0) pace = Math.min(pace * 1.1, quick * 10);
-      }
-    },
-  };
+  async pause(seconds: number, pick: Selector<unknown>, signal: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    const found = this.until(pick, over.signal).then(end, end);
+    await this.#run.store.clock.sleep(seconds, over.signal);
+    end();
+    await found;
+    signal.removeEventListener("abort", end);
+  }
+
+  markServable(version: number): void {
+    this.#newestVersion = Math.max(this.#newestVersion, version);
+    if (this.#snapshot) this.#update(this.#snapshot.run, this.#snapshot.step);
+  }
+
+  expectChange(): void {
+    // A sleep that is nearly over is not worth an extra read.
+    if (this.#pace > 2 * this.#fastest) this.#wake.abort();
+    this.#pace = this.#fastest;
+  }
+
+  pollNow(): void {
+    this.#pace = this.#fastest;
+    this.#wake.abort();
+  }
+
+  async poll(signal: AbortSignal): Promise<void> {
+    signal.addEventListener("abort", () => this.#wake.abort(), { once: true });
+    while (!signal.aborted) {
+      // Renewed before the read: a change that is announced during it may be newer than what it returns.
+      this.#wake = new AbortController();
+      await this.refresh();
+      await this.#run.store.clock.sleep(this.#pace, this.#wake.signal);
+      const isIdle = !this.#wake.signal.aborted && this.#urgentWaits === 0;
+      if (isIdle) this.#pace = Math.min(this.#pace * 1.1, this.#fastest * 10);
+    }
+  }
+
+  async refresh(): Promise<RunSnapshot> {
+    const { name, store } = this.#run;
+    const read = ++this.#reads.begun;
+    // STEP is the one known before or the one after it, so one call asks for RUN and both.
+    const known = this.#snapshot?.run.step ?? 0;
+    const keys = [tableKeys.run(name), tableKeys.step(name, known), tableKeys.step(name, known + 1)];
+    const [record, ...steps] = await store.table.getAll(keys);
+    const run = parse(RunRecord, record, `record of run '${name}'`);
+    const ahead = run.step - known;
+    const item = ahead === 0 || ahead === 1 ? steps[ahead] : await store.table.get(tableKeys.step(name, run.step));
+    if (this.#snapshot && read < this.#reads.newest) return this.#snapshot;
+    this.#reads.newest = read;
+    this.#planned = this.#parseStep(ahead === 0 ? steps[1] : undefined, run.step + 1);
+    return this.#update(run, this.#parseStep(item, run.step));
+  }
+
+  #parseStep(item: TableItem | undefined, step: number): StepRecord | undefined {
+    return item && parse(StepRecord, item, `STEP ${step} of ${this.#run.name}`);
+  }
+
+  /** Adopts what was read, and tells the waiters if it is new. */
+  #update(run: RunRecord, step: StepRecord | undefined): RunSnapshot {
+    const isSampled = step !== undefined && step.state !== "open";
+    const next = isSampled && this.#planned && this.#isServable(this.#planned) ? this.#planned : undefined;
+    const snapshot = { run, step, next };
+    if (this.#snapshot && JSON.stringify(snapshot) === JSON.stringify(this.#snapshot)) return this.#snapshot;
+    this.#snapshot = snapshot;
+    this.#pace = this.#fastest;
+    for (const look of [...this.#waiters]) look();
+    return snapshot;
+  }
+
+  #isServable({ policy }: StepRecord): boolean {
+    return this.#agent !== undefined && this.#newestVersion >= (policy[this.#agent] ?? Number.POSITIVE_INFINITY);
+  }
 }

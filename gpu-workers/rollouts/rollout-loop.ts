@@ -20,13 +20,13 @@ import { claimRollouts, claimUnbegun, releaseClaim } from "../../core/training/w
 import { sha256 } from "../../engine/hash.ts";
 import { haltedBy } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
-import { serving } from "../invocations/client.ts";
+import { workersServing } from "../invocations/worker-pool.ts";
 import type { Membership } from "../liveness/membership.ts";
-import type { Observer } from "../liveness/observer.ts";
-import { whenOpen, workable } from "../liveness/opening.ts";
-import type { Seen, StepWatch } from "../liveness/watch.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+import { stepToSample, whenOpen } from "../liveness/opening.ts";
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import { inParallel } from "../parallel.ts";
-import type { Trajectories } from "../training/trajectories.ts";
+import type { TrajectoryCache } from "../training/trajectories.ts";
 import { takeable } from "./claims.ts";
 import { dueViews, type GroupView, inTurn, newGroupView } from "./group-view.ts";
 import { attemptRollout, type Team } from "./roll-out.ts";
@@ -34,8 +34,8 @@ import { attemptRollout, type Team } from "./roll-out.ts";
 export interface RolloutRole extends Omit<Team, "complete"> {
   readonly membership: Membership;
   readonly watch: StepWatch;
-  readonly observer: Observer;
-  readonly trajectories: Trajectories;
+  readonly observer: WorkerObserver;
+  readonly trajectories: TrajectoryCache;
   /** Conversations in flight at most. */
   readonly capacity: number;
 }
@@ -43,7 +43,7 @@ export interface RolloutRole extends Omit<Team, "complete"> {
 /** Works on step after step until the signal aborts; then rejects with `cancelled`, its claims given back. */
 export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
   for (;;) {
-    const step = await role.watch.until(workable, signal);
+    const step = await role.watch.until(stepToSample, signal);
     await workOnStep(role, step, signal);
   }
 }
@@ -64,7 +64,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     );
   const team: Team = {
     ...role,
-    complete: () => agent.config.delegates.every((name) => serving(observer, name).length > 0),
+    complete: () => agent.config.delegates.every((name) => workersServing(observer, name).length > 0),
   };
   let inFlight = 0;
   let alone = false;
@@ -120,7 +120,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     const sampling = { temperature: run.config.temperature, topP: 1, topK: 0 };
     const purpose = [run.config.seed, "sample"];
     const plan = { address, question, versions: first.policy, sampling, purpose, closedBook: false, opened };
-    if (isAlone) await membership.alone([`${first.step}/${group}/${k}`]);
+    if (isAlone) await membership.setInFlight([`${first.step}/${group}/${k}`]);
     try {
       const mustIsolate = ({ code }: MgrpoError) => code === "worker-unavailable" && !isAlone;
       await commit(await attemptRollout(team, plan, aborted, (error) => !mustIsolate(error)));
@@ -138,7 +138,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     }
     if (isAlone) {
       alone = false;
-      await membership.alone([]);
+      await membership.setInFlight([]);
     }
   }
 
@@ -151,9 +151,9 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
     const bytes = recordBytes(outcome);
     const won = await objects.commit(key, bytes);
     if (won && outcome.status === "finished")
-      role.trajectories.remember(first.step, key, outcome.trajectory, digestOf(sha256(bytes)));
+      role.trajectories.put(first.step, key, outcome.trajectory, digestOf(sha256(bytes)));
     if (outcome.status === "failed") run.log.warn("rollout given up", { key, reason: outcome.reason });
-    watch.poke();
+    watch.expectChange();
   }
 
   /** Drops rollouts whose outcome is there already: the outcome object decides, not the claim. */
@@ -228,14 +228,14 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
       views.map(({ record, mine }) => record && takeable(record, membership.id, mine, observer.isDead));
     let found = look();
     if (found.some((group) => group && group.elsewhere.length > 0)) {
-      await observer.look();
+      await observer.refresh();
       found = look();
     }
     const isIdle = found.every(
       (group) => !group || [...group.free, ...group.owned, ...group.suspects.keys()].length === 0,
     );
     if (!isIdle && !team.complete()) {
-      await observer.look(true);
+      await observer.refresh(true);
       if (!team.complete()) return true;
     }
     let room = role.capacity - inFlight;
@@ -270,7 +270,7 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   try {
     for (;;) {
-      const step = workable(watch.current());
+      const step = stepToSample(watch.current());
       if (stop.aborted) throw new MgrpoError("cancelled", "the worker is stopping");
       if (step?.step !== first.step) return;
       const before = inFlight;
@@ -287,8 +287,8 @@ async function workOnStep(role: RolloutRole, first: StepRecord, stop: AbortSigna
 
   /** Until an attempt ends, the step moves, or so many seconds are over. */
   async function pause(seconds: number) {
-    const moved = (seen: Seen) => {
-      const step = workable(seen);
+    const moved = (seen: RunSnapshot) => {
+      const step = stepToSample(seen);
       return step?.step === first.step && step.groups.length === views.length ? undefined : true;
     };
     await watch.pause(seconds, moved, AbortSignal.any([stop, wake.signal]));

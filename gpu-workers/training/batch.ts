@@ -13,14 +13,14 @@ import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
-import type { Trajectories } from "./trajectories.ts";
+import type { TrajectoryCache } from "./trajectories.ts";
 
 export async function loadEntries(
   run: Run,
   step: StepRecord,
   agent: string,
   groups: readonly GroupRecord[],
-  own: Trajectories,
+  own: TrajectoryCache,
 ): Promise<TrainingEntry[]> {
   const entries = groups.flatMap((record) => {
     const finalized = record.finalized[agent];
@@ -73,7 +73,7 @@ async function loadTrajectory(
   { step, policy }: StepRecord,
   agent: string,
   { group, id, digest }: Scored,
-  own: Trajectories,
+  own: TrajectoryCache,
 ): Promise<Trajectory> {
   const isRollout = typeof id === "number";
   const key = isRollout
@@ -84,7 +84,7 @@ async function loadTrajectory(
       "record-damaged",
       `GROUP ${step}/${group} of ${run.name} does not say what ${key} was scored as`,
     );
-  const trajectory = own.recall(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
+  const trajectory = own.get(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
   if (trajectory.agent !== agent || trajectory.version !== policy[agent]) {
     throw new MgrpoError(
       "record-damaged",

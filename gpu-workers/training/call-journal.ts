@@ -1,4 +1,4 @@
-/** @file The journal of an agent's trainer in the run's table, where whoever takes the training over finds it. */
+/** @file The journal of calls to an agent's training server, in the run's table: the next trainer of the agent reads it there. */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { TinkerCallsRecord } from "../../core/contracts/tinker-calls.ts";
@@ -7,7 +7,7 @@ import type { CallJournal } from "../../core/ports.ts";
 import { takeCalls, writeCalls } from "../../core/training/call-writes.ts";
 import type { Run } from "../run.ts";
 
-/** There is no item for an agent whose engine does not take it. */
+/** The record is created on the first `take`, so an agent whose engine needs no journal has none. */
 export function callJournal(
   { name, store: { table } }: Pick<Run, "name" | "store">,
   agent: string,

@@ -1,121 +1,144 @@
 /**
  * @file The trainer of one agent (design row 7): one version per step, always from the bytes of the version before.
  *
- *     step open ──> place taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
- *     step ready ─────────────────────────────────> of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
- *                                                                                   └──> sampled from already (policy.ts)
+ *     step open ──> claim taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
+ *     step ready ────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
+ *                                                                                      └──> can be sampled already (policy.ts)
  *
- *     a step   waits for: STEP open or ready                 unblocked by: tick
- *     a place  waits for: no trainer of this agent           unblocked by: its release; in a ready step, its death
+ *     a step    waits for: STEP open or ready            unblocked by: tick
+ *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
  *
- * The manifest is the version: who loses the race for it adopts the winner's, whatever this engine holds. AGENT.version, a cache of it, is
- * moved by the tick that finds it.
+ * The manifest is the version: a trainer that loses the race for it adopts the winner's, whatever its engine holds. AGENT.version caches
+ * it; the tick that finds the manifest advances the cache.
  */
-import type { Manifest } from "../../core/contracts/checkpoint.ts";
+import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
+import type { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import { isMgrpoError } from "../../core/errors.ts";
 import { expiredParts, expiredVersion, neighbours } from "../../core/training/retention.ts";
 import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
-import { type Checkpoints, OPTIMIZER, replaceFiles, weightsSha256 } from "../checkpoints.ts";
+import { replaceFiles } from "../checkpoints.ts";
 import { haltedBy } from "../halt.ts";
-import type { Observer } from "../liveness/observer.ts";
-import type { Seen, StepWatch } from "../liveness/watch.ts";
-import { engineOptions } from "../policy.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { Run } from "../run.ts";
-import { callJournal } from "./call-journal.ts";
-import { onDistinct } from "./distinct.ts";
+import { onDistinctSequences } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
-import { trainStep } from "./train-step.ts";
-import { type Held, trainerPlace } from "./trainer-place.ts";
-import type { Trajectories } from "./trajectories.ts";
+import { type TrainStepConfig, trainStep } from "./train-step.ts";
+import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
+import { type TrainerParts, TrainerState } from "./trainer-state.ts";
+import type { TrajectoryCache } from "./trajectories.ts";
 
-/** Before the first optimizer step of a batch, sampler and trainer agree to this. */
+/** Up to here, sampler and trainer count as agreeing before the first optimizer step of a batch. */
 const MAX_RATIO_DEVIATION = 1e-3;
 
-export interface TrainRole {
-  readonly run: Run;
-  readonly agent: string;
-  readonly engine: PolicyEngine;
-  readonly checkpoints: Checkpoints;
-  readonly worker: string;
-  readonly observer: Observer;
+type Files = Manifest["files"];
+
+export interface TrainRole extends TrainerParts {
+  readonly observer: WorkerObserver;
   readonly watch: StepWatch;
-  readonly trajectories: Trajectories;
+  readonly trajectories: TrajectoryCache;
   readonly meter: BusyMeter;
-  /** Told of the version that a step is sampled from and trained on: it is published. */
+  /** Called with the published version that a step is sampled from and trained on. */
   prepare(version: number): Promise<void>;
-  /** Told of the files of a version that is about to be published; not after a takeover. */
+  /** Called with the files of a version that is about to be published, except after a takeover (trainer-claim.ts). */
   foreseen(version: number, files: Files): void;
-  /** Told of each version that is published, whoever did it. */
+  /** Called with each published version, whether this trainer published it or another. */
   published(version: number, step: number): Promise<void>;
 }
 
+/** A trainer between its steps. */
+interface TrainLoop {
+  readonly role: TrainRole;
+  readonly claim: TrainerClaim;
+  readonly trainer: TrainerState;
+  readonly signal: AbortSignal;
+  /** The newest step whose version is published. */
+  lastStep: number;
+  /** Whether this worker held the claim when it last looked. */
+  hasClaim: boolean;
+}
+
+/** Trains step after step until the signal aborts, then rejects with `cancelled`. */
 export async function runTraining(role: TrainRole, signal: AbortSignal): Promise<void> {
-  const { run, agent, watch, checkpoints } = role;
-  const { liveness } = run.config;
-  const place = trainerPlace(run, agent, role.worker, role.observer);
-  const engine = openTrainerState(role);
-  let done = -1;
-  let mine = false;
-  let stopped = false;
+  const { run, agent, worker, observer } = role;
+  const claim = openTrainerClaim(run, agent, worker, observer);
+  const trainer = new TrainerState(role);
+  const loop: TrainLoop = { role, claim, trainer, signal, lastStep: -1, hasClaim: false };
+  let isCancelled = false;
   try {
-    for (;;) {
-      const step = await watch.until(({ run: now, step }) => {
-        if (now.status !== "running" || !step || step.state === "closed") return undefined;
-        return step.trained.includes(agent) && step.step > done ? step : undefined;
-      }, signal);
-      const isStill = ({ step: now }: Seen) => now?.step === step.step && now.state === step.state;
-      const pause = (seconds: number) => watch.pause(seconds, (now) => (isStill(now) ? undefined : now), signal);
-      await role.prepare(step.policy[agent] ?? 0);
-      // Nothing is finalized yet: the store's first answers are for those who claim.
-      if (step.state === "open") await pause(liveness.pollSeconds);
-      const version = (step.policy[agent] ?? 0) + 1;
-      // In this trainer's own place nobody else has published it; if somebody did, this version loses to that one.
-      const published: Manifest | undefined =
-        mine || step.state === "open" ? undefined : await checkpoints.find(agent, version);
-      const taken: Held | undefined = published ? undefined : await place.take(step.state === "ready");
-      mine = taken !== undefined;
-      if (published) {
-        done = step.step;
-        await role.published(version, step.step);
-      } else if (taken) {
-        const foreseen = taken.takeovers === 0 ? role.foreseen : () => {};
-        const end = await endOf(trainVersion({ ...role, foreseen }, engine, step, signal), run);
-        if (end === "halted") await watch.refresh();
-        mine = end !== "replaced";
-        if (end !== "published") continue;
-        done = step.step;
-        watch.poke();
-        await role.published(version, step.step);
-      } else {
-        await pause(step.state === "ready" ? liveness.heartbeatSeconds : liveness.leaseSeconds / 2);
-      }
-      role.trajectories.forgetBefore(step.step);
-    }
+    for (;;) await workOnStep(loop, await nextStep(loop));
   } catch (error) {
-    stopped = isMgrpoError(error, "cancelled");
+    isCancelled = isMgrpoError(error, "cancelled");
     throw error;
   } finally {
     try {
-      await engine.close();
+      await trainer.close();
     } finally {
-      // A crash leaves the place taken: whoever takes it over counts that.
-      if (stopped) await place.release();
+      // A crash keeps the claim, so that the worker that takes it over counts a takeover.
+      if (isCancelled) await claim.release();
     }
   }
 }
 
+/** The current step, once it is one that this agent trains and has not yet trained. */
+function nextStep({ role: { agent, watch }, signal, lastStep }: TrainLoop): Promise<StepRecord> {
+  return watch.until(({ run, step }) => {
+    if (run.status !== "running" || !step || step.state === "closed") return undefined;
+    return step.trained.includes(agent) && step.step > lastStep ? step : undefined;
+  }, signal);
+}
+
+async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
+  const { role, claim, signal } = loop;
+  const { run, agent, watch, checkpoints, trajectories } = role;
+  const { pollSeconds, heartbeatSeconds, leaseSeconds } = run.config.liveness;
+  const isReady = step.state === "ready";
+  const isSame = ({ step: now }: RunSnapshot) => now?.step === step.step && now.state === step.state;
+  const pause = (seconds: number) => watch.pause(seconds, (now) => (isSame(now) ? undefined : now), signal);
+  const version = versionOf(step, agent);
+
+  await role.prepare(version - 1);
+  // Nothing is finalized yet: the store serves the workers that claim rollouts first.
+  if (!isReady) await pause(pollSeconds);
+  // Only a worker that lacked the claim can find the version published. If it is published nevertheless, the commit of the manifest tells.
+  const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
+  const held = isPublished ? undefined : await claim.acquire(isReady);
+  loop.hasClaim = held !== undefined;
+  if (isPublished) await finishStep(loop, step);
+  else if (held) await train(loop, step, held.takeovers > 0);
+  else await pause(isReady ? heartbeatSeconds : leaseSeconds / 2);
+  trajectories.dropBefore(step.step);
+}
+
+async function train(loop: TrainLoop, step: StepRecord, isTakeover: boolean): Promise<void> {
+  const { run, watch } = loop.role;
+  const role: TrainRole = isTakeover ? { ...loop.role, foreseen: () => {} } : loop.role;
+  const result = await resultOf(trainVersion(role, loop.trainer, step, loop.signal), run);
+  if (result === "halted") await watch.refresh();
+  loop.hasClaim = result !== "replaced";
+  if (result !== "published") return;
+  watch.expectChange();
+  await finishStep(loop, step);
+}
+
+async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
+  loop.lastStep = step.step;
+  await loop.role.published(versionOf(step, loop.role.agent), step.step);
+}
+
+/** The version that a step makes. */
+const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[agent] ?? 0) + 1;
+
 /**
- * What became of a version. `replaced`: another worker took the training over meanwhile, one that found this one dead, or even published
- * before this one could begin. `halted`: a service refused, or the step cannot be taken (a loss that is no number), and the run is halted
- * for it.
+ * `replaced`: another worker took over meanwhile, since it found this one dead, or published before this one began. `halted`: a service
+ * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason.
  */
-async function endOf(work: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
+async function resultOf(training: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
   try {
-    await work;
+    await training;
     return "published";
   } catch (error) {
     if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
@@ -127,56 +150,54 @@ async function endOf(work: Promise<void>, run: Run): Promise<"published" | "repl
 
 async function trainVersion(
   role: TrainRole,
-  engine: TrainerState,
+  trainer: TrainerState,
   step: StepRecord,
   signal: AbortSignal,
 ): Promise<void> {
   const { run, agent, checkpoints, meter } = role;
-  const version = (step.policy[agent] ?? 0) + 1;
-  const config = run.config.agents[agent];
-  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
+  const version = versionOf(step, agent);
   const base = await checkpoints.manifest(agent, version - 1);
-  const { algorithm, temperature } = run.config;
-  const reference = algorithm.kl.coefficient > 0 ? onDistinct(meter.trainer(await engine.reference())) : undefined;
-  const settings = { algorithm, optimizer: optimizerAt(config.optimizer, progressAt(run.config, step)), temperature };
-  const { stats, trained, files } = await engine.on(base, async (trainer) => {
-    const result = await trainStep(
-      onDistinct(meter.trainer(trainer)),
-      batchParts(role, step, signal),
-      settings,
-      reference,
-    );
+  const config = stepConfig(run.config, trainer.config, step);
+  const hasKl = config.algorithm.kl.coefficient > 0;
+  const reference = hasKl ? onDistinctSequences(meter.trainer(await trainer.reference())) : undefined;
+  const { stats, trained, files } = await trainer.use(base, async (engine) => {
+    const metered = onDistinctSequences(meter.trainer(engine));
+    const result = await trainStep(metered, batchParts(role, step, signal), config, reference);
     if (!result.trained) return { ...result, files: base.files };
-    const saved = await engine.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
+    const saved = await trainer.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };
   });
   const manifest: Manifest = {
-    ...{ run: run.name, agent, version, trained, files },
+    run: run.name,
+    agent,
+    version,
+    trained,
+    files,
     stats: stats.trajectories > 0 ? stats : null,
     seconds: meter.takeSeconds(),
   };
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
-  run.log.info(won ? "published" : "published by another", {
-    agent,
-    version,
-    step: step.step,
-    trained,
-    trajectories: stats.trajectories,
-  });
-  if (stats.maxRatioDeviation > MAX_RATIO_DEVIATION) {
-    run.log.warn("sampler and trainer disagree", {
-      agent,
-      step: step.step,
-      maxRatioDeviation: stats.maxRatioDeviation,
-      limit: MAX_RATIO_DEVIATION,
-    });
-  }
+  const { trajectories } = stats;
+  run.log.info(won ? "published" : "published by another", { agent, version, step: step.step, trained, trajectories });
+  warnOnMismatch(role, step, stats);
+}
+
+function stepConfig(run: RunConfig, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
+  const { algorithm, temperature } = run;
+  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step)), temperature };
+}
+
+function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {
+  const limit = MAX_RATIO_DEVIATION;
+  if (maxRatioDeviation > limit)
+    run.log.warn("sampler and trainer disagree", { agent, step, maxRatioDeviation, limit });
 }
 
 /**
- * Lets the engine delete what the version that this one pushes out keeps on a server. Before this one is published: then its files are
- * deleted too. The version before stays, so that a crash in between costs nothing.
+ * Lets the engine delete what a version keeps on a server, once the new version makes it expire. This happens before the new version is
+ * published, because after that the expired version's files are deleted too. The version that this step trained from stays, so a crash in
+ * between costs nothing.
  */
 async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, next: Manifest): Promise<void> {
   const expired = expiredVersion(run.config, next.version);
@@ -186,81 +207,4 @@ async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, ne
   const old = await checkpoints.manifest(agent, expired);
   if (expiredParts(old, [...kept, next]).length === 0) return;
   await engine.discard(await checkpoints.files(old, "inference"));
-}
-
-type Files = Manifest["files"];
-
-/** The engine's trainer, and which bytes it holds. */
-interface TrainerState {
-  /** Works with the trainer, which holds exactly the manifest's weights and optimizer state; anew where it could not go on from a dead one. */
-  on<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T>;
-  /** Version 0, for the KL term: of an adapter that began afresh, its base. */
-  reference(): Promise<Trainer>;
-  /** Stores what the trainer holds. `soon` is told of the weights before. */
-  save(soon: (weights: Files) => void): Promise<Files>;
-  close(): Promise<void>;
-}
-
-function openTrainerState({ run, agent, engine, checkpoints, worker }: TrainRole): TrainerState {
-  const config = run.config.agents[agent];
-  if (!config) throw new MgrpoError("config-invalid", `run '${run.name}' has no agent '${agent}'`);
-  let trainer: Trainer | undefined;
-  let frozen: Trainer | undefined;
-  let holds = "";
-  const identity = (files: Manifest["files"]) => `${weightsSha256(files)} ${files[OPTIMIZER]?.sha256 ?? "fresh"}`;
-
-  const at = async (manifest: Manifest): Promise<Trainer> => {
-    if (trainer && holds === identity(manifest.files)) {
-      // A training step will change it; until it is saved, it is nobody's version.
-      holds = "";
-      return trainer;
-    }
-    const files = await checkpoints.files(manifest, "all");
-    if (trainer) await trainer.load(files);
-    else trainer = await engine.openTrainer(files, engineOptions(config), callJournal(run, agent, worker));
-    holds = "";
-    return trainer;
-  };
-
-  return {
-    async on(manifest, work) {
-      const attempt = async () => {
-        const result = await work(await at(manifest));
-        if (!result.trained) holds = identity(manifest.files);
-        return result;
-      };
-      try {
-        return await attempt();
-      } catch (error) {
-        if (!isMgrpoError(error, "replay-failed")) throw error;
-        run.log.warn("the step begins anew", { agent, error: error.message });
-        return attempt();
-      }
-    },
-    async reference() {
-      frozen ??= await engine.openTrainer(
-        await checkpoints.files(await checkpoints.manifest(agent, 0), "all"),
-        engineOptions(config),
-      );
-      return frozen;
-    },
-    async save(soon) {
-      if (!trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
-      const made = [...(await trainer.save())].map(([name, bytes]) => ({ name, bytes }));
-      const named = (files: typeof made) =>
-        files.map(({ name, bytes }) => ({ name, bytes, part: checkpoints.register(agent, name, bytes) }));
-      const byName = (files: ReturnType<typeof named>) =>
-        Object.fromEntries(files.map(({ name, part }) => [name, part]));
-      const weights = named(made.filter(({ name }) => name !== OPTIMIZER));
-      soon(byName(weights));
-      const all = [...weights, ...named(made.filter(({ name }) => name === OPTIMIZER))];
-      await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
-      const saved = byName(all);
-      holds = identity(saved);
-      return saved;
-    },
-    async close() {
-      await Promise.all([trainer?.close(), frozen?.close()]);
-    },
-  };
 }

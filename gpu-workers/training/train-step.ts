@@ -1,14 +1,14 @@
 /**
- * @file One training step of one agent: finalized trajectories in, part by part, new weights in the Trainer. All of the algorithm is
- * core's; here it is turned into the two losses that engines offer.
+ * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
+ * file expresses it in the two losses that engines offer.
  *
- *   a part ── weights of the tokens ── drop what has no gradient ──┬─ one minibatch: its gradient, at once
- *                                                                  └─ several: put by until all parts are there, then cut
+ *   a part ── token weights ── drop what has no gradient ──┬─ one minibatch: its gradient at once
+ *                                                          └─ several: buffered until all parts are there, then split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch)
  *
  *        clipped-token   one pass: the default objective, any aggregation
- *        linear          log-probs first, then d(loss)/d(logProb) from core as weights: every other option
+ *        linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
  */
 
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
@@ -20,7 +20,7 @@ import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
-import type { Gradients } from "../busy.ts";
+import type { GradientTrainer } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
 export interface TrainingEntry {
@@ -35,88 +35,111 @@ export interface TrainingEntry {
 export interface TrainStepConfig {
   readonly algorithm: AlgorithmConfig;
   readonly optimizer: OptimizerConfig;
-  /** Of the rollouts: log-probs are those of the sampling distribution. */
+  /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
   readonly temperature: number;
 }
 
-/** An entry on its way through the step; `loss` lacks what only a pass of the trainer can tell. */
+/** An entry during the step. `loss` lacks the log-probs of the current policy, which a pass of the trainer returns. */
 interface Prepared {
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];
   readonly loss: Omit<LossTrajectory, "current_A">;
 }
 
-/** What one minibatch did: log-probs of its action tokens before its optimizer step. */
+/** The gradient of some entries was accumulated. `current`: log-probs of each entry's action tokens, before the optimizer step. */
 interface Pass {
   readonly loss: number;
   readonly current: readonly number[][];
 }
 
+/** What a pass tells about the policy. */
+interface Measured {
+  readonly loss: number;
+  /** Whether the batch's first optimizer step came before. */
+  readonly moved: boolean;
+  readonly klSum: number;
+  readonly maxRatioDeviation: number;
+  readonly clipped: number;
+  readonly tokens: number;
+}
+
+/** A training step under way. */
+interface StepState {
+  readonly trainer: GradientTrainer;
+  readonly config: TrainStepConfig;
+  /** Groups seen so far: the loss is the mean over them. */
+  readonly questions: Set<number>;
+  readonly counts: { trajectories: number; actionTokens: number; tokens: number };
+  readonly passes: Measured[];
+  /** One per optimizer step. */
+  readonly gradientNorms: number[];
+}
+
 /**
- * Trains on a batch that comes in parts, each with all trajectories of its questions. Trajectories whose gradient is zero by construction
- * (advantage 0 and no KL term) are not computed; the counts in `stats` are of the whole batch all the same. `maxRatioDeviation` and `kl`
- * are of what is computed before the first optimizer step; they are reported, never acted on: the caller warns. `reference` is needed when
- * the KL coefficient is not 0.
+ * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
+ * (advantage 0 and no KL term) is not computed, but the counts in `stats` include it. `maxRatioDeviation` and `kl` measure what is computed
+ * before the first optimizer step; they are only reported, and the caller warns. `reference` is required when the KL coefficient is not 0.
  */
 export async function trainStep(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   parts: AsyncIterable<readonly TrainingEntry[]> | Iterable<readonly TrainingEntry[]>,
   config: TrainStepConfig,
   reference?: Pick<Trainer, "logProbs">,
 ): Promise<{ trained: boolean; stats: TrainingStats }> {
-  const { algorithm, optimizer } = config;
-  const questions = new Set<number>();
+  const { algorithm } = config;
   const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
-  const putBy: Prepared[] = [];
-  const passes: Measured[] = [];
-  const norms: number[] = [];
-
-  const gradientOf = async (entries: readonly Prepared[]) => {
-    const pass = isClippedToken(algorithm)
-      ? await clippedTokenPass(trainer, entries, config)
-      : await linearPass(trainer, entries, config, norms.length > 0);
-    refuseNonFinite(pass.loss, "loss");
-    passes.push({ loss: pass.loss, moved: norms.length > 0, ...measure(entries, pass.current, algorithm) });
-  };
-  /** `share`: of the batch's minibatches, the one that the gradient is of. */
-  const update = async (share: number) => {
-    const { gradientNorm } = await trainer.optimizerStep(optimizer, 1 / (share * questions.size));
-    refuseNonFinite(gradientNorm, "gradient norm");
-    norms.push(gradientNorm);
-  };
-
+  const step: StepState = { trainer, config, questions: new Set(), counts, passes: [], gradientNorms: [] };
+  const buffered: Prepared[] = [];
   for await (const part of parts) {
     const entries = prepare(part, algorithm);
-    for (const { group } of part) questions.add(group);
-    counts.trajectories += entries.length;
-    counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
-    counts.tokens += total(entries, ({ tokens }) => tokens.length);
-    const learning = await withEarlierPolicies(trainer, entries.filter(learns(algorithm)), config, reference);
-    if (algorithm.minibatches > 1) putBy.push(...learning);
-    else if (learning.length > 0) await gradientOf(learning);
+    countPart(step, part, entries);
+    const learning = await withEarlierPolicies(trainer, entries.filter(hasGradient(algorithm)), config, reference);
+    if (algorithm.minibatches > 1) buffered.push(...learning);
+    else if (learning.length > 0) await accumulateGradient(step, learning);
   }
-  if (passes.length > 0) await update(1);
-  const minibatches = splitMinibatches(putBy, algorithm.minibatches);
+  if (step.passes.length > 0) await update(step, 1);
+  const minibatches = splitMinibatches(buffered, algorithm.minibatches);
   for (const minibatch of minibatches) {
-    await gradientOf(minibatch);
-    await update(1 / minibatches.length);
+    await accumulateGradient(step, minibatch);
+    await update(step, 1 / minibatches.length);
   }
+  return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
+}
 
-  if (norms.length === 0) {
-    const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
-    return { trained: false, stats: { ...still, ...counts } };
-  }
+function countPart({ questions, counts }: StepState, part: readonly TrainingEntry[], entries: readonly Prepared[]) {
+  for (const { group } of part) questions.add(group);
+  counts.trajectories += entries.length;
+  counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
+  counts.tokens += total(entries, ({ tokens }) => tokens.length);
+}
+
+async function accumulateGradient({ trainer, config, passes, gradientNorms }: StepState, entries: readonly Prepared[]) {
+  const moved = gradientNorms.length > 0;
+  const pass = isClippedToken(config.algorithm)
+    ? await clippedTokenPass(trainer, entries, config)
+    : await linearPass(trainer, entries, config, moved);
+  refuseNonFinite(pass.loss, "loss");
+  passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config.algorithm) });
+}
+
+/** Steps the optimizer. `share`: the fraction of the batch that the accumulated gradient covers. */
+async function update({ trainer, config, questions, gradientNorms }: StepState, share: number) {
+  const { gradientNorm } = await trainer.optimizerStep(config.optimizer, 1 / (share * questions.size));
+  refuseNonFinite(gradientNorm, "gradient norm");
+  gradientNorms.push(gradientNorm);
+}
+
+function statsOf({ questions, counts, passes, gradientNorms }: StepState): TrainingStats {
+  if (gradientNorms.length === 0)
+    return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...counts };
   const before = passes.filter(({ moved }) => !moved);
   return {
-    trained: true,
-    stats: {
-      loss: total(passes, ({ loss }) => loss) / questions.size,
-      gradientNorm: total(norms, (norm) => norm) / norms.length,
-      clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
-      kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
-      maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
-      ...counts,
-    },
+    loss: total(passes, ({ loss }) => loss) / questions.size,
+    gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
+    clipFraction: total(passes, ({ clipped }) => clipped) / total(passes, ({ tokens }) => tokens),
+    kl: total(before, ({ klSum }) => klSum) / total(before, ({ tokens }) => tokens),
+    maxRatioDeviation: Math.max(...before.map(({ maxRatioDeviation }) => maxRatioDeviation)),
+    ...counts,
   };
 }
 
@@ -124,8 +147,8 @@ function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Whether a trajectory has a gradient. */
-function learns({ kl }: AlgorithmConfig) {
+/** Whether a trajectory can have a gradient. */
+function hasGradient({ kl }: AlgorithmConfig) {
   return ({ loss }: Prepared) => loss.tokenWeight > 0 && (kl.coefficient > 0 || loss.advantage !== 0);
 }
 
@@ -148,9 +171,9 @@ function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): P
   }));
 }
 
-/** Where the objective asks for them, adds the log-probs of the trainer before its first step and, under a KL term, of the reference. */
+/** For objectives that need them, adds log-probs of the policy before the first optimizer step and, under a KL term, of the reference. */
 async function withEarlierPolicies(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   reference: Pick<Trainer, "logProbs"> | undefined,
@@ -171,7 +194,7 @@ async function withEarlierPolicies(
 }
 
 async function clippedTokenPass(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   config: TrainStepConfig,
 ): Promise<Pass> {
@@ -194,9 +217,9 @@ async function clippedTokenPass(
   return { loss: result.loss, current };
 }
 
-/** `moved`: the weights are no longer those that `proximal_A` was computed with. */
+/** `moved`: the weights have changed since `proximal_A` was computed. */
 async function linearPass(
-  trainer: Gradients,
+  trainer: GradientTrainer,
   entries: readonly Prepared[],
   { algorithm, temperature }: TrainStepConfig,
   moved: boolean,
@@ -225,17 +248,6 @@ async function actionLogProbs(
   return entries.map(({ positions_A }, i) => gather(logProbs[i] ?? [], positions_A));
 }
 
-/** What a pass found out about the policy. */
-interface Measured {
-  readonly loss: number;
-  /** An optimizer step of this batch came before. */
-  readonly moved: boolean;
-  readonly klSum: number;
-  readonly maxRatioDeviation: number;
-  readonly clipped: number;
-  readonly tokens: number;
-}
-
 function measure(entries: readonly Prepared[], current: readonly number[][], algorithm: AlgorithmConfig) {
   let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
   entries.forEach(({ loss }, i) => {
@@ -249,7 +261,7 @@ function measure(entries: readonly Prepared[], current: readonly number[][], alg
   return { klSum, maxRatioDeviation, clipped, tokens };
 }
 
-/** A step that would put NaN into the weights ends the training instead; the last published version stays good. */
+/** Halts the run instead of putting NaN into the weights: the last published version stays intact. */
 function refuseNonFinite(value: number, what: string): void {
   if (Number.isFinite(value)) return;
   const message = `training step: ${what} is ${value}: lower the learning rate or bound the ratio (ratio: token, ratioMask)`;

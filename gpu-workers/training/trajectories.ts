@@ -1,34 +1,34 @@
 /**
- * @file Trajectories that this process itself committed, kept until their step is over, so that a trainer on the same machine need
- * not load them again. Only what lies in the store under that key is ever remembered, and it is recalled by the digest that its score
- * was made from: bytes that somebody else put there since are not those.
+ * @file Trajectories that this process committed itself, cached until their step is over, so a trainer in the same process need not load
+ * them. Only trajectories that won their commit are cached. A lookup names the digest of the record that was scored, so a cached trajectory
+ * is never used for a record that somebody has replaced since.
  */
 import type { Digest } from "../../core/contracts/names.ts";
 import type { AnyTrajectory } from "../../core/contracts/rollout.ts";
 
-export interface Trajectories {
-  remember(step: number, key: string, trajectory: AnyTrajectory, digest: Digest): void;
-  recall(step: number, key: string, digest: Digest): AnyTrajectory | undefined;
-  /** Drops what belongs to earlier steps. */
-  forgetBefore(step: number): void;
+export interface TrajectoryCache {
+  put(step: number, key: string, trajectory: AnyTrajectory, digest: Digest): void;
+  get(step: number, key: string, digest: Digest): AnyTrajectory | undefined;
+  /** Drops the trajectories of earlier steps. */
+  dropBefore(step: number): void;
 }
 
-/** Where nobody trains on them. */
-export const noTrajectories: Trajectories = { remember() {}, recall: () => undefined, forgetBefore() {} };
+/** For workers that do not train: caches nothing. */
+export const noTrajectoryCache: TrajectoryCache = { put() {}, get: () => undefined, dropBefore() {} };
 
-export function rememberTrajectories(): Trajectories {
+export function openTrajectoryCache(): TrajectoryCache {
   const steps = new Map<number, Map<string, { trajectory: AnyTrajectory; digest: Digest }>>();
   return {
-    remember(step, key, trajectory, digest) {
-      const known = steps.get(step) ?? new Map<string, { trajectory: AnyTrajectory; digest: Digest }>();
-      steps.set(step, known.set(key, { trajectory, digest }));
+    put(step, key, trajectory, digest) {
+      const cached = steps.get(step) ?? new Map<string, { trajectory: AnyTrajectory; digest: Digest }>();
+      steps.set(step, cached.set(key, { trajectory, digest }));
     },
-    recall(step, key, digest) {
-      const known = steps.get(step)?.get(key);
-      return known?.digest === digest ? known.trajectory : undefined;
+    get(step, key, digest) {
+      const cached = steps.get(step)?.get(key);
+      return cached?.digest === digest ? cached.trajectory : undefined;
     },
-    forgetBefore(step) {
-      for (const known of steps.keys()) if (known < step) steps.delete(known);
+    dropBefore(step) {
+      for (const cached of steps.keys()) if (cached < step) steps.delete(cached);
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and what a
- * judge's outage left unanswered is never wrong: it is asked again.
+ * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and
+ * an answer that a judge's outage left unscored is never wrong: it is judged again.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +43,7 @@ function encryptedFile(): string {
   return file;
 }
 
-/** A run with one suite, and workers that come and go. */
+/** A run with one suite. Each call of `work` starts a worker. */
 async function evaluation(suite: object) {
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));
@@ -61,8 +61,11 @@ async function evaluation(suite: object) {
     return JobRecord.parse(item);
   };
   return {
-    ...{ config, memory, lines, job },
-    /** Until the job is done; rejects when the worker ends before. */
+    config,
+    memory,
+    lines,
+    job,
+    /** Works until the job is done; rejects when the worker fails before. */
     async work(scorer: Scorer): Promise<EvaluationResult> {
       const stop = new AbortController();
       const options = { agent: "*", roles: ["eval"] as const };
@@ -82,9 +85,12 @@ async function evaluation(suite: object) {
 const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
-test("an encrypted benchmark: no prompt, answer or verdict lies in the store in plain text, nor in a log", async () => {
+test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, neither in the store nor in a log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
-    ...{ name: "xbench", benchmark: "xbench", data: encryptedFile(), runs: 2 },
+    name: "xbench",
+    benchmark: "xbench",
+    data: encryptedFile(),
+    runs: 2,
   });
   const model = scriptedJudge(holdsReference);
   const { n, lost, judged, questions } = await work(judgedBy(model));
@@ -108,7 +114,7 @@ test("an encrypted benchmark: no prompt, answer or verdict lies in the store in 
   const written = [JSON.stringify(suites), lines.join("\n"), ...(await Promise.all(keys.map(text)))].join("\n");
   for (const plain of ["What follows", ...WORDS, ...WORDS.map(follows)]) expect(written).not.toContain(plain);
 
-  // With the canary in it, each can be read again.
+  // The canary decrypts them.
   const opened = encryptedObjects(memory.objects, CANARY);
   const address = { run: config.run, phase: `eval:${(await job()).job}`, step: 0, group: 0, rollout: 0 };
   const key = objectKeys.outcome(address);
@@ -116,7 +122,7 @@ test("an encrypted benchmark: no prompt, answer or verdict lies in the store in 
   expect(outcome).toMatchObject({ status: "finished", conversation: { prompt: "What follows delta?" } });
 });
 
-test("a judge that is out loses answers, which are then asked about again, and only they", async () => {
+test("answers lost to a judge's outage are judged again, and only they", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -146,7 +152,7 @@ test("a judge that is out loses answers, which are then asked about again, and o
   expect(await job()).toMatchObject({ state: "done", n: 4 });
 });
 
-test("a judge that wants to be paid halts it with its own words; the job goes on when it is", async () => {
+test("a judge that demands payment halts the run with its own words; the job continues once it is paid", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -173,7 +179,7 @@ test("a judge that wants to be paid halts it with its own words; the job goes on
   expect(judged).toBe(100 * (model.requests.length + 1));
 });
 
-test("a split without answers is asked and submitted, and counts nowhere", async () => {
+test("a split without answers is asked and submitted but counts nowhere", async () => {
   const file = join(folder, "metadata.jsonl");
   const task = { task_id: "t1", Question: "What follows amber?", Level: 1, "Final answer": "?", file_name: "" };
   writeFileSync(file, JSON.stringify(task));
@@ -190,6 +196,6 @@ test.each([
   ],
   [{ benchmark: "xbench", data: "d" }, /suite 's' needs a judge: set judge\.model/],
   [{ benchmark: "hle", data: "d" }, /benchmark/],
-])("a suite that cannot work is refused: %j", (suite, line) => {
+])("an unusable suite is refused: %j", (suite, line) => {
   expect(() => relayConfig({ evaluation: { suites: [{ name: "s", ...suite }] } })).toThrow(line);
 });

@@ -1,23 +1,33 @@
-/** @file Seconds and intervals of a worker's engine, on a clock that the test sets. */
+/** @file Busy seconds and intervals, on a clock that the test sets. */
 import { expect, test } from "vitest";
-import { createBusyMeter } from "../../gpu-workers/busy.ts";
+import type { Sampler, Trainer } from "../../core/ports.ts";
+import { createBusyMeter, createBusyTimer } from "../../gpu-workers/busy.ts";
 
-test("overlapping calls count once; an interval that is open when it is read is cut there; intervals are kept only where asked for", async () => {
+/** Engine calls that end when the test says so. */
+function pendingCalls() {
+  const ends: (() => void)[] = [];
+  const pending = () => new Promise<void>((end) => ends.push(end));
+  const end = (i: number) => ends[i]?.();
+  return { pending, end };
+}
+
+test("overlapping calls count once, and reading cuts an open interval; intervals are kept only on request", async () => {
   let now = 1000;
   const meters = [true, false].map((keepsIntervals) => createBusyMeter({ keepsIntervals, now: () => now }));
   for (const meter of meters) {
     now = 1000;
     meter.takeSeconds();
-    const ends: (() => void)[] = [];
-    const call = () => meter.training(() => new Promise<void>((end) => ends.push(end)));
+    const { pending, end } = pendingCalls();
+    const trainer = meter.trainer({ optimizerStep: pending } as unknown as Trainer);
+    const call = () => trainer.optimizerStep({} as Parameters<Trainer["optimizerStep"]>[0], 1);
     const [first, second] = [call(), call()];
     now = 3000;
-    ends[0]?.();
+    end(0);
     await first;
     now = 4000;
     expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 3, waiting: 0 });
     now = 5000;
-    ends[1]?.();
+    end(1);
     await second;
     now = 7000;
     expect(meter.takeSeconds()).toEqual({ sampling: 0, training: 1, waiting: 2 });
@@ -28,4 +38,37 @@ test("overlapping calls count once; an interval that is open when it is read is 
   ];
   expect(meters.map((meter) => meter.takeIntervals())).toEqual([kept, []]);
   expect(meters.map((meter) => meter.takeIntervals())).toEqual([[], []]);
+});
+
+test("sampling counts as sampling; waiting is the time with neither", async () => {
+  let now = 0;
+  const meter = createBusyMeter({ now: () => now });
+  const { pending, end } = pendingCalls();
+  const sampler = meter.sampler({ sample: pending } as unknown as Sampler);
+  const trainer = meter.trainer({ optimizerStep: pending } as unknown as Trainer);
+  const sampling = sampler.sample({} as Parameters<Sampler["sample"]>[0]);
+  now = 2000;
+  const training = trainer.optimizerStep({} as Parameters<Trainer["optimizerStep"]>[0], 1);
+  now = 3000;
+  end(0);
+  await sampling;
+  now = 7000;
+  end(1);
+  await training;
+  now = 8000;
+  // Sampling 0 to 3, training 2 to 7, neither 7 to 8.
+  expect(meter.takeSeconds()).toEqual({ sampling: 3, training: 5, waiting: 1 });
+});
+
+test("a timer measures any work, also work that fails", async () => {
+  let now = 0;
+  const timer = createBusyTimer(() => now);
+  const failing = timer.during(async () => {
+    now = 1500;
+    throw new Error("failed");
+  });
+  await expect(failing).rejects.toThrow("failed");
+  now = 9000;
+  expect(timer.takeSeconds()).toBe(1.5);
+  expect(timer.takeSeconds()).toBe(0);
 });

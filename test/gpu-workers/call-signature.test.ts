@@ -1,10 +1,10 @@
-/** @file Signed calls between workers: what is believed, what is not, and that a proxy in front of a worker changes nothing. */
+/** @file Signed calls between workers: which are accepted, which are refused, and that a proxy in front of a worker changes nothing. */
 import { expect, test } from "vitest";
 import {
-  type Call,
   openCallSigner,
   openCallVerifier,
   openReportSigner,
+  type WorkerCall,
 } from "../../gpu-workers/invocations/signature.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { closeFronts, type FrontOptions, freePort, front } from "../fakes/fronts.ts";
@@ -13,7 +13,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
 const MINUTE = 60_000;
-const CALL: Call = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
+const CALL: WorkerCall = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
 
 /** A worker that calls and one that is called, each with a clock of its own. */
 function pair(theirs = "the same secret", ours = "the same secret") {
@@ -23,33 +23,33 @@ function pair(theirs = "the same secret", ours = "the same secret") {
   return {
     clocks,
     call: () => sign(CALL),
-    sign: async (call: Call) => (await sign(call)).headers,
-    verify: (call: Call, headers: Record<string, string>) => verify(call, (name) => headers[name]),
+    sign: async (call: WorkerCall) => (await sign(call)).headers,
+    verify: (call: WorkerCall, headers: Record<string, string>) => verify(call, (name) => headers[name]),
   };
 }
 
-test("a call is believed once", async () => {
+test("a call is accepted once", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
-  expect(await verify(CALL, headers)).toMatch(/came before/);
+  expect(await verify(CALL, headers)).toMatch(/already received/);
   expect(await verify(CALL, await sign(CALL))).toBeUndefined();
 });
 
-test.each<[string, Partial<Call>]>([
+test.each<[string, Partial<WorkerCall>]>([
   ["method", { method: "DELETE" }],
   ["path", { path: "/invocations/abd?wait=5" }],
   ["query", { path: "/invocations/abc?wait=6" }],
   ["body", { body: '{"task":"look up amber."}' }],
-])("another %s is not believed", async (_part, change) => {
+])("a call with another %s is refused", async (_part, change) => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify({ ...CALL, ...change }, headers)).toMatch(/not this team's/);
-  // The refused one did not use the call up.
+  // The refusal did not consume the nonce.
   expect(await verify(CALL, headers)).toBeUndefined();
 });
 
-test("neither is another time, nonce or secret, nor a call without them", async () => {
+test("another time, nonce or secret is refused, and so is an unsigned call", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
@@ -61,21 +61,20 @@ test("neither is another time, nonce or secret, nor a call without them", async 
   expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/not this team's/);
 });
 
-test("five minutes of store time, to both sides; a nonce is remembered as long as its call could be believed", async () => {
+test("calls within five minutes of store time are accepted; a nonce is remembered for as long as its call would be", async () => {
   const { clocks, sign, verify } = pair();
-  const ahead = { caller: clocks.server + 4.9 * MINUTE };
-  clocks.caller = ahead.caller;
+  clocks.caller = clocks.server + 4.9 * MINUTE;
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
   clocks.server += 9.8 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/came before/);
+  expect(await verify(CALL, headers)).toMatch(/already received/);
   clocks.server += 0.2 * MINUTE;
   expect(await verify(CALL, headers)).toMatch(/signed 306 s from now/);
   clocks.caller = clocks.server - 5.1 * MINUTE;
   expect(await verify(CALL, await sign(CALL))).toMatch(/signed 306 s/);
 });
 
-test("a report is believed that this team gave to this call, and no other", async () => {
+test("a report is authentic only if this team gave it to this call", async () => {
   const { call } = pair();
   const [asked, another] = [await call(), await call()];
   const answered = (secret: string, body: string) => {
@@ -88,11 +87,11 @@ test("a report is believed that this team gave to this call, and no other", asyn
   expect(another.isReport("birch", header)).toBe(false);
   expect(asked.isReport("birch", answered("another secret", "birch"))).toBe(false);
   expect(asked.isReport("birch", () => null)).toBe(false);
-  // What proves the call proves no answer to it.
+  // The call's own signature does not authenticate an answer.
   expect(asked.isReport("", (name) => asked.headers[name] ?? null)).toBe(false);
 });
 
-/** A run of one step to its end, the searcher behind a proxy. */
+/** Trains a run of one step to its end with the searcher behind a proxy. */
 async function trainThrough(options: FrontOptions) {
   const log = createLog(() => {});
   const memory = memoryStore();
@@ -111,7 +110,7 @@ async function trainThrough(options: FrontOptions) {
   return memory.objects;
 }
 
-test("a report that was changed on the way is asked for again, and never heard", async () => {
+test("a report that was changed on its way is requested again and never used", async () => {
   let forged = 0;
   const objects = await trainThrough({
     answer(body) {
@@ -124,17 +123,17 @@ test("a report that was changed on the way is asked for again, and never heard",
   for (const key of objects.keys()) expect(new TextDecoder().decode(await objects.get(key))).not.toContain("FORGED");
 });
 
-test("a run trains through a proxy with a path of its own that is at times alone, and the secret never travels", async () => {
-  const heard: string[] = [];
+test("a run trains through a proxy that has its own path and sometimes answers 502; the secret never travels", async () => {
+  const received: string[] = [];
   await trainThrough({
     path: "/box/searcher",
     change({ url, headers, body }) {
-      heard.push(JSON.stringify([url, headers]));
-      // What nginx says while the worker behind it is started again.
-      return heard.length <= 3 ? { status: 502, body: "<html>Bad Gateway</html>" } : body;
+      received.push(JSON.stringify([url, headers]));
+      // As nginx answers while the worker behind it restarts.
+      return received.length <= 3 ? { status: 502, body: "<html>Bad Gateway</html>" } : body;
     },
   });
-  expect(heard.length).toBeGreaterThan(0);
-  expect(heard.join("")).toMatch(/\/box\/searcher\/[0-9a-f]{12}\/invocations\//);
-  expect(heard.join("")).not.toContain(TOKEN);
+  expect(received.length).toBeGreaterThan(0);
+  expect(received.join("")).toMatch(/\/box\/searcher\/[0-9a-f]{12}\/invocations\//);
+  expect(received.join("")).not.toContain(TOKEN);
 });

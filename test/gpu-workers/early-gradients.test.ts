@@ -1,4 +1,4 @@
-/** @file A run's weights do not tell when its trainers took their gradients: while others sampled, or when all was there. In one process. */
+/** @file A run's weights do not depend on when its trainers compute gradients: while others still sample, or once all is sampled. In one process. */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { StepRecord } from "../../core/contracts/records.ts";
@@ -13,7 +13,7 @@ const config = relayConfig({ steps: 1, questionsPerStep: 9 });
 const log = createLog(() => {});
 const AGENTS = ["main", "searcher"];
 
-/** Both agents' weights and optimizer states after one step, of workers that are started by the test. */
+/** Both agents' weights and optimizer states after one step. `work` starts the workers. */
 async function trained(work: (store: Store, memory: Store) => Promise<unknown>, through = (memory: Store) => memory) {
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -37,7 +37,7 @@ async function oneAfterTheOther(store: Store, { table }: Store) {
   await Promise.all([...workers, ...AGENTS.map((agent) => start(store, agent, ["train"]))]);
 }
 
-/** The outcomes of the first groups are committed when those of the others are there. */
+/** Commits the outcomes of the first four groups after those of the others. */
 function lastFirst(memory: Store): Store {
   let others = (9 - 4) * config.rolloutsPerQuestion;
   let end = () => {};
@@ -59,7 +59,7 @@ function lastFirst(memory: Store): Store {
   };
 }
 
-test("gradients taken while others sample, after all of them, or of the first groups last: the same bytes", async () => {
+test("gradients computed during sampling, after it, or with the first groups last give the same bytes", async () => {
   const atOnce = await trained(together);
   expect(atOnce.every((files) => files?.["optimizer.safetensors"])).toBe(true);
   expect(await trained(oneAfterTheOther)).toEqual(atOnce);

@@ -1,4 +1,4 @@
-/** @file Independent runs of a suite: each with its own streams, run 0 as it is alone, scores and interval from all of them. */
+/** @file Runs of a suite are independent: each has its own random streams, run 0 is the same alone, and scores and interval cover all runs. */
 import { expect, test } from "vitest";
 import { goOn } from "../../cli/local/go-on.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -17,7 +17,7 @@ import { heldOutQuestions } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
-/** Team 0 on one suite; its job, its result, and the conversation of each of its rollouts by group and run. */
+/** Evaluates team 0 on one suite: its job, its result, and the outcomes of all its rollouts. */
 async function evaluateTeam0(suite: Partial<EvaluationSuite>) {
   const log = createLog(() => {});
   const memory = memoryStore();
@@ -47,12 +47,12 @@ const ofRun = (outcomes: readonly Outcome[], rollout: number) =>
 const words = (outcomes: readonly Outcome[]) =>
   JSON.stringify(outcomes.map((one) => (one.status === "finished" ? one.trajectory : one.reason)));
 
-test("three runs: run 0 as if it were alone, the others their own, and the job says what they came to", async () => {
+test("with three runs, run 0 is the same as alone, the others differ, and the job records the scores of all", async () => {
   const [one, three] = [await evaluateTeam0({}), await evaluateTeam0({ runs: 3 })];
   expect(one.outcomes.map(({ address }) => address.rollout)).toEqual(Array.from({ length: 6 }, () => 0));
   expect(ofRun(three.outcomes, 0)).toEqual(one.outcomes);
-  const told = [0, 1, 2].map((run) => words(ofRun(three.outcomes, run)));
-  expect(new Set(told).size).toBe(3);
+  const conversations = [0, 1, 2].map((run) => words(ofRun(three.outcomes, run)));
+  expect(new Set(conversations).size).toBe(3);
 
   expect(one.done).toMatchObject({ n: 6, runs: [{ n: 6, correct: one.done.correct }] });
   expect(three.done.n).toBe(18);
@@ -75,21 +75,21 @@ test("three runs: run 0 as if it were alone, the others their own, and the job s
   expect(interval).toEqual(accuracyInterval(scores));
 });
 
-test("greedy runs would all be the same, so more than one is refused", () => {
+test("more than one greedy run is refused, since all would be the same", () => {
   const suites = [{ name: "greedy", temperature: 0, runs: 3 }];
   expect(() => relayConfig({ evaluation: { suites } })).toThrow(/greedy runs would all be the same: set runs to 1/);
 });
 
-test("a benchmark's score is the mean of three runs unless a config says otherwise; held-out and greedy questions are asked once", () => {
+test("a benchmark has three runs by default; held-out and greedy questions are asked once", () => {
   const gaia = { name: "gaia", benchmark: "gaia", data: "gaia" } as const;
   const suites = [gaia, { ...gaia, temperature: 0 }, { ...gaia, runs: 1 }, { name: "mine" }, { name: "more", runs: 4 }];
   const config = relayConfig({ evaluation: { suites } });
   expect(config.evaluation.suites.map(({ runs }) => runs)).toEqual([3, 1, 1, 1, 4]);
-  // As a worker reads it back.
+  // A worker reads the parsed config back.
   expect(RunConfig.parse(config)).toEqual(config);
 });
 
-test("a halted run is evaluated no further: its evaluator ends, with the reason", async () => {
+test("the evaluator of a halted run ends with the reason", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -105,7 +105,7 @@ test("a halted run is evaluated no further: its evaluator ends, with the reason"
   expect(jobs.map(({ state }) => state)).toEqual(["queued"]);
 });
 
-test("a service that refuses after training has finished halts the run; resumed, it is finished again and its evaluations go on", async () => {
+test("a service that refuses after training has finished halts the run; once resumed, the run is finished again and evaluations continue", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -141,7 +141,7 @@ test("a service that refuses after training has finished halts the run; resumed,
   expect(jobs.map(({ team, state, n }) => `${team} ${state} ${n}`).sort()).toEqual(["0 done 2", "1 done 2"]);
 });
 
-test("what is only asked at the ends waits until the run has finished", async () => {
+test("a suite that is asked only at the ends waits until the run has finished", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -156,7 +156,7 @@ test("what is only asked at the ends waits until the run has finished", async ()
     return Object.fromEntries(items.map((item) => JobRecord.parse(item)).map(({ suite, state }) => [suite, state]));
   };
   while ((await states())["sampled"] !== "done") await store.clock.sleep(0.01);
-  // Time for several more looks at the queue.
+  // Time for several more reads of the queue.
   await store.clock.sleep(30 * config.liveness.pollSeconds);
   expect(await states()).toEqual({ sampled: "done", greedy: "queued" });
   await memory.table.update(endRun(config.run, "finished", ""));

@@ -8,7 +8,7 @@ import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/rec
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
 import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
-import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
+import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -204,10 +204,10 @@ test("a rollout that kills its worker three times while alone is given up; what 
     await store.table.update(
       death === 0 ? claimUnbegun(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
     );
-    const observer = observeWorkers(run);
-    await observer.look(true);
+    const observer = openWorkerObserver(run);
+    await observer.refresh(true);
     await new Promise((resolve) => setTimeout(resolve, 320));
-    await observer.look(true);
+    await observer.refresh(true);
     expect(observer.isDead(worker)).toBe(true);
   }
   expect((await groupOf(store, 0, 0)).crashes).toEqual({ 0: 3 });
@@ -223,15 +223,15 @@ test("a rollout that kills its worker three times while alone is given up; what 
 test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
   const { config, store } = await open();
   const run = await readRun(config.run, "0.0.0", store, log);
-  const observer = observeWorkers(run);
-  await observer.look();
+  const observer = openWorkerObserver(run);
+  await observer.refresh();
   expect(observer.isDead("newcomer")).toBe(false);
   expect(observer.isDead("ghost")).toBe(false);
   const record = { run: config.run, worker: "newcomer", agent: "main", roles: ["rollout"], url: "", state: "alive" };
   const seen = { counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] };
   await store.table.insert(tableKeys.worker(config.run, "newcomer"), { ...record, ...seen });
   // At once, although a heartbeat has not passed: somebody asked.
-  await observer.look();
+  await observer.refresh();
   expect(observer.isDead("newcomer")).toBe(false);
   expect(observer.isDead("ghost")).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** @file Instances of fleets find the runs that need them: each place is one worker's, whoever has nothing left to do goes on or ends. */
+/** @file Instances of fleets find the runs that need them: each place belongs to one worker, and an idle instance moves on or ends. */
 import { setMaxListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../core/contracts/deployment.ts";
@@ -7,7 +7,7 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
-import { enter, findRun, readFleet } from "../../gpu-workers/fleet/find-run.ts";
+import { enterRun, findRunForFleet, readFleet } from "../../gpu-workers/fleet/find-run.ts";
 import { serveFleet } from "../../gpu-workers/fleet/serve-fleet.ts";
 import { createLog, type Log } from "../../gpu-workers/log.ts";
 import { readRun } from "../../gpu-workers/run.ts";
@@ -20,22 +20,32 @@ import { tools } from "../fixtures/relay/tools.ts";
 import { begin, openWorld, relayPolicies, TOKEN, withEvents } from "../fixtures/relay/world.ts";
 
 const fleetOf = (agent: string, roles: Fleet["roles"] = ["rollout", "train"]): Fleet => ({
-  ...{ name: agent === "*" ? "eval" : agent, agent, roles, group: agent, max: 4, release: "0.0.0" },
+  name: agent === "*" ? "eval" : agent,
+  agent,
+  roles,
+  group: agent,
+  max: 4,
+  release: "0.0.0",
 });
 const [MAIN, SEARCHER, EVAL] = [fleetOf("main"), fleetOf("searcher"), fleetOf("*", ["eval"])];
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 const silent = createLog(() => {});
 
-/** An instance, from the moment its worker runs; resolves when it would end itself. */
+/** An instance; resolves when it would end itself. */
 function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = silent): Promise<void> {
   const { agent, roles } = fleet;
   const address = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN };
   return serveFleet(
     {
-      ...{ store, fleet, release, log },
+      store,
+      fleet,
+      release,
+      log,
       compose: async (run) => ({
-        ...{ run: await readRun(run, release, store, log), tools, scorerOf: () => rewards },
+        run: await readRun(run, release, store, log),
+        tools,
+        scorerOf: () => rewards,
         ...relayPolicies,
       }),
       serve: (parts, take) =>
@@ -70,10 +80,10 @@ async function world(...runs: string[]) {
   };
 }
 
-test("two runs at once: two instances of each fleet share them out, serve them to the end, and end themselves", async () => {
+test("two instances of each fleet share two runs, serve them to the end, and end themselves", async () => {
   const { store, status, places, workers, openJobs } = await world("a", "b");
   await instance(store, EVAL);
-  // It evaluated what there was of both runs, and did not wait for what is to come.
+  // It evaluated the jobs that both runs had, and did not wait for later ones.
   expect(await Promise.all(["a", "b"].map(openJobs))).toEqual([0, 0]);
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["running", "running"]);
   await Promise.all([MAIN, SEARCHER, SEARCHER, MAIN].map((fleet) => instance(store, fleet)));
@@ -87,13 +97,13 @@ test("two runs at once: two instances of each fleet share them out, serve them t
   expect(await Promise.all(["a", "b"].map(openJobs))).toEqual([0, 0]);
 });
 
-test("an instance goes on from one run to the next", async () => {
+test("an instance moves from one run to the next", async () => {
   const { store, status } = await world("a", "b");
   await Promise.all([instance(store, MAIN), instance(store, SEARCHER)]);
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["finished", "finished"]);
 });
 
-test("ten workers that come up together take exactly the places that there are", async () => {
+test("ten workers that start together take exactly the free places", async () => {
   const store = memoryStore();
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const { functions } = openWorld(store);
@@ -101,30 +111,42 @@ test("ten workers that come up together take exactly the places that there are",
   const workers = Array.from({ length: 10 }, (_, i) => `w${i}`);
   const insert = (worker: string, state: WorkerRecord["state"]) =>
     store.table.insert(tableKeys.worker("test", worker), {
-      ...{ run: "test", worker, agent: "main", roles: ["rollout"], url: "", state, counter: 0 },
-      ...{ seenCounter: -1, seenAt: 0, release: "1", inFlight: [] },
+      run: "test",
+      worker,
+      agent: "main",
+      roles: ["rollout"],
+      url: "",
+      state,
+      counter: 0,
+      seenCounter: -1,
+      seenAt: 0,
+      release: "1",
+      inFlight: [],
     });
   await Promise.all(workers.map((worker) => insert(worker, "alive")));
-  const entered = await Promise.all(workers.map((worker) => enter(store, MAIN, "test", worker)));
+  const entered = await Promise.all(workers.map((worker) => enterRun(store, MAIN, "test", worker)));
   expect(entered.filter(Boolean)).toHaveLength(3);
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBeUndefined();
-  expect(await findRun(store, SEARCHER, new Set(), 0, never)).toBe("test");
-  // One dies: its place is the next one's, and only that.
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
+  expect(await findRunForFleet(store, SEARCHER, new Set(), 0, never)).toBe("test");
+  // One dies: only its place is free.
   const gone = workers[entered.indexOf(true)] ?? "";
   await store.table.update({ key: tableKeys.worker("test", gone), set: [[["state"], "dead"]], when: [] });
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBe("test");
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBe("test");
   await insert("late", "alive");
-  expect(await enter(store, MAIN, "test", "late")).toBe(true);
-  expect(await findRun(store, MAIN, new Set(), 0, never)).toBeUndefined();
+  expect(await enterRun(store, MAIN, "test", "late")).toBe(true);
+  expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
   await store.table.update(endRun("test", "halted", "by hand"));
-  expect(await enter(store, MAIN, "test", "later")).toBe(false);
+  expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
 
-test("a run that this release cannot serve keeps it from no other, and is told why", async () => {
+test("a run that this release cannot serve does not keep it from others; its record says why", async () => {
   const { store, refusal } = await world("a", "b");
   const served: string[] = [];
   const service = {
-    ...{ store, fleet: MAIN, release: "0.0.0", log: silent },
+    store,
+    fleet: MAIN,
+    release: "0.0.0",
+    log: silent,
     compose: async (run: string) => {
       if (run === "a") throw new MgrpoError("recipe-invalid", "no such recipe in this release");
       return {
@@ -148,7 +170,7 @@ test("a run that this release cannot serve keeps it from no other, and is told w
   ]);
 });
 
-test("an instance of another release than the run's workers ends without a failure, and says why; a crash is one", async () => {
+test("an instance of another release than the run's workers ends without a failure and records why; a crash is a failure", async () => {
   const { store, workers, refusal } = await world("a");
   const first = instance(store, SEARCHER);
   while ((await workers("a")).length === 0) await store.clock.sleep(0.02);
@@ -157,14 +179,17 @@ test("an instance of another release than the run's workers ends without a failu
   expect(await refusal("a")).toEqual({
     release: "0.0.1",
     reason: expect.stringMatching(
-      new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one 0.0.1/`),
+      new RegExp(`worker '${searcher?.worker}' of run 'a' has release 0.0.0/.* this one has 0.0.1/`),
     ),
   });
   await store.table.update(endRun("a", "halted", "by hand"));
   await first;
   const crash = new MgrpoError("engine-unsupported", "out of memory");
   const dying = {
-    ...{ store: (await world("b")).store, fleet: MAIN, release: "0.0.0", log: silent },
+    store: (await world("b")).store,
+    fleet: MAIN,
+    release: "0.0.0",
+    log: silent,
     compose: async () => "parts",
     serve: async (_: string, enter: (worker: string) => Promise<boolean>) => {
       await enter("w");
@@ -174,7 +199,7 @@ test("an instance of another release than the run's workers ends without a failu
   await expect(serveFleet(dying, never)).rejects.toBe(crash);
 });
 
-test("a fleet that the deployment does not have, or a table of no deployment, is refused", async () => {
+test("an unknown fleet, or a table without a deployment, is refused", async () => {
   const store = memoryStore();
   await expect(readFleet(store, "main")).rejects.toThrow(/belongs to no deployment/);
   const deployment = { release: "0.0.0", bucket: "b", clockRule: "c", fleets: [MAIN, SEARCHER] };

@@ -1,16 +1,16 @@
-/** @file The invocation server and the client that delegates to it: what each answer means, and what never reaches an agent. */
+/** @file The invocation server of a sub-agent: what each HTTP answer means, and which failures stay hidden from the agents. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../../gpu-workers/identity.ts";
-import { type Desk, openDesk } from "../../gpu-workers/invocations/registry.ts";
+import { openInvocationRegistry } from "../../gpu-workers/invocations/registry.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { unlessAborted } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
-const PLACE = "0123456789ab";
+const PREFIX = "0123456789ab";
 const TOKEN = "a secret of the team";
 const log = createLog(() => {});
 
@@ -30,7 +30,8 @@ const result: InvocationReport = {
   answer: "birch",
 };
 
-function answering(wallClockSeconds = 0.3) {
+/** A server whose conversations end when the test says so. */
+function openWorld(wallClockSeconds = 0.3) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = { open: true, served: Promise.resolve(), loading: undefined as number | undefined };
   const run = vi.fn(
@@ -41,17 +42,17 @@ function answering(wallClockSeconds = 0.3) {
       }),
   );
   const fatal = vi.fn();
-  const desk = openDesk({
+  const registry = openInvocationRegistry({
     run,
     admits: async () => state.open,
-    mayBegin: (_request, signal) => unlessAborted(state.served, signal),
-    opened: () => state.served,
+    whenReady: (_request, signal) => unlessAborted(state.served, signal),
+    whenOpen: () => state.served,
     loading: () => state.loading,
     wallClockSeconds,
-    fatal,
+    onFatal: fatal,
   });
   return {
-    desk,
+    registry,
     run,
     state,
     fatal,
@@ -60,11 +61,11 @@ function answering(wallClockSeconds = 0.3) {
   };
 }
 
-let world: ReturnType<typeof answering>;
+let world: ReturnType<typeof openWorld>;
 let app: ReturnType<typeof invocationApp>;
 beforeEach(() => {
-  world = answering();
-  app = invocationApp("searcher", PLACE, SIGNATURES, world.desk as Desk, log);
+  world = openWorld();
+  app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
 });
 
 const clock = { storeTime: async () => Date.now() };
@@ -73,26 +74,26 @@ const SIGNATURES = { verify: openCallVerifier(TOKEN, clock), signReport: openRep
 async function call(
   method: string,
   path: string,
-  { body, token = TOKEN, prefer = "", place = PLACE } = {} as {
+  { body, token = TOKEN, prefer = "", prefix = PREFIX } = {} as {
     body?: unknown;
     token?: string;
     prefer?: string;
-    place?: string;
+    prefix?: string;
   },
 ) {
   const text = body === undefined ? "" : canonicalJson(body);
   const { headers: signed } = await openCallSigner(token, clock)({ method, path: `/invocations/${path}`, body: text });
-  return app.request(`/${place}/invocations/${path}`, {
+  return app.request(`/${prefix}/invocations/${path}`, {
     method,
     headers: { ...signed, ...(prefer && { prefer }), "content-length": String(text.length) },
     ...(body !== undefined && { body: text }),
   });
 }
 
-describe("the server", () => {
-  test("wants calls signed with its secret, whole and exact", async () => {
+describe("requests", () => {
+  test("refuses calls that are not signed with its secret", async () => {
     expect(
-      (await app.request(`/${PLACE}/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status,
+      (await app.request(`/${PREFIX}/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status,
     ).toBe(401);
     for (const token of ["", "wrong", `${TOKEN}x`, TOKEN.slice(0, -1)]) {
       expect((await call("PUT", id, { body: request, token })).status).toBe(401);
@@ -102,15 +103,32 @@ describe("the server", () => {
     expect(world.run).not.toHaveBeenCalled();
   });
 
-  test("knows nothing of calls to a worker that had its address before", async () => {
+  test("answers 404 to calls for a worker that had its address before", async () => {
     for (const method of ["PUT", "GET", "DELETE"]) {
       const body = method === "PUT" ? request : undefined;
-      expect((await call(method, id, { body, place: "gone" })).status).toBe(404);
+      expect((await call(method, id, { body, prefix: "gone" })).status).toBe(404);
     }
     expect(world.run).not.toHaveBeenCalled();
   });
 
-  test("accepts an invocation once, however often it is put, and answers it as often as it is asked", async () => {
+  test("answers a PUT that prefers to wait in one round trip", async () => {
+    const answer = call("PUT", id, { body: request, prefer: "wait=5" });
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalled());
+    world.done();
+    expect((await answer).status).toBe(200);
+  });
+
+  test("refuses an id that is not the hash of the request, another agent's request, and malformed or oversized bodies", async () => {
+    expect((await call("PUT", id, { body: { ...request, task: "another" } })).status).toBe(400);
+    const other = { ...request, agent: "writer" };
+    expect((await call("PUT", invocationId(other), { body: other })).status).toBe(400);
+    expect((await call("PUT", id, { body: { nonsense: true } })).status).toBe(400);
+    expect((await call("PUT", id, { body: { ...request, task: "x".repeat(2 << 20) } })).status).toBe(413);
+  });
+});
+
+describe("the life of an invocation", () => {
+  test("runs an invocation once, however often it is put, and reports it to every GET", async () => {
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("GET", `${id}?wait=0`)).status).toBe(202);
@@ -123,22 +141,7 @@ describe("the server", () => {
     expect(world.run).toHaveBeenCalledTimes(1);
   });
 
-  test("answers a put that prefers to wait in one round trip", async () => {
-    const answer = call("PUT", id, { body: request, prefer: "wait=5" });
-    await vi.waitFor(() => expect(world.run).toHaveBeenCalled());
-    world.done();
-    expect((await answer).status).toBe(200);
-  });
-
-  test("refuses an id that is not the hash of the request, another agent's, and what is no request", async () => {
-    expect((await call("PUT", id, { body: { ...request, task: "another" } })).status).toBe(400);
-    const other = { ...request, agent: "writer" };
-    expect((await call("PUT", invocationId(other), { body: other })).status).toBe(400);
-    expect((await call("PUT", id, { body: { nonsense: true } })).status).toBe(400);
-    expect((await call("PUT", id, { body: { ...request, task: "x".repeat(2 << 20) } })).status).toBe(413);
-  });
-
-  test("says 404 of what it does not know, 410 of a closed step, 409 while another version loads, 503 when draining", async () => {
+  test("answers 404 for an unknown id, 410 for a closed step, 409 while another version loads, 503 while draining", async () => {
     expect((await call("GET", id)).status).toBe(404);
     world.state.open = false;
     expect((await call("PUT", id, { body: request })).status).toBe(410);
@@ -148,7 +151,7 @@ describe("the server", () => {
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([409, "1"]);
     world.state.loading = 3;
     expect((await call("PUT", id, { body: request })).status).toBe(202);
-    const drained = world.desk.drain(5);
+    const drained = world.registry.drain(5);
     const late = { ...request, call: 1 };
     expect((await call("PUT", invocationId(late), { body: late })).status).toBe(503);
     world.done();
@@ -156,49 +159,14 @@ describe("the server", () => {
     expect((await call("GET", id)).status).toBe(200);
   });
 
-  test("one that is held has no wall clock, and is given back when draining; one whose step went by is told so", async () => {
-    world = answering(2);
-    app = invocationApp("searcher", PLACE, SIGNATURES, world.desk, log);
-    let begin = () => {};
-    let fail: (error: unknown) => void = () => {};
-    const waits = () =>
-      new Promise<void>((resolve, reject) => {
-        begin = resolve;
-        fail = reject;
-      });
-    world.state.served = waits();
-    expect((await call("PUT", id, { body: request, prefer: "wait=3" })).status).toBe(202);
-    expect(world.run).not.toHaveBeenCalled();
-    begin();
-    await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1));
-    world.done();
-    expect((await call("GET", id)).status).toBe(200);
-
-    world.state.served = waits();
-    const missed = { ...request, call: 1 };
-    await call("PUT", invocationId(missed), { body: missed });
-    fail(new MgrpoError("step-closed", "the step is over"));
-    expect((await call("GET", invocationId(missed))).status).toBe(410);
-
-    world.state.served = waits();
-    const given = { ...request, call: 2 };
-    await call("PUT", invocationId(given), { body: given });
-    const asked = vi.spyOn(world.desk, "wait");
-    const answer = call("GET", invocationId(given));
-    await vi.waitFor(() => expect(asked).toHaveBeenCalled());
-    await world.desk.drain(5);
-    expect((await answer).status).toBe(503);
-    expect(world.run).toHaveBeenCalledTimes(1);
-  });
-
-  test("cancels: the conversation stops, and the id is unknown again", async () => {
+  test("DELETE stops the conversation and forgets the id", async () => {
     await call("PUT", id, { body: request });
     expect((await call("DELETE", id)).status).toBe(204);
     expect(world.run.mock.calls[0]?.[2].aborted).toBe(true);
     expect((await call("GET", id)).status).toBe(404);
   });
 
-  test("reports its own infrastructure as 502, once; the next put tries anew", async () => {
+  test("reports an infrastructure failure as 502, once; the next PUT runs the invocation again", async () => {
     await call("PUT", id, { body: request });
     world.fail(new MgrpoError("tool-backend", "the index is down", { retryable: true }));
     const answer = await call("GET", id);
@@ -208,7 +176,7 @@ describe("the server", () => {
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
-  test("a conversation that outlasts its wall clock is a deadline, and a bug ends the worker", async () => {
+  test("a conversation that exceeds its wall clock fails with `deadline`; a bug is fatal to the worker", async () => {
     await call("PUT", id, { body: request });
     expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
     await call("PUT", id, { body: request });
@@ -218,7 +186,52 @@ describe("the server", () => {
   });
 });
 
-test("the id is 128 bits of the request's hash, whatever the order of its keys", () => {
+/** The pending answer to `whenReady` and `whenOpen`, settled by the test. */
+function hold() {
+  let begin = () => {};
+  let fail: (error: unknown) => void = () => {};
+  world.state.served = new Promise<void>((resolve, reject) => {
+    begin = resolve;
+    fail = reject;
+  });
+  return { begin: () => begin(), fail: (error: unknown) => fail(error) };
+}
+
+describe("an invocation that waits for its step", () => {
+  test("has no wall clock until the step opens", async () => {
+    world = openWorld(2);
+    app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
+    const held = hold();
+    // Waits longer than the wall clock.
+    expect((await call("PUT", id, { body: request, prefer: "wait=3" })).status).toBe(202);
+    expect(world.run).not.toHaveBeenCalled();
+    held.begin();
+    await vi.waitFor(() => expect(world.run).toHaveBeenCalledTimes(1));
+    world.done();
+    expect((await call("GET", id)).status).toBe(200);
+  });
+
+  test("is answered 410 when the step closes without it", async () => {
+    const held = hold();
+    await call("PUT", id, { body: request });
+    held.fail(new MgrpoError("step-closed", "the step is over"));
+    expect((await call("GET", id)).status).toBe(410);
+    expect(world.run).not.toHaveBeenCalled();
+  });
+
+  test("is returned with 503 when the worker drains", async () => {
+    hold();
+    await call("PUT", id, { body: request });
+    const waiting = vi.spyOn(world.registry, "wait");
+    const answer = call("GET", id);
+    await vi.waitFor(() => expect(waiting).toHaveBeenCalled());
+    await world.registry.drain(5);
+    expect((await answer).status).toBe(503);
+    expect(world.run).not.toHaveBeenCalled();
+  });
+});
+
+test("the id is 128 bits of the request's hash and does not depend on the order of its keys", () => {
   expect(id).toMatch(/^[A-Za-z0-9_-]{22}$/);
   const { address, ...rest } = request;
   expect(invocationId({ ...rest, address: { ...address } })).toBe(id);

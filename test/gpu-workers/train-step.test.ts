@@ -1,4 +1,4 @@
-/** @file The training step on a toy policy: both routes give the same update, and it is the objective's, whatever the options. */
+/** @file The training step on a toy policy: both routes give the same update, and it is the objective's, for all options. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TrainingStats } from "../../core/contracts/checkpoint.ts";
@@ -21,7 +21,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
 /** Forces the linear route and changes nothing else: the mask lets everything through. */
 const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };
 
-describe("one pass of clipped-token is the linear route", () => {
+describe("one pass of clipped-token equals the linear route", () => {
   const linearCalls = ["logProbs", "forwardBackward:linear", "optimizerStep"];
   const cases = (["trajectory-mean", "token-mean", "constant"] as const).flatMap((aggregation) =>
     [0, 1.5].flatMap((noise) => [1, 2].map((minibatches) => ({ aggregation, noise, minibatches }))),
@@ -53,7 +53,7 @@ const OPTIONS: Partial<AlgorithmConfig>[] = [
 ];
 
 test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))(
-  "the update of the weights is the descent of the objective, by central differences through the policy: %s",
+  "the update descends the objective, by central differences through the policy: %s",
   async (_name, options) => {
     const [trainer, reference] = [toy(4), toy(5)];
     const start = [...trainer.logits];
@@ -69,7 +69,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   },
 );
 
-/** The objective as a function of a policy: the mean over the two questions, in one sum over the whole batch. */
+/** The objective as a function of a policy: the mean over the two questions, as one sum over the whole batch. */
 function lossOf(
   current: ToyTrainer,
   proximal: ToyTrainer,
@@ -102,7 +102,7 @@ function lossOf(
   }, 0);
 }
 
-test("micro-batching changes nothing: an engine that takes one sequence at a time arrives at the same weights", async () => {
+test("micro-batching changes nothing: an engine that takes one sequence at a time gets the same weights", async () => {
   class OneByOne extends ToyTrainer {
     override async forwardBackward(...[batch, loss, at]: Parameters<ToyTrainer["forwardBackward"]>) {
       const parts = [];
@@ -127,7 +127,7 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
 describe("nothing to learn", () => {
   const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
 
-  test("only zero advantages: neither the policy nor Adam is called, and the counts are told", async () => {
+  test("only zero advantages: neither the policy nor Adam is called, but the counts are reported", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const { trained, stats } = await trainStep(trainer, [batch], configOf());
@@ -143,7 +143,7 @@ describe("nothing to learn", () => {
     expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
 
-  test("with a KL term zero advantages still pull towards the reference", async () => {
+  test("with a KL term, trajectories of advantage 0 still pull towards the reference", async () => {
     const [trainer, reference] = [toy(1), toy(2)];
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });
@@ -153,7 +153,7 @@ describe("nothing to learn", () => {
     expect(second.stats.loss).toBeLessThan(first.stats.loss);
   });
 
-  test("a trajectory of advantage 0 costs no computation, and the others learn the same", async () => {
+  test("a trajectory of advantage 0 costs no computation and does not change the update", async () => {
     const [trainer, other] = [toy(1), toy(1)];
     const batch = batchOf(1, trainer, 0.5);
     await trainStep(trainer, [batch], configOf());
@@ -163,7 +163,7 @@ describe("nothing to learn", () => {
   });
 });
 
-test("sampled by the policy itself the ratio is 1 and nothing is clipped; tokens and temperature pass through as they are", async () => {
+test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pass through unchanged", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);
   const { trained, stats } = await trainStep(trainer, [batch], configOf());
@@ -175,23 +175,23 @@ test("sampled by the policy itself the ratio is 1 and nothing is clipped; tokens
   expect(TrainingStats.parse(stats)).toEqual(stats);
 });
 
-test("a sampler that disagrees with the trainer is reported, not hidden and not acted on", async () => {
+test("a sampler that disagrees with the trainer is reported but not acted on", async () => {
   const trainer = toy(3);
   const [first, ...rest] = batchOf(3, trainer, 0);
   if (!first) throw new Error("empty batch");
-  // one token recorded 1 nat too low: its ratio is e
+  // One token is recorded 1 nat too low: its ratio is e.
   const logProbs = first.trajectory.logProbs.with(0, (first.trajectory.logProbs[0] ?? 0) - 1);
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
   const { stats } = await trainStep(trainer, [batch], configOf());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
-  // advantage > 0 and ratio e > 1.28: that one token of those of the four trajectories with an advantage is clipped
+  // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories with an advantage, that one is clipped.
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
   expect(stats.clipFraction).toBeCloseTo(1 / tokens, 9);
   expect(stats.kl).toBeCloseTo((Math.E - 2) / tokens, 6);
 });
 
 describe("minibatches", () => {
-  test("each takes its own optimizer step, deterministically, and the ratio is that before the first", async () => {
+  test("each takes an optimizer step, deterministically, and the reported ratio is that before the first", async () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
       const batch = batchOf(3, one, 0);
@@ -203,8 +203,8 @@ describe("minibatches", () => {
     }
   });
 
-  test("their gradients average to that of the whole batch", async () => {
-    // with a learning rate near 0 both steps see the same weights
+  test("their gradients average to the gradient of the whole batch", async () => {
+    // With a learning rate near 0 both steps see the same weights.
     const slow = { ...configOf(), optimizer: { ...optimizer, learningRate: 1e-6 } };
     const [whole, split] = [toy(3), toy(3)];
     const start = [...whole.logits];
@@ -217,14 +217,14 @@ describe("minibatches", () => {
     });
   });
 
-  test("more minibatches than trajectories that learn: one each", async () => {
+  test("more minibatches than trajectories with a gradient: one each", async () => {
     const trainer = toy(3);
     await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
 
-test("training on it makes what was favoured likelier, what was not less so", async () => {
+test("a positive advantage makes a trajectory likelier, a negative one less likely", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
       const trainer = toy(seed);
@@ -267,7 +267,7 @@ describe("refusals", () => {
     expect(trainer.calls).toEqual([]);
   });
 
-  test("a loss that is not a number never reaches the optimizer", async () => {
+  test("a loss of NaN never reaches the optimizer", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0);
     trainer.logits.fill(Number.NaN);

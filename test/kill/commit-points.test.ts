@@ -1,10 +1,10 @@
 /**
- * @file Each worker, and the process of the functions, dies at each of its writes, before and after it is done, and starts again: the
- * run ends with the same scores, finalizes and weights as if nothing had happened. All in one process, so that every commit point can be
- * tried; the same with real processes is in processes.test.ts.
+ * @file Each worker, and the process of the functions, dies at each of its writes, before and after the write, and starts again. The run
+ * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
+ * processes.test.ts does the same with real processes.
  *
- * Two die in each run, to save runs. Before write n is nearly after write n - 1, and the pairs are others then: what one death would
- * leave broken, the other's new beginning cannot mend both times.
+ * Two die in each run, which halves the number of runs. Dying before write n is almost dying after write n - 1, but then with another
+ * partner, so a restart of the partner cannot hide the same damage twice.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -28,7 +28,7 @@ type Worker = keyof typeof team;
 type Name = Worker | "functions";
 const workers = Object.keys(team) as Worker[];
 
-/** Who dies in this run, and at which write. */
+/** Which processes die in this run, and at which write. */
 interface Deaths {
   readonly when: "before" | "after";
   readonly at: Partial<Record<Name, number>>;
@@ -48,7 +48,7 @@ async function runWith({ when, at }: Deaths) {
   const died: Name[] = [];
   const never = new AbortController().signal;
 
-  // What the functions commit has events too: they write through `store`, which asks for them.
+  // Commits of the functions cause events too: they write through `store`, which calls the functions.
   const mortal = mortalStore(
     withEvents(memory, () => functions, log),
     at.functions,
@@ -61,7 +61,7 @@ async function runWith({ when, at }: Deaths) {
     died.push("functions");
     ({ functions } = openWorld(store));
   };
-  // Nobody tells of the death: the clock of the next process finds what its events were about.
+  // Events of a dead process are lost: the clock of the next process finds what they were about.
   const clock = setInterval(() => {
     revive();
     if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));
@@ -110,7 +110,7 @@ describe.concurrent.each(pairs)("%s each of its writes, %s dies, and %s too", (w
       }
     };
     await Promise.all(Array.from({ length: 2 }, lane));
-    // Heartbeats are writes too, and a quick run has fewer of them.
+    // Heartbeats are writes too, and a fast run has fewer of them.
     for (const name of names) expect(deaths[name], name).toBeGreaterThan(writesOf(name) * 0.6);
   });
 });

@@ -1,4 +1,4 @@
-/** @file A store that kills its user at the n-th write, before or after the write is done. The dead never write again. */
+/** @file A store that kills its user at the n-th write, before or after the write is done. A dead user never writes again. */
 import type { Store } from "../../core/ports.ts";
 
 export class Killed extends Error {}

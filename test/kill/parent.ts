@@ -1,6 +1,6 @@
 /**
- * @file A parent process as the command line is one: local cloud, functions, supervised workers; ends when the run has. Started again
- * on the same directory it goes on. Arguments: one JSON of `ParentOptions`.
+ * @file The parent process, as the command line runs it: local cloud, functions, supervised workers. It ends with the run, and started again
+ * on the same directory it resumes. Argument: `ParentOptions` as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { openAwsStore } from "../../adapters/aws/store.ts";
@@ -13,7 +13,7 @@ import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 
 export interface ParentOptions {
   readonly directory: string;
-  /** Built modules: the worker's entry, and what to preload to kill it. */
+  /** Built modules: the worker's entry, and the preload that kills it. */
   readonly worker: string;
   readonly crash: string;
   readonly config: object;
@@ -21,7 +21,7 @@ export interface ParentOptions {
   readonly crashes: Readonly<Record<string, string>>;
   /** Seconds between ticks of the clock; 0 is off. */
   readonly clockSeconds: number;
-  /** What happens to events. */
+  /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
 }
 
@@ -30,7 +30,7 @@ export const WORKERS: Readonly<Record<string, readonly string[]>> = {
   searcher: ["--agent", "searcher", "--roles", "rollout,train"],
 };
 
-/** More means that something is wrong for good. */
+/** More restarts mean a permanent failure. */
 const MAX_RESTARTS = 8;
 const DELIVERIES = { once: [0], dropped: [], doubled: [0, 0], late: [0.3] };
 

@@ -1,7 +1,7 @@
 /**
- * @file Real processes on the real local cloud: a parent with cloud and functions, a main worker, a searcher. Whatever is killed, and
- * whatever becomes of events and clock, the run ends with the same scores, finalizes and weights. Every single commit point is
- * tried in commit-points.test.ts; here they are sampled.
+ * @file Real processes on the real local cloud: a parent with cloud and functions, a main worker, a searcher. Whichever is killed, and
+ * whatever happens to events and clock, the run ends with the same scores, finalized groups and weights. commit-points.test.ts tries every
+ * commit point; here they are sampled.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Built, buildProcesses } from "./build.ts";
@@ -18,15 +18,15 @@ afterAll(() => built.remove());
 
 const scenarios: [string, Partial<Scenario>][] = [
   [
-    "workers die on arrival and every event is dropped",
+    "workers die at start-up and every event is dropped",
     { crashes: { main: "0:after", searcher: "2:before" }, events: "dropped", clockSeconds: 0.2 },
   ],
   ["workers die in the middle", { crashes: { main: "9:before", searcher: "9:after" }, events: "late" }],
   [
-    "workers die late, every event comes twice and no clock ticks",
+    "workers die late, every event arrives twice and no clock ticks",
     { crashes: { main: "16:after", searcher: "14:before" }, events: "doubled", clockSeconds: 0 },
   ],
-  ["the parent dies before the run is there, and again in the middle", { parentCrashes: ["8:before", "26:after"] }],
+  ["the parent dies before the run exists, and again in the middle", { parentCrashes: ["8:before", "26:after"] }],
   ["the parent dies late, a worker too", { parentCrashes: ["44:before"], crashes: { main: "6:after" } }],
 ];
 
@@ -36,6 +36,6 @@ test.concurrent.each(scenarios)("%s", { timeout: 240_000 }, async (_name, scenar
   const { parent = 0, ...workers } = ended.started;
   expect(parent).toBe(1 + (scenario.parentCrashes ?? []).length);
   for (const name of Object.keys(scenario.crashes ?? {})) expect(workers[name], name).toBeGreaterThan(1);
-  // Two seconds of their own; the rest is for a busy machine.
+  // Workers may take two seconds; the rest allows for a busy machine.
   expect(ended.orphanMilliseconds).toBeLessThan(6000);
 });

@@ -1,4 +1,4 @@
-/** @file Runs a parent with its workers as real processes, kills what is to be killed, starts it again, and reads how the run ended. */
+/** @file Runs a parent with its workers as real processes, kills and restarts them as a scenario says, and reads how the run ended. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +18,9 @@ export const calm: Scenario = { crashes: {}, parentCrashes: [], clockSeconds: 0.
 
 export interface Ended {
   readonly records: unknown;
-  /** Processes that were started, by role. */
+  /** Number of processes started, by role. */
   readonly started: Readonly<Record<string, number>>;
-  /** The longest that workers lived on after their parent was killed, in milliseconds. */
+  /** The longest time that a worker outlived its killed parent, in milliseconds. */
   readonly orphanMilliseconds: number;
   readonly log: readonly string[];
 }
@@ -37,7 +37,11 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
     const { worker, crash: preloaded, recipe, parent: entry } = built;
     const { crashes, clockSeconds, events } = scenario;
     const options: ParentOptions = {
-      ...{ directory, worker, crash: preloaded, clockSeconds, events },
+      directory,
+      worker,
+      crash: preloaded,
+      clockSeconds,
+      events,
       config: { recipe },
       crashes: started["parent"] ? {} : crashes,
     };
@@ -48,10 +52,10 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
     });
     createInterface(child.stderr).on("line", (line) => log.push(line));
     createInterface(child.stdout).on("line", (line) => {
-      const said: { started?: string; pid?: number; records?: unknown } = JSON.parse(line);
-      if (said.started) started[said.started] = (started[said.started] ?? 0) + 1;
-      if (said.pid) pids.push(said.pid);
-      if (said.records) records = said.records;
+      const message: { started?: string; pid?: number; records?: unknown } = JSON.parse(line);
+      if (message.started) started[message.started] = (started[message.started] ?? 0) + 1;
+      if (message.pid) pids.push(message.pid);
+      if (message.records) records = message.records;
     });
     return new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
   }

@@ -1,0 +1,162 @@
+/**
+ * @file Signed HTTP calls to one sub-agent's worker, and what its answers mean: a report, a failure that a retry may cure
+ * (`TransientFailure`), or an error that ends the invocation (`MgrpoError`).
+ */
+import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
+import { InvocationReport } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { Log } from "../log.ts";
+import type { WorkerNetwork } from "./network.ts";
+import { LONGEST_POLL_SECONDS } from "./server.ts";
+import type { SignCall } from "./signature.ts";
+
+/** The server answers a poll within LONGEST_POLL_SECONDS; after this a silent machine counts as gone. */
+const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
+const CANCEL_TIMEOUT_SECONDS = 1;
+
+/** Codes of OpenSSL and Node.js. */
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
+
+/** Failures of a sub-agent's infrastructure that keep their code at the caller. */
+const FORWARDED_CODES = ["deadline", "tool-backend", "endpoint-unavailable", "prefix-drift", "run-halted"] as const;
+
+const ReportedFailure = z.object({ code: z.string(), message: z.string() });
+
+/** A failure that a retry may cure. */
+export class TransientFailure extends Error {
+  /** The worker failed to answer properly: other workers are tried first. */
+  readonly isWorkerAtFault: boolean;
+  /** The connection broke while the worker may have been working on the invocation. */
+  readonly workerDied: boolean;
+
+  constructor(message: string, { isWorkerAtFault = false, workerDied = false } = {}) {
+    super(message);
+    this.isWorkerAtFault = isWorkerAtFault;
+    this.workerDied = workerDied;
+  }
+}
+
+interface WorkerRequest {
+  readonly id: string;
+  readonly method: "PUT" | "GET" | "DELETE";
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+  readonly signal: AbortSignal;
+}
+
+interface WorkerResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+export class WorkerClient {
+  readonly #sign: SignCall;
+  readonly #network: Pick<WorkerNetwork, "fetch">;
+  readonly #log: Log;
+
+  constructor(sign: SignCall, network: Pick<WorkerNetwork, "fetch">, log: Log) {
+    this.#sign = sign;
+    this.#network = network;
+    this.#log = log;
+  }
+
+  /** Puts the invocation and polls until its report is there. `body`: the request's canonical JSON. */
+  async invoke(worker: WorkerRecord, id: string, body: string, signal: AbortSignal): Promise<InvocationReport> {
+    const headers = { "content-type": "application/json", prefer: `wait=${LONGEST_POLL_SECONDS}` };
+    let response = await this.#call(worker, { id, method: "PUT", body, headers, signal });
+    while (response.status === 202) response = await this.#call(worker, { id, method: "GET", signal });
+    if (response.status !== 200) throw refusalOf(worker, response);
+    return parseJson(InvocationReport, response.text, `answer of worker '${worker.worker}'`);
+  }
+
+  /** Best effort: returns at once, and a failure is only logged. */
+  cancel(worker: WorkerRecord, id: string): void {
+    const signal = AbortSignal.timeout(CANCEL_TIMEOUT_SECONDS * 1000);
+    this.#send(worker, { id, method: "DELETE", signal }).catch((error: unknown) =>
+      this.#log.info("a cancelled invocation may still run", { id, error: String(error) }),
+    );
+  }
+
+  async #call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
+    const answer = await this.#exchange(worker, request).catch((cause: unknown) => {
+      throw connectionFailure(worker, request.signal, cause);
+    });
+    if (answer.isAuthentic) return answer;
+    this.#log.warn("discarded a report without a valid signature", { id: request.id, worker: worker.worker });
+    throw unusable(worker, "sent a report without a valid signature");
+  }
+
+  async #exchange(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
+    const { signed, response } = await this.#send(worker, request);
+    const { status, headers } = response;
+    const text = await response.text();
+    // Only reports are signed (signature.ts).
+    return { status, text, isAuthentic: status !== 200 || signed.isReport(text, (name) => headers.get(name)) };
+  }
+
+  /** Signs each call afresh: a signature is good for one call. */
+  async #send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: WorkerRequest) {
+    const path = `/invocations/${id}`;
+    const signed = await this.#sign({ method, path, body });
+    const response = await this.#network.fetch(`${worker.url}${path}`, {
+      method,
+      headers: { ...headers, ...signed.headers },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_SECONDS * 1000)]),
+      ...(body !== "" && { body }),
+    });
+    return { signed, response };
+  }
+}
+
+const unusable = ({ worker }: WorkerRecord, why: string, workerDied = false) =>
+  new TransientFailure(`worker '${worker}' ${why}`, { isWorkerAtFault: true, workerDied });
+
+function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unknown): unknown {
+  if (signal.aborted || isMgrpoError(cause)) return cause;
+  // Node's fetch rejects with an error whose cause has the code.
+  const code = (cause as { cause?: { code?: unknown } }).cause?.code;
+  if (UNTRUSTED.test(String(code))) return untrusted(worker, String(code));
+  // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a death in the middle.
+  return unusable(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
+}
+
+function refusalOf(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
+  const name = `worker '${worker.worker}'`;
+  if (status === 404) return new TransientFailure(`${name} was restarted`);
+  if (status === 409) return new TransientFailure(`${name} is loading another version`);
+  if (status === 503) return unusable(worker, "is draining");
+  if (status === 410) return new MgrpoError("step-closed", `${name}: ${text}`);
+  const reported = status === 502 ? reportedFailure(text) : undefined;
+  if (reported) return reported;
+  if (status === 401 || status === 400 || status === 413) {
+    return new MgrpoError(
+      "config-invalid",
+      `${name} refused (${status}): ${text}; do all workers have the same MGRPO_WORKER_TOKEN and release?`,
+    );
+  }
+  return unusable(worker, `answered ${status}`);
+}
+
+function untrusted({ worker, url }: WorkerRecord, code: string): MgrpoError {
+  return new MgrpoError(
+    "config-invalid",
+    `worker '${worker}' at ${url}: its certificate is not trusted here (${code}); name the authority's file in NODE_EXTRA_CA_CERTS, or fix its --url`,
+  );
+}
+
+/** What the sub-agent's worker reports about its own infrastructure; undefined when a proxy in front of it answered instead. */
+function reportedFailure(text: string): MgrpoError | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const failure = ReportedFailure.safeParse(json);
+  if (!failure.success) return undefined;
+  const { code, message } = failure.data;
+  const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";
+  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: true });
+}

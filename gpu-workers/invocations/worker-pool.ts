@@ -1,0 +1,57 @@
+/**
+ * @file The live workers that answer invocations of an agent, as one caller sees them. Callers rank them by rendezvous hash: all callers
+ * agree on the order, and when a worker goes, only its own share moves to others.
+ */
+import { createHash } from "node:crypto";
+import type { WorkerRecord } from "../../core/contracts/records.ts";
+import type { Clock } from "../../core/ports.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+
+/** How long a worker that failed to answer is passed over. */
+const PASS_OVER_SECONDS = 1;
+
+/** Live workers that answer invocations of an agent. */
+export function workersServing(observer: WorkerObserver, agent: string): WorkerRecord[] {
+  return observer
+    .workers()
+    .filter(
+      (worker) =>
+        worker.state === "alive" && worker.agent === agent && worker.url !== "" && worker.roles.includes("rollout"),
+    );
+}
+
+export class WorkerPool {
+  readonly #observer: WorkerObserver;
+  readonly #clock: Pick<Clock, "monotonic">;
+  /** Worker -> monotonic time until which it is passed over. */
+  readonly #passedOverUntil = new Map<string, number>();
+
+  constructor(observer: WorkerObserver, clock: Pick<Clock, "monotonic">) {
+    this.#observer = observer;
+    this.#clock = clock;
+  }
+
+  /** As of the observer's last read. */
+  isServed(agent: string): boolean {
+    return workersServing(this.#observer, agent).length > 0;
+  }
+
+  /** The first worker by rank for this invocation; undefined when there is none now. */
+  async pick(id: string, agent: string): Promise<WorkerRecord | undefined> {
+    await this.#observer.refresh(!this.isServed(agent));
+    const now = this.#clock.monotonic();
+    const [first] = workersServing(this.#observer, agent)
+      .filter(({ worker }) => (this.#passedOverUntil.get(worker) ?? Number.NEGATIVE_INFINITY) < now)
+      .map((worker) => ({ worker, rank: rank(id, worker.worker) }))
+      .sort((a, b) => (a.rank < b.rank ? 1 : -1));
+    return first?.worker;
+  }
+
+  passOver({ worker }: WorkerRecord): void {
+    this.#passedOverUntil.set(worker, this.#clock.monotonic() + PASS_OVER_SECONDS);
+  }
+}
+
+function rank(id: string, worker: string): string {
+  return createHash("sha256").update(`${id} ${worker}`).digest("hex");
+}

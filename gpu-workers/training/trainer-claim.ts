@@ -1,0 +1,50 @@
+/**
+ * @file The claim on being the one trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
+ * saves duplicate work; the commit of the manifest decides.
+ *
+ * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run with no
+ * training beside them. In a ready step it may have died of the next step's rollouts, which begin before a version is published. So after
+ * a takeover no rollout begins early.
+ */
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { AgentRecord } from "../../core/contracts/records.ts";
+import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+import type { Run } from "../run.ts";
+
+export interface HeldClaim {
+  /** How often the claim was taken over since the last version. */
+  readonly takeovers: number;
+}
+
+export interface TrainerClaim {
+  /** Undefined while another worker holds the claim, unless that one is dead and `mayTakeOver`. */
+  acquire(mayTakeOver: boolean): Promise<HeldClaim | undefined>;
+  release(): Promise<void>;
+}
+
+export function openTrainerClaim(
+  { name, store: { table } }: Run,
+  agent: string,
+  worker: string,
+  observer: WorkerObserver,
+): TrainerClaim {
+  const read = (item: unknown) => parse(AgentRecord, item, `record of agent '${agent}' of run '${name}'`);
+  return {
+    async acquire(mayTakeOver) {
+      const record = read(await table.get(tableKeys.agent(name, agent)));
+      if (record.trainer === worker) return record;
+      if (record.trainer !== "") {
+        await observer.refresh();
+        if (!mayTakeOver || !observer.isDead(record.trainer)) return undefined;
+      }
+      const { item } = await table.update(claimTrainer(record, worker));
+      const now = read(item);
+      return now.trainer === worker ? now : undefined;
+    },
+    async release() {
+      await table.update(releaseTrainer(name, agent, worker));
+    },
+  };
+}

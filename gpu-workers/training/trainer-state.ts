@@ -1,0 +1,120 @@
+/**
+ * @file The engine's trainer of one agent, and which version's bytes it holds. Every step starts from exactly the bytes of the version
+ * before. They are loaded again unless the trainer provably holds them: after it saved that version, or after a step that changed nothing.
+ */
+import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
+import type { AgentConfig } from "../../core/contracts/config.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import { type Checkpoints, OPTIMIZER, weightsSha256 } from "../checkpoints.ts";
+import { engineOptions } from "../policy.ts";
+import type { Run } from "../run.ts";
+import { callJournal } from "./call-journal.ts";
+
+type Files = Manifest["files"];
+
+export interface TrainerParts {
+  readonly run: Run;
+  readonly agent: string;
+  readonly engine: PolicyEngine;
+  readonly checkpoints: Checkpoints;
+  readonly worker: string;
+}
+
+/** A file that the trainer saved, with the name and hash that the manifest gets. */
+interface SavedFile {
+  readonly name: string;
+  readonly part: Part;
+  readonly bytes: Uint8Array;
+}
+
+export class TrainerState {
+  readonly #parts: TrainerParts;
+  readonly config: AgentConfig;
+  #trainer: Trainer | undefined;
+  #reference: Trainer | undefined;
+  /** Identity of the files that the trainer holds; empty while a step is changing them. */
+  #held = "";
+
+  constructor(parts: TrainerParts) {
+    const config = parts.run.config.agents[parts.agent];
+    if (!config) throw new MgrpoError("config-invalid", `run '${parts.run.name}' has no agent '${parts.agent}'`);
+    this.#parts = parts;
+    this.config = config;
+  }
+
+  /**
+   * Works with the trainer, which holds exactly the manifest's weights and optimizer state. Starts over once if the trainer could not
+   * replay the calls of a dead predecessor.
+   */
+  async use<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T> {
+    const attempt = async () => {
+      const result = await work(await this.#load(manifest));
+      if (!result.trained) this.#held = identityOf(manifest.files);
+      return result;
+    };
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isMgrpoError(error, "replay-failed")) throw error;
+      const { run, agent } = this.#parts;
+      run.log.warn("restarting the training step", { agent, error: error.message });
+      return attempt();
+    }
+  }
+
+  /** Version 0, for the KL term. Of an adapter that starts fresh, this is its base. */
+  async reference(): Promise<Trainer> {
+    const { agent, engine, checkpoints } = this.#parts;
+    if (this.#reference) return this.#reference;
+    const files = await checkpoints.files(await checkpoints.manifest(agent, 0), "all");
+    this.#reference = await engine.openTrainer(files, engineOptions(this.config));
+    return this.#reference;
+  }
+
+  /** Commits what the trainer holds. Calls `onWeights` with the names and hashes of the weights before anything is committed. */
+  async save(onWeights: (weights: Files) => void): Promise<Files> {
+    const { agent, checkpoints } = this.#parts;
+    if (!this.#trainer) throw new MgrpoError("engine-unsupported", `agent '${agent}' has no open trainer to save`);
+    const saved = [...(await this.#trainer.save())];
+    const register = ([name, bytes]: readonly [string, Uint8Array]): SavedFile => ({
+      name,
+      bytes,
+      part: checkpoints.register(agent, name, bytes),
+    });
+    const weights = saved.filter(([name]) => name !== OPTIMIZER).map(register);
+    onWeights(namedParts(weights));
+    // Hashed only now: sampling the new weights need not wait for it.
+    const optimizer = saved.filter(([name]) => name === OPTIMIZER).map(register);
+    const all = [...weights, ...optimizer];
+    await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
+    const files = namedParts(all);
+    this.#held = identityOf(files);
+    return files;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#trainer?.close(), this.#reference?.close()]);
+  }
+
+  async #load(manifest: Manifest): Promise<Trainer> {
+    const trainer = this.#trainer;
+    const isHeld = this.#held === identityOf(manifest.files);
+    // The step that follows changes the weights: until they are saved, they are no version's.
+    this.#held = "";
+    if (trainer && isHeld) return trainer;
+    const { run, agent, engine, checkpoints, worker } = this.#parts;
+    const files = await checkpoints.files(manifest, "all");
+    if (trainer) {
+      await trainer.load(files);
+      return trainer;
+    }
+    this.#trainer = await engine.openTrainer(files, engineOptions(this.config), callJournal(run, agent, worker));
+    return this.#trainer;
+  }
+}
+
+const identityOf = (files: Files): string => `${weightsSha256(files)} ${files[OPTIMIZER]?.sha256 ?? "fresh"}`;
+
+const namedParts = (files: readonly SavedFile[]): Files =>
+  Object.fromEntries(files.map(({ name, part }) => [name, part]));

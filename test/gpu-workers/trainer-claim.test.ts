@@ -1,0 +1,44 @@
+/** @file The claim on being an agent's trainer: who gets it, and which death counts as a takeover. */
+import { beforeEach, expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { AgentRecord } from "../../core/contracts/records.ts";
+import { openTrainerClaim } from "../../gpu-workers/training/trainer-claim.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+
+const key = tableKeys.agent("test", "main");
+const dead = new Set<string>();
+let store: ReturnType<typeof memoryStore>;
+
+const observer = { refresh: async () => {}, workers: () => [], isDead: (worker: string) => dead.has(worker) };
+const claimOf = (worker: string) =>
+  openTrainerClaim(
+    { name: "test", store } as unknown as Parameters<typeof openTrainerClaim>[0],
+    "main",
+    worker,
+    observer,
+  );
+const record = async () => AgentRecord.parse(await store.table.get(key));
+
+beforeEach(async () => {
+  dead.clear();
+  store = memoryStore();
+  await store.table.insert(key, { run: "test", agent: "main", version: 0, trainer: "", fence: 0, takeovers: 0 });
+});
+
+test("a free claim is acquired by one worker, in any step, and freed by its release", async () => {
+  expect(await claimOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await claimOf("a").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await claimOf("b").acquire(true)).toBeUndefined();
+  await claimOf("a").release();
+  expect(await claimOf("b").acquire(false)).toMatchObject({ takeovers: 0 });
+  expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
+});
+
+test("it is taken over from a dead worker, and counted, only in a ready step: in an open one the worker may have died of a rollout", async () => {
+  await claimOf("a").acquire(false);
+  dead.add("a");
+  expect(await claimOf("b").acquire(false)).toBeUndefined();
+  expect(await record()).toMatchObject({ trainer: "a", takeovers: 0 });
+  expect(await claimOf("b").acquire(true)).toMatchObject({ takeovers: 1 });
+  expect(await record()).toMatchObject({ trainer: "b", takeovers: 1 });
+});
