@@ -7,16 +7,16 @@ import { withoutQuotes } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import type { Log } from "../log.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 /**
  * Does the work with such a run; with the run itself where the questions are not encrypted. What it says without encrypting has to go through
  * `unquoted`.
  */
 export async function encrypting<T>(
-  run: Run,
+  run: RunContext,
   set: SuiteQuestions,
-  work: (run: Run, unquoted: (message: string) => string) => Promise<T>,
+  work: (run: RunContext, unquoted: (message: string) => string) => Promise<T>,
 ): Promise<T> {
   if (set.canary === undefined) return work(run, (message) => message);
   const unquoted = withoutQuotes(set);

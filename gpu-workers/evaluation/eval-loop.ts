@@ -19,16 +19,16 @@ import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, isOfEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
-import { haltedBy } from "../halt.ts";
+import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import type { Observer } from "../liveness/observer.ts";
-import type { Agent } from "../rollouts/agent.ts";
-import type { Run } from "../run.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import type { RunContext } from "../run-context.ts";
 import { evaluate } from "./evaluate.ts";
 
 export interface EvalRole {
-  readonly run: Run;
-  readonly agents: ReadonlyMap<string, Agent>;
+  readonly run: RunContext;
+  readonly agents: ReadonlyMap<string, HostedAgent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
@@ -60,7 +60,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
       const leased = parse(JobRecord, item, `JOB ${next.job}`);
       await work(role, leased, signal).catch(async (error: unknown) => {
         await table.update(releaseJob(leased, worker));
-        if (!(await haltedBy(run, error, "evaluation"))) throw error;
+        if (!(await haltIfRefused(run, error, "evaluation"))) throw error;
       });
       evaluated.add(next.job);
     } else if (status === "finished" && isOver(run, step, jobs)) {
@@ -94,7 +94,7 @@ async function work(
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });
 }
 
-async function readJobs(run: Run): Promise<JobRecord[]> {
+async function readJobs(run: RunContext): Promise<JobRecord[]> {
   const items = await run.store.table.query(tableKeys.run(run.name).pk, tablePrefixes.jobs);
   return items
     .map((item) => parse(JobRecord, item, `JOB of ${run.name}`))
@@ -102,7 +102,7 @@ async function readJobs(run: Run): Promise<JobRecord[]> {
 }
 
 /** Of a finished run: the last team's jobs, which come last, are there and done like all others. */
-function isOver({ config }: Run, lastTeam: number, jobs: readonly JobRecord[]): boolean {
+function isOver({ config }: RunContext, lastTeam: number, jobs: readonly JobRecord[]): boolean {
   const last = jobs.filter(({ team }) => team === lastTeam);
   return last.length >= dueSuites(config, lastTeam, true).length && jobs.every(({ state }) => state === "done");
 }

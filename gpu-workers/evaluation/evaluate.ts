@@ -20,14 +20,14 @@ import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
 import { inParallel } from "../parallel.ts";
-import type { Agent } from "../rollouts/agent.ts";
-import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
-import type { Run } from "../run.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
+import type { RunContext } from "../run-context.ts";
 import { encrypting } from "./encrypted-run.ts";
 
 export interface Evaluation {
-  readonly run: Run;
-  readonly agents: ReadonlyMap<string, Agent>;
+  readonly run: RunContext;
+  readonly agents: ReadonlyMap<string, HostedAgent>;
   readonly scorer: Scorer;
   readonly job: string;
   readonly team: TeamManifest;
@@ -52,7 +52,7 @@ interface Lost {
 type Scored = Verdict | Lost | "unscored";
 
 export async function evaluate(evaluation: Evaluation, signal: AbortSignal): Promise<EvaluationResult> {
-  const set = evaluation.run.asked(evaluation.suite);
+  const set = evaluation.run.suiteQuestions(evaluation.suite);
   return encrypting(evaluation.run, set, async (run, unquoted) => {
     const { reasons, ...result } = await askAll({ ...evaluation, run }, set.questions, signal);
     return { ...result, ...(reasons.length > 0 && { reasons: reasons.map(unquoted) }) };
@@ -69,7 +69,12 @@ async function askAll(
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
   const started = run.store.clock.monotonic();
   const purpose = [run.config.seed, "evaluate", suite.name];
-  const host: Team = { run, agent: main, delegation: inProcessDelegation(run, agents, purpose), complete: () => true };
+  const host: RolloutHost = {
+    run,
+    agent: main,
+    delegation: inProcessDelegation(run, agents, purpose),
+    hasLiveSubAgents: () => true,
+  };
   const questions = all.slice(0, suite.questions || all.length);
   const versions = Object.fromEntries(Object.entries(team.agents).map(([name, { version }]) => [name, version]));
 
@@ -122,7 +127,7 @@ async function askAll(
 const isLost = (scored: Scored): scored is Lost => typeof scored === "object" && "lost" in scored;
 const isVerdict = (scored: Scored): scored is Verdict => typeof scored === "object" && "score" in scored;
 
-async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
+async function read({ store }: RunContext, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
   return bytes && parseJson(Outcome, bytes, key);
 }
@@ -131,7 +136,12 @@ async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
  * The verdict, or why it is lost when the judge itself fails to the last attempt: an outage is never a wrong answer. Rejects when the judge's
  * server refuses to be asked (a wrong key, an empty account): nothing more is asked before somebody has mended that.
  */
-async function judge(run: Run, scorer: Scorer, question: Question, outcome: FinishedOutcome): Promise<Verdict | Lost> {
+async function judge(
+  run: RunContext,
+  scorer: Scorer,
+  question: Question,
+  outcome: FinishedOutcome,
+): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
   const subject = sha256(recordBytes(outcome));

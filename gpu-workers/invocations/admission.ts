@@ -3,11 +3,11 @@ import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { whenOpen, workable } from "../liveness/opening.ts";
 import type { Seen, StepWatch } from "../liveness/watch.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import type { DeskOptions } from "./registry.ts";
 
 export function admission(
-  run: Run,
+  run: RunContext,
   agent: string,
   watch: StepWatch,
 ): Pick<DeskOptions, "admits" | "mayBegin" | "opened"> {

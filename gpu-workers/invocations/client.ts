@@ -20,9 +20,9 @@ import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { InvocationReport, type InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
-import { limitAfter } from "../limits.ts";
+import { timeLimitAfter } from "../limits.ts";
 import type { Observer } from "../liveness/observer.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { http, type Network } from "./network.ts";
 import { findInvocation } from "./run-invocation.ts";
 import { LONGEST_POLL_SECONDS } from "./server.ts";
@@ -71,7 +71,7 @@ export function serving(observer: Observer, agent: string): WorkerRecord[] {
 }
 
 export function httpDelegation(
-  run: Run,
+  run: RunContext,
   observer: Observer,
   secret: string,
   network: Pick<Network, "fetch"> = http,
@@ -186,7 +186,7 @@ export function httpDelegation(
       const attempt = async (): Promise<InvocationReport> => {
         const stored = tries++ > 0 ? await findInvocation(run, id, asked) : undefined;
         if (stored) return stored;
-        const deadline = limitAfter(opened, left);
+        const deadline = timeLimitAfter(opened, left);
         const served = serving(observer, asked.agent).length > 0;
         try {
           return await once(id, body, asked, AbortSignal.any([signal, deadline.signal]));
@@ -220,7 +220,7 @@ export function httpDelegation(
   };
 }
 
-function late({ config, name }: Run, id: string, { agent, address }: InvocationRequest): MgrpoError {
+function late({ config, name }: RunContext, id: string, { agent, address }: InvocationRequest): MgrpoError {
   const key = objectKeys.invocation(name, address.step, id);
   return new MgrpoError("deadline", `'${agent}' did not answer within ${config.limits.invocationSeconds} s (${key})`);
 }

@@ -10,8 +10,8 @@
  */
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { limitAfter } from "../limits.ts";
-import { isInfrastructure } from "../rollouts/roll-out.ts";
+import { timeLimitAfter } from "../limits.ts";
+import { isInfrastructureFailure } from "../rollouts/attempt-rollout.ts";
 
 /** What `put` answers. */
 export type Admission = "accepted" | "draining" | "loading" | "step-closed";
@@ -60,7 +60,7 @@ export function openDesk(options: DeskOptions): Desk {
 
   function start(id: string, request: InvocationRequest) {
     const controller = new AbortController();
-    const clock = limitAfter(options.opened(request, controller.signal), options.wallClockSeconds);
+    const clock = timeLimitAfter(options.opened(request, controller.signal), options.wallClockSeconds);
     const signal = AbortSignal.any([controller.signal, clock.signal]);
     const settled = options
       .mayBegin(request, signal)
@@ -73,7 +73,7 @@ export function openDesk(options: DeskOptions): Desk {
         const late = clock.signal.aborted && !controller.signal.aborted;
         if (late)
           return { state: "failed", error: new MgrpoError("deadline", `invocation ${id} ran out of wall clock`) };
-        if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted"))
+        if (isInfrastructureFailure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted"))
           return { state: "failed", error };
         options.fatal(error);
         return { state: "failed", error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed") };

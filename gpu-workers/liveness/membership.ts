@@ -12,7 +12,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { drainWorker, heartbeat, markDead } from "../../core/training/writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import type { Observer } from "./observer.ts";
 
 export interface Place {
@@ -33,7 +33,12 @@ export interface Membership {
   leave(): Promise<void>;
 }
 
-export async function register(run: Run, place: Place, observer: Observer, stop: AbortSignal): Promise<Membership> {
+export async function register(
+  run: RunContext,
+  place: Place,
+  observer: Observer,
+  stop: AbortSignal,
+): Promise<Membership> {
   await refuseOtherRelease(run, observer, stop);
   const { table, clock } = run.store;
   const id = `${place.agent === "*" ? "team" : place.agent}-${randomBytes(6).toString("base64url")}`.slice(0, 40);
@@ -89,7 +94,7 @@ export async function register(run: Run, place: Place, observer: Observer, stop:
 }
 
 /** Two releases in one run would not train the same way: whoever comes second must wait for the first to be gone, or match it. */
-async function refuseOtherRelease(run: Run, observer: Observer, stop: AbortSignal): Promise<void> {
+async function refuseOtherRelease(run: RunContext, observer: Observer, stop: AbortSignal): Promise<void> {
   const { clock } = run.store;
   const patience = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
   for (let told = false; ; told = true) {

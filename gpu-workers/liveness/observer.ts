@@ -6,7 +6,7 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { countCrash, markDead } from "../../core/training/writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 export interface Observer {
   /** Reads the WORKER records, at most once per heartbeat unless `now`. */
@@ -17,7 +17,7 @@ export interface Observer {
   isDead(worker: string): boolean;
 }
 
-export function observeWorkers({ name, config, store, log }: Run): Observer {
+export function observeWorkers({ name, config, store, log }: RunContext): Observer {
   const { table, clock } = store;
   const { heartbeatSeconds, leaseSeconds } = config.liveness;
   const seen = new Map<string, { counter: number; since: number }>();

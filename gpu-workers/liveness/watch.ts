@@ -9,7 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 export interface Seen {
   readonly run: RunRecord;
@@ -40,7 +40,7 @@ export interface StepWatch {
 }
 
 /** `agent`: this worker's, for `next`; none: there is no next one. */
-export function watchSteps({ name, config, store }: Run, agent?: string): StepWatch {
+export function watchSteps({ name, config, store }: RunContext, agent?: string): StepWatch {
   const { table, clock } = store;
   const quick = config.liveness.pollSeconds;
   const waiting = new Set<() => void>();

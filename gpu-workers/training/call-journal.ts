@@ -5,11 +5,11 @@ import { TinkerCallsRecord } from "../../core/contracts/tinker-calls.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CallJournal } from "../../core/ports.ts";
 import { takeCalls, writeCalls } from "../../core/training/call-writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 /** There is no item for an agent whose engine does not take it. */
 export function callJournal(
-  { name, store: { table } }: Pick<Run, "name" | "store">,
+  { name, store: { table } }: Pick<RunContext, "name" | "store">,
   agent: string,
   worker: string,
 ): CallJournal {

@@ -13,7 +13,7 @@ import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { countsInBatch } from "../../core/training/plan.ts";
 import type { Seen, StepWatch } from "../liveness/watch.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { loadEntries } from "./batch.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { Trajectories } from "./trajectories.ts";
@@ -22,7 +22,7 @@ import type { Trajectories } from "./trajectories.ts";
 const GROUPS_PER_PART = 4;
 
 export interface PartsSource {
-  readonly run: Run;
+  readonly run: RunContext;
   readonly agent: string;
   readonly watch: StepWatch;
   readonly trajectories: Trajectories;
@@ -57,7 +57,7 @@ export async function* batchParts(
 }
 
 /** The groups of each part. */
-async function* finalizedParts(run: Run, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
+async function* finalizedParts(run: RunContext, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
   for (let begin = 0; ; begin += GROUPS_PER_PART) {
     const groups = await finalizedPart(run, watch, first, begin, stop);
     if (groups.length === 0) return;
@@ -67,7 +67,7 @@ async function* finalizedParts(run: Run, watch: StepWatch, first: StepRecord, st
 
 /** The groups of the part that begins there, once all are finalized; none where the step has no more. */
 async function finalizedPart(
-  run: Run,
+  run: RunContext,
   watch: StepWatch,
   first: StepRecord,
   begin: number,
@@ -103,7 +103,7 @@ function stillOpenOrReady(first: StepRecord, seen: Seen | undefined): StepRecord
 
 /** Those that are finalized. While a step is open, some of its items may not be there yet. */
 async function readFinalized(
-  { name, store }: Run,
+  { name, store }: RunContext,
   step: StepRecord,
   groups: readonly number[],
 ): Promise<GroupRecord[]> {

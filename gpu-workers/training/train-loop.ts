@@ -20,11 +20,11 @@ import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { type Checkpoints, OPTIMIZER, replaceFiles, weightsSha256 } from "../checkpoints.ts";
-import { haltedBy } from "../halt.ts";
+import { haltIfRefused } from "../halt.ts";
 import type { Observer } from "../liveness/observer.ts";
 import type { Seen, StepWatch } from "../liveness/watch.ts";
 import { engineOptions } from "../policy.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
 import { onDistinct } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
@@ -36,7 +36,7 @@ import type { Trajectories } from "./trajectories.ts";
 const MAX_RATIO_DEVIATION = 1e-3;
 
 export interface TrainRole {
-  readonly run: Run;
+  readonly run: RunContext;
   readonly agent: string;
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;
@@ -48,7 +48,7 @@ export interface TrainRole {
   /** Told of the version that a step is sampled from and trained on: it is published. */
   prepare(version: number): Promise<void>;
   /** Told of the files of a version that is about to be published; not after a takeover. */
-  foreseen(version: number, files: Files): void;
+  preload(version: number, files: Files): void;
   /** Told of each version that is published, whoever did it. */
   published(version: number, step: number): Promise<void>;
 }
@@ -82,8 +82,8 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
         done = step.step;
         await role.published(version, step.step);
       } else if (taken) {
-        const foreseen = taken.takeovers === 0 ? role.foreseen : () => {};
-        const end = await endOf(trainVersion({ ...role, foreseen }, engine, step, signal), run);
+        const preload = taken.takeovers === 0 ? role.preload : () => {};
+        const end = await endOf(trainVersion({ ...role, preload }, engine, step, signal), run);
         if (end === "halted") await watch.refresh();
         mine = end !== "replaced";
         if (end !== "published") continue;
@@ -113,14 +113,14 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
  * before this one could begin. `halted`: a service refused, or the step cannot be taken (a loss that is no number), and the run is halted
  * for it.
  */
-async function endOf(work: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
+async function endOf(work: Promise<void>, run: RunContext): Promise<"published" | "replaced" | "halted"> {
   try {
     await work;
     return "published";
   } catch (error) {
     if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
     if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
-    else if (!(await haltedBy(run, error))) throw error;
+    else if (!(await haltIfRefused(run, error))) throw error;
     return "halted";
   }
 }
@@ -147,7 +147,7 @@ async function trainVersion(
       reference,
     );
     if (!result.trained) return { ...result, files: base.files };
-    const saved = await engine.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
+    const saved = await engine.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };
   });
   const manifest: Manifest = {

@@ -9,7 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
 import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
 import type { Observer } from "../liveness/observer.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 export interface Held {
   /** How often the place was taken over since the last version. */
@@ -22,7 +22,12 @@ export interface TrainerPlace {
   release(): Promise<void>;
 }
 
-export function trainerPlace({ name, store }: Run, agent: string, worker: string, observer: Observer): TrainerPlace {
+export function trainerPlace(
+  { name, store }: RunContext,
+  agent: string,
+  worker: string,
+  observer: Observer,
+): TrainerPlace {
   const { table } = store;
   const read = async () =>
     parse(AgentRecord, await table.get(tableKeys.agent(name, agent)), `record of agent '${agent}' of run '${name}'`);

@@ -7,8 +7,8 @@ import { endpointOf } from "../../core/contracts/language-model.ts";
 import type { ChatModel } from "../../core/language-model.ts";
 import { payAgent, readBills } from "../../core/training/bills.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import type { Part } from "../../gpu-workers/rollouts/backend.ts";
-import { endpointSpeaker } from "../../gpu-workers/rollouts/endpoint/backend.ts";
+import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
+import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
 import { endpointPolicy } from "../../gpu-workers/rollouts/endpoint/policy.ts";
 import { callText, playAs, question, searchTool } from "../fakes/conversations.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -22,7 +22,7 @@ let server: OpenAiServer;
 async function behind(calls: "native" | "text", ...replies: Reply[]) {
   server = await serveOpenAi((_, n) => replies[n] ?? fails(500, "no more replies in the script"));
   const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
-  return (part: Part) => endpointSpeaker(part, model, calls);
+  return (part: BackendOptions) => endpointBackend(part, model, calls);
 }
 
 const search = (query: string) => ({ name: "search", arguments: JSON.stringify({ query }) });
@@ -173,7 +173,7 @@ test("no more requests are under way than the engine has slots, and each turn is
   };
   const { table } = memoryStore();
   const policy = endpointPolicy(config, model, (usd) => payAgent(table, "r", usd));
-  const { speaker } = await policy.acquire(0);
+  const { backend: speaker } = await policy.acquire(0);
   await Promise.all(Array.from({ length: 6 }, () => playAs(speaker)));
   expect(most).toBe(2);
   // 6 * (1000 * 1 + 100 * 3) millionths.

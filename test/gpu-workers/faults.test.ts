@@ -1,5 +1,4 @@
-/** @file Workers in trouble: what is given up, what is given back, who is refused. One process, the store in memory. */
-
+/** @file Workers in trouble: which rollouts are given up, which claims are given back, who is refused. One process, the store in memory. */
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { expect, test, vi } from "vitest";
@@ -10,7 +9,7 @@ import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
 import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
 import { observeWorkers } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { readRun } from "../../gpu-workers/run.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -36,7 +35,7 @@ const workersOf = async ({ table }: Store) =>
 const groupOf = async ({ table }: Store, step: number, group: number) =>
   GroupRecord.parse(await table.get(tableKeys.group("relay", step, group)));
 
-/** Samples only until it is cancelled. */
+/** An engine whose samples never end until they are cancelled. */
 const silent: PolicyEngine = {
   ...relayEngine,
   openSampler: async () => ({
@@ -66,15 +65,15 @@ test("a sub-agent that never answers: its rollouts are given up and listed, neve
   expect(lost.length + rewarded.length).toBe(4);
 });
 
-/** The searcher's tool, whose service refuses until it is mended. */
+/** The searcher's tool, whose service refuses until it is fixed. */
 function refusing(refusal: MgrpoError) {
   const lookup = relayTools.get("lookup") ?? expect.fail();
-  const service = { asked: 0, isMended: false, tools: new Map<string, Tool>() };
+  const service = { calls: 0, isFixed: false, tools: new Map<string, Tool>() };
   service.tools.set("lookup", {
     ...lookup,
     run: (args, context) => {
-      service.asked += 1;
-      return service.isMended ? lookup.run(args, context) : Promise.reject(refusal);
+      service.calls += 1;
+      return service.isFixed ? lookup.run(args, context) : Promise.reject(refusal);
     },
   });
   return service;
@@ -84,7 +83,7 @@ test.each([
   ["tool-backend", "HTTP 401: it refuses the key: check SERPER_API_KEY"],
   ["endpoint-refused", "HTTP 402: it wants to be paid first"],
 ] as const)(
-  "%s: a service that refuses to work halts the run at once, and nothing is lost or scored",
+  "%s: a service that refuses to work halts the run at once, and no rollout is lost",
   {
     timeout: 20_000,
   },
@@ -100,18 +99,18 @@ test.each([
       expect(end).toMatchObject({ status: "rejected", reason: { code: "run-halted" } });
       expect(String((end as PromiseRejectedResult).reason)).toContain(`run 'relay' is halted: ${why}`);
     }
-    // One for each conversation that was under way, none of them twice.
-    expect(service.asked).toBeLessThanOrEqual(4);
+    // At most one for each conversation in flight: no retries.
+    expect(service.calls).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
     const groups = await Promise.all([0, 1].map((g) => groupOf(store, 0, g)));
     for (const { claims = {}, crashes, rollouts } of groups) {
       expect(crashes).toEqual({});
-      // Given back, but those of rollouts that were done before.
+      // Only finished rollouts keep their claims.
       expect(Object.keys(rollouts)).toEqual(expect.arrayContaining(Object.keys(claims)));
       for (const score of Object.values(rollouts)) expect(score).not.toHaveProperty("excluded");
     }
 
-    service.isMended = true;
+    service.isFixed = true;
     await store.table.update(resumeRun(config.run));
     await Promise.all(team());
     const { status, steps } = await recordsOf(store, config);
@@ -120,19 +119,19 @@ test.each([
   },
 );
 
-test("an evaluation that a service refuses to work for halts before it is asked again; its job is open to the next", async () => {
+test("a refusal during evaluation halts the run without a retry, and its job is queued again", async () => {
   const { config, store } = await open({ evaluation: { suites: [{ name: "sampled" }] }, limits: { attempts: 3 } });
   const service = refusing(new MgrpoError("tool-backend", "HTTP 402: top it up"));
   const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
   const working = startWorker(store, config.run, evaluator, never, log, { tools: service.tools });
   await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
-  expect(service.asked).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
+  expect(service.calls).toBeLessThanOrEqual(config.agents["main"]?.engine.slots ?? 0);
   const [job] = await store.table.query(tableKeys.run("relay").pk, tablePrefixes.jobs);
   expect(job).toMatchObject({ state: "queued", owner: "" });
   expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
 });
 
-test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
+test("with no worker for a sub-agent, no rollout starts and none is given up", async () => {
   const { config, store } = await open({ limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
@@ -142,7 +141,7 @@ test("with no worker for a sub-agent, nothing is begun and nothing given up", as
   await main;
 });
 
-test("a worker that drains gives everything back at once: nobody waits for its lease", {
+test("a worker that drains gives its claims back at once: nobody waits for its lease", {
   timeout: 20_000,
 }, async () => {
   const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
@@ -156,7 +155,7 @@ test("a worker that drains gives everything back at once: nobody waits for its l
   stop.abort();
   await Promise.all([slow, first]);
   expect((await workersOf(store)).map(({ state }) => state)).toEqual(["dead", "dead"]);
-  // What had ended is scored a moment later.
+  // Finished rollouts are scored a moment later.
   await vi.waitFor(async () => {
     const { claims = {}, rollouts } = await groupOf(store, 0, 0);
     expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
@@ -174,7 +173,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   const main = startWorker(store, config.run, {}, never, log);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
   const isDead = async () => (await workersOf(store)).some(({ state }) => state === "dead");
-  // A heartbeat in between makes the mark fail: then it is tried on what is there now.
+  // A heartbeat in between makes the write fail: then it is retried on the new record.
   for (; !(await isDead()); await pause())
     for (const seen of await workersOf(store)) await store.table.update(markDead(seen));
   while ((await workersOf(store)).length < 2) await pause();
@@ -183,13 +182,13 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
 });
 
-test("a rollout that kills its worker three times while alone is given up; what died beside it is not", async () => {
+test("a rollout that kills its worker three times while alone is given up; one that was in flight beside it is not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await open({ liveness, limits: { lostFraction: 1 } });
-  const run = await readRun(config.run, "0.0.0", store, log);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
   const address = { run: config.run, step: 0, group: 0 };
   for (let death = 0; death < 4; death++) {
-    // Its workers die over and over; the first took another rollout with it.
+    // Its workers die again and again; the first had another rollout in flight.
     const worker = `doomed-${death}`;
     const record = { run: config.run, worker, agent: "main", roles: ["rollout"], url: "", state: "alive", counter: 1 };
     const inFlight = death === 0 ? ["0/0/0", "0/0/1"] : ["0/0/0"];
@@ -220,9 +219,9 @@ test("a rollout that kills its worker three times while alone is given up; what 
   expect(rollouts[1]).toHaveProperty("reward");
 });
 
-test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
+test("a worker that registered since the last read is not dead; one without a record is, once a later read has ended", async () => {
   const { config, store } = await open();
-  const run = await readRun(config.run, "0.0.0", store, log);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
   const observer = observeWorkers(run);
   await observer.look();
   expect(observer.isDead("newcomer")).toBe(false);
@@ -230,7 +229,7 @@ test("a worker that has registered since the last look is not dead; one without 
   const record = { run: config.run, worker: "newcomer", agent: "main", roles: ["rollout"], url: "", state: "alive" };
   const seen = { counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] };
   await store.table.insert(tableKeys.worker(config.run, "newcomer"), { ...record, ...seen });
-  // At once, although a heartbeat has not passed: somebody asked.
+  // Reads at once, although no heartbeat has passed: a worker without a record was asked about.
   await observer.look();
   expect(observer.isDead("newcomer")).toBe(false);
   expect(observer.isDead("ghost")).toBe(true);
@@ -241,7 +240,7 @@ test("a worker of another release is refused while one of the first lives", asyn
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
   while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-  const run = await readRun(config.run, "9.9.9", store, log);
+  const run = await readRunContext(config.run, "9.9.9", store, log);
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
   );
@@ -263,14 +262,14 @@ test("a store that refuses connections: one clear line, and a non-zero exit", as
     env: { ...process.env, ...environment, ...keys, MGRPO_WORKER_TOKEN: "sixteen characters", NODE_NO_WARNINGS: "1" },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let said = "";
+  let output = "";
   child.stderr.on("data", (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   const code = await new Promise((resolve) => child.once("exit", resolve));
   expect(code).toBe(1);
-  expect(said.trim().split("\n")).toHaveLength(1);
-  expect(JSON.parse(said)).toMatchObject({
+  expect(output.trim().split("\n")).toHaveLength(1);
+  expect(JSON.parse(output)).toMatchObject({
     level: "error",
     code: "store-unreachable",
     error: expect.stringContaining(endpoint),

@@ -7,7 +7,7 @@ import { invocationId } from "../../gpu-workers/identity.ts";
 import { type Desk, openDesk } from "../../gpu-workers/invocations/registry.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
-import { unlessAborted } from "../../gpu-workers/limits.ts";
+import { abortable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const PLACE = "0123456789ab";
@@ -44,7 +44,7 @@ function answering(wallClockSeconds = 0.3) {
   const desk = openDesk({
     run,
     admits: async () => state.open,
-    mayBegin: (_request, signal) => unlessAborted(state.served, signal),
+    mayBegin: (_request, signal) => abortable(state.served, signal),
     opened: () => state.served,
     loading: () => state.loading,
     wallClockSeconds,

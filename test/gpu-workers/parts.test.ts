@@ -9,7 +9,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { TableValue } from "../../core/ports.ts";
 import type { Seen } from "../../gpu-workers/liveness/watch.ts";
-import type { Run } from "../../gpu-workers/run.ts";
+import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { batchParts } from "../../gpu-workers/training/parts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
@@ -20,7 +20,7 @@ const DYNAMIC = { dynamicSampling: { rounds: 2 } };
 function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
   const store = memoryStore();
   const config = teamConfig({ questionsPerStep: count, ...changes });
-  const run: Pick<Run, "name" | "config" | "store"> = { name: "test", config, store };
+  const run: Pick<RunContext, "name" | "config" | "store"> = { name: "test", config, store };
   const waiting = new Set<() => void>();
   const names = (n: number) => Array.from({ length: n }, (_, g) => `q${g}`);
   const step = {
@@ -41,7 +41,7 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
   };
   const stop = new AbortController();
   const source = {
-    run: run as Run,
+    run: run as RunContext,
     agent: "main",
     watch: {
       current: () => seen,

@@ -1,7 +1,7 @@
 /** @file Text within so many tokens: prefixes are the longest that fit, parts fit and lose nothing, half characters never appear. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { presentResponse } from "../../../core/conversation/markers.ts";
+import { presentResponse } from "../../../core/conversation/special-tokens.ts";
 import { partsWithin, prefixWithin } from "../../../core/conversation/token-room.ts";
 
 /** Two tokens for what is not ASCII, one for two letters, one for anything else: a tokenizer's habits, to be reckoned by hand. */

@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { writeTurn } from "../../../core/conversation/native.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
+import { turnText } from "../../../core/conversation/api-turn.ts";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 
 const toolbox = { parameters: new Map([["search", z.record(z.string(), z.json())]]) };
 const call = (args: string) => ({ id: "1", name: "search", arguments: args });
-const read = (turn: Partial<Parameters<typeof writeTurn>[0]>) =>
-  parseTurn(writeTurn({ thinking: "", text: "", calls: [], ...turn }), toolbox, 4);
+const read = (turn: Partial<Parameters<typeof turnText>[0]>) =>
+  parseTurn(turnText({ thinking: "", text: "", calls: [], ...turn }), toolbox, 4);
 
 const hostile = fc.oneof(
   fc.constantFrom("</tool_call>", "<answer>x</answer>", "<|im_end|>", "</think>", '"}', "\\u003c"),

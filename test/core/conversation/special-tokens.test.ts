@@ -1,8 +1,8 @@
 /** @file Laws of neutralise: nothing that has power survives, what has none is untouched, and twice is once. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/markers.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
+import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/special-tokens.ts";
 
 const MARKERS = [
   "<|im_start|>",

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Tool } from "../../../core/ports.ts";
 

@@ -1,0 +1,39 @@
+/**
+ * @file When a rollout worker takes the next look at its step. It looks at full pace after a round that started attempts; each round
+ * after that waits a tenth longer, up to ten times the poll interval.
+ *
+ *     pause   waits for: the next look                 unblocked by: an attempt that ends, the step moving on, `wake`, the stop signal
+ */
+import type { Seen, StepWatch } from "../liveness/watch.ts";
+
+export class Pacing {
+  readonly #pollSeconds: number;
+  #seconds: number;
+  #wake = new AbortController();
+
+  constructor(pollSeconds: number) {
+    this.#pollSeconds = pollSeconds;
+    this.#seconds = pollSeconds;
+  }
+
+  /** Until the next look, if there may be something to find. */
+  get seconds(): number {
+    return this.#seconds;
+  }
+
+  /** Ends the current pause, or the next one if there is none. */
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  afterRound(hasStarted: boolean): void {
+    this.#seconds = hasStarted ? this.#pollSeconds : Math.min(this.#seconds * 1.1, this.#pollSeconds * 10);
+  }
+
+  /** @param hasMoved whether the step is no longer as it was when the pause began. */
+  async pause(watch: StepWatch, seconds: number, hasMoved: (seen: Seen) => boolean, stop: AbortSignal): Promise<void> {
+    const pick = (seen: Seen) => (hasMoved(seen) ? true : undefined);
+    await watch.pause(seconds, pick, AbortSignal.any([stop, this.#wake.signal]));
+    if (this.#wake.signal.aborted) this.#wake = new AbortController();
+  }
+}
