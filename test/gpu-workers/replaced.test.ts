@@ -57,17 +57,20 @@ async function readyToTrain(): Promise<RunConfig> {
 /** Still a valid record, with another first token in its trajectory. */
 const otherTokens = (text: string) => text.replace(/"tokens":\[\d+/, (before) => `${before}0`);
 
-test.each(["main", "searcher"])("%s: a trajectory replaced after scoring is refused, and no version is published", async (agent) => {
-  await readyToTrain();
-  const folder = agent === "main" ? "outcomes" : "invocations";
-  const [key = ""] = memory.objects.keys().filter((name) => name.startsWith(`runs/${run}/${folder}/`));
-  await replace(key, otherTokens);
-  await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
-    code: "record-damaged",
-    message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
-  });
-  expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
-});
+test.each(["main", "searcher"])(
+  "%s: a trajectory replaced after scoring is refused, and no version is published",
+  async (agent) => {
+    await readyToTrain();
+    const folder = agent === "main" ? "outcomes" : "invocations";
+    const [key = ""] = memory.objects.keys().filter((name) => name.startsWith(`runs/${run}/${folder}/`));
+    await replace(key, otherTokens);
+    await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
+      code: "record-damaged",
+      message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
+    });
+    expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
+  },
+);
 
 test("a worker does not train on the trajectory in its memory if another was scored", async () => {
   const config = relayConfig({ steps: 1 });

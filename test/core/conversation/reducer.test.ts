@@ -1,4 +1,4 @@
-/** @file A conversation as a reducer: a run by hand, every way to end, and the laws of its limits. */
+/** @file A conversation as a reducer: one by hand, every way to end, and the laws of its limits. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentConfig } from "../../../core/contracts/config.ts";
@@ -77,7 +77,7 @@ test.each<[string, ConversationEvent[], Partial<ConversationRules["limits"]>, Pa
     { stop: "token-limit", answer: null, fault: null },
   ],
   [
-    "calls in the last turn, which are not run",
+    "calls in the last turn, which do not run",
     [sampled(delegate("a", "x"))],
     { turns: 1 },
     { stop: "turn-limit", fault: null },

@@ -1,4 +1,4 @@
-/** @file A rollout's budget: nothing is dealt out twice or lost, and what nobody spent comes back. */
+/** @file A rollout's tool budget: nothing is shared out twice or lost, and unspent shares return. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Spent } from "../../../core/contracts/rollout.ts";
@@ -6,7 +6,7 @@ import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 
 const calls = (limit: number) => openToolBudget({ calls: limit, microUsd: null });
 
-test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; of 4 spent, 2 come back", () => {
+test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4, so 2 return", () => {
   const budget = calls(7);
   budget.take(0);
   expect(budget.split(4).map((one) => one?.calls)).toEqual([2, 2, 1, 1]);
@@ -15,7 +15,7 @@ test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; of 4 spent, 
   expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("a price that the rest does not cover is refused, and so is nothing else; what an answer turned out to cost may overdraw it", () => {
+test("only a price above the rest is refused; a cost known afterwards may overdraw the budget", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
     undefined,
@@ -29,12 +29,12 @@ test("a price that the rest does not cover is refused, and so is nothing else; w
   ]);
 });
 
-test("without a limit there is nothing to deal", () => {
+test("without a limit there is nothing to split", () => {
   const budget = openToolBudget(undefined);
   expect([budget.take(1e6), ...budget.split(2)]).toEqual([undefined, undefined, undefined]);
 });
 
-test("however a tree of conversations spends, it never makes more calls than the rollout has", () => {
+test("a tree of conversations never makes more calls than the rollout's limit", () => {
   const turn = fc.record({ own: fc.nat(4), subs: fc.array(fc.nat(6), { maxLength: 4 }) });
   fc.assert(
     fc.property(fc.nat(20), fc.array(turn, { maxLength: 6 }), (limit, turns) => {
