@@ -144,7 +144,7 @@ class EnginePolicy implements Policy {
     const known = this.#versions.get(version);
     if (known) return known;
     const entry = new OpenVersion(this.#load(version, preloaded), preloaded && weightsSha256(preloaded));
-    // Whoever awaits `ready` gets the error; the next caller tries again.
+    // The callers that await `ready` get the error; the next caller tries again.
     entry.ready.catch(() => this.#versions.get(version) === entry && this.#versions.delete(version));
     this.#versions.set(version, entry);
     return entry;
@@ -159,7 +159,7 @@ class EnginePolicy implements Policy {
     }
   }
 
-  /** Drops preloaded weights other than these. Conversations that use them are told on `activated`. */
+  /** Drops preloaded weights other than these. For their leases `activated` resolves to false. */
   #discardOtherWeights(version: number, files: Files): void {
     const entry = this.#versions.get(version);
     if (!entry?.isPreloaded || entry.hasWeights(files)) return;
@@ -222,7 +222,7 @@ class OpenVersion {
     void this.close();
   }
 
-  /** Closes the sampler once it is open, even if leases use it. Whoever awaits `ready` gets an error of opening it. */
+  /** Closes the sampler once it is open, even if leases use it. An error of opening it goes to those that await `ready`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const inference = await this.ready.catch(() => undefined);

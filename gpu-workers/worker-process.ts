@@ -124,7 +124,7 @@ function openCrash(): { crashed: Promise<never>; crash: (error: unknown) => void
   const crashed = new Promise<never>((_resolve, reject) => {
     crash = reject;
   });
-  // An incarnation awaits it; between two incarnations nobody does.
+  // Between two incarnations nothing awaits it.
   crashed.catch(() => {});
   return { crashed, crash };
 }

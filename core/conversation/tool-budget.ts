@@ -49,8 +49,8 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
         allowance === undefined
           ? undefined
           : {
-              calls: part(maxCalls, calls, i, delegations),
-              microUsd: part(maxMicroUsd, microUsd, i, delegations),
+              calls: share(maxCalls, calls, i, delegations),
+              microUsd: share(maxMicroUsd, microUsd, i, delegations),
             },
       );
     },
@@ -63,7 +63,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
 }
 
 /** The i-th of n equal parts of what is left. */
-function part(limit: number | null, spent: number, i: number, n: number): number | null {
+function share(limit: number | null, spent: number, i: number, n: number): number | null {
   if (limit === null) return null;
   const left = Math.max(0, limit - spent);
   return Math.floor(left / n) + (i < left % n ? 1 : 0);

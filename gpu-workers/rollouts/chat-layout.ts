@@ -26,7 +26,7 @@ export interface ChatLayout {
 /** Number of responses to each turn. */
 type Shape = readonly number[];
 
-/** Private-use characters, which no template looks for and no rendered text contains. */
+/** Private-use characters, which no template treats specially and no rendered text contains. */
 const placeholder = (name: string) => `\uE000${name}\uE001`;
 const PLACEHOLDER = /\uE000[a-z0-9-]+\uE001/;
 /** With thinking set, a template opens the current turn with this and leaves it out of past turns. The tokens keep it. */

@@ -1,11 +1,11 @@
 /**
  * @file One round of claiming: reads the groups that need it, claims rollouts up to the free capacity, and starts them.
  *
- *     unread group ──claimUnbegun──────────────> start        claims before the first read: most likely nobody else has begun it
- *     free         ──claimUnbegun/Rollouts─────> start        if its outcome does not exist yet
- *     owned        ────────────────────────────> start        claimed by a write whose response was lost
- *     suspect      ──claimRollouts over a dead worker──> start alone, or given up after POISON_CRASHES crashes alone
- *     quarantined  ────────────────────────────> start alone
+ *     unread group  ──claimUnbegun──────────────────> start        without a read: most likely no other worker has begun it
+ *     free          ──claimUnbegun, claimRollouts───> start        unless its outcome exists
+ *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
+ *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES crashes alone
+ *     quarantined   ────────────────────────────────> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
  *     alone     waits for: no other attempt in flight here, and the step to be open for all
@@ -95,7 +95,7 @@ export class Claiming {
     updateView(this.#work, view, await role.run.store.table.get(tableKeys.group(role.run.name, step, view.index)));
   }
 
-  /** Of the groups that have been read. Looks for deaths first if other workers hold claims. */
+  /** Of the groups that have been read. If other workers hold claims, it first checks which of them are dead. */
   async #claimable(): Promise<ClaimableByGroup> {
     const { role, views } = this.#work;
     const classify = () =>

@@ -1,8 +1,8 @@
 /**
- * @file When a rollout worker takes the next look at its step. It looks at full pace after a round that started attempts; each round
- * after that waits a tenth longer, up to ten times the poll interval.
+ * @file The pause between two rounds of claiming: the poll interval after a round that started attempts, and a tenth longer after each
+ * round that started none, up to ten times the poll interval.
  *
- *     pause   waits for: the next look                 unblocked by: an attempt that ends, the step moving on, `wake`, the stop signal
+ *     pause   waits for: the next round   unblocked by: the pause's end, `wake` (an attempt ended), the step moving on, the stop signal
  */
 import type { Seen, StepWatch } from "../liveness/watch.ts";
 
@@ -16,7 +16,7 @@ export class Pacing {
     this.#seconds = pollSeconds;
   }
 
-  /** Until the next look, if there may be something to find. */
+  /** The pause before the next round, if that round may find more to claim. */
   get seconds(): number {
     return this.#seconds;
   }

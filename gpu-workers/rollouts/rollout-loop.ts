@@ -7,7 +7,7 @@
  *
  *     a step   waits for: STEP open, or the next one samplable (liveness/opening.ts)   unblocked by: tick
  *     a claim  waits for: free capacity, and a live worker of each sub-agent
- *     a round  waits for: an attempt that ends, the step moving on, or the next look at the groups of other workers
+ *     a round  waits for: an attempt that ends, the step moving on, or the end of the pause
  *
  * Rollouts claimed by a dead worker are suspects. A suspect runs when no other rollout does and is named in WORKER.inFlight meanwhile.
  */
@@ -60,8 +60,8 @@ async function runRounds(work: StepWork, attempts: Attempts, pacing: Pacing, sto
     const mayFindMore = await claiming.round(step);
     attempts.throwFault();
     pacing.afterRound(attempts.inFlight > before);
-    const looksSoon = mayFindMore || work.views.some(({ quarantined }) => quarantined.size > 0);
-    const seconds = looksSoon ? pacing.seconds : run.config.liveness.leaseSeconds / 2;
+    const isSoon = mayFindMore || work.views.some(({ quarantined }) => quarantined.size > 0);
+    const seconds = isSoon ? pacing.seconds : run.config.liveness.leaseSeconds / 2;
     await pacing.pause(watch, seconds, hasMoved, stop);
   }
 }

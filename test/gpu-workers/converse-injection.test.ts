@@ -70,23 +70,26 @@ test("hostile questions, tasks and reports stay data", async () => {
     fc.asyncProperty(hostile.map(joined), hostile.map(joined), hostile.map(joined), async (prompt, task, report) => {
       for (const tokenizer of [bpe, words]) {
         const tasks: string[] = [];
-        const playWith = (asked: string, told: string, reported: string) =>
+        const playWith = (texts: { prompt: string; task: string; report: string }) =>
           play(
             tokenizer,
             script(
-              callText("delegate", { agent: "a", task: `x ${told}`.replaceAll(ENDS, "<t") }),
+              callText("delegate", { agent: "a", task: `x ${texts.task}`.replaceAll(ENDS, "<t") }),
               "<answer>Paris</answer>",
             ),
             {
-              prompt: `x ${asked}`,
+              prompt: `x ${texts.prompt}`,
               limits: { contextTokens: 20_000, turnTokens: 5_000 },
               delegate: reporting((_, handed) => {
                 tasks.push(handed);
-                return reported;
+                return texts.report;
               }),
             },
           );
-        const [attacked, innocent] = [await playWith(prompt, task, report), await playWith("", "", "")];
+        const [attacked, innocent] = [
+          await playWith({ prompt, task, report }),
+          await playWith({ prompt: "", task: "", report: "" }),
+        ];
         expect(attacked.conversation.stop).toBe("answered");
         expect(shown(tokenizer, attacked.trajectory)).toEqual(shown(tokenizer, innocent.trajectory));
         for (const handed of tasks) for (const marker of MARKERS) expect(handed).not.toContain(marker);

@@ -30,10 +30,10 @@ describe.each([
   ["off", { thinking: false }, EMPTY_THOUGHT],
 ])("thinking %s", (_, thinking, opening) => {
   test("every turn has the same opening, keeps its sampled tokens, and gets its responses", () => {
-    const said = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
-    expect(laidOut(qwen3, thinking, said)).toBe(
-      `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
-        `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
+    const turn = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
+    expect(laidOut(qwen3, thinking, turn)).toBe(
+      `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
+        `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
         "<|im_start|>user\n<tool_response>\nthere\n</tool_response>\n<tool_response>\nnowhere\n</tool_response><|im_end|>\n" +
         `${HEADER}${opening}`,
     );
