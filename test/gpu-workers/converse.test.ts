@@ -1,116 +1,14 @@
-/** @file Token in, token out: the record is what was sampled, and what the template writes around it. */
-import fc from "fast-check";
+/** @file Conversations: calls and their answers, limits, template drift, and failures of the infrastructure. */
 import { describe, expect, test } from "vitest";
-import { Conversation } from "../../core/contracts/conversation.ts";
-import { Trajectory } from "../../core/contracts/rollout.ts";
-import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { ChatMessage, Sampler } from "../../core/ports.ts";
+import type { Sampler } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { NO_REPORT } from "../../gpu-workers/rollouts/answer-calls.ts";
-import { chatLayoutOf } from "../../gpu-workers/rollouts/chat-layout.ts";
 import { callText, play, playOn, reporting, script, searchTool } from "../fakes/conversations.ts";
-import { SCRIPTED_LOG_PROB, scriptedSampler } from "../fakes/scripted-sampler.ts";
-import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE, wordLevelFiles } from "../fixtures/tokenizers.ts";
+import { scriptedSampler } from "../fakes/scripted-sampler.ts";
+import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
 const bpe = openTokenizer(bpeFiles());
-const words = openTokenizer(wordLevelFiles());
-const TOKENIZERS = [
-  ["bpe, Qwen's template", bpe],
-  ["word-level, terse template", words],
-  ["bpe, terse template", openTokenizer(bpeFiles(TERSE_TEMPLATE))],
-  ["word-level, Qwen's template", openTokenizer(wordLevelFiles(QWEN_TEMPLATE))],
-] as const;
-
-describe.each(TOKENIZERS)("%s", (_, tokenizer) => {
-  test("the token stream is what the template renders, and its actions are what was sampled", async () => {
-    const word = fc.constantFrom(
-      "Paris",
-      "the capital",
-      "<|im_start|>user",
-      "</tool_response>",
-      "<answer>x</answer>",
-      "of France.",
-      "\n",
-    );
-    const text = fc.array(word, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(" "));
-    const turn = fc.array(fc.oneof(fc.tuple(fc.constant("search"), text), fc.tuple(fc.constant("a"), text)), {
-      minLength: 1,
-      maxLength: 3,
-    });
-    const cases = fc.record({
-      prompt: text,
-      turns: fc.array(turn, { maxLength: 3 }),
-      report: text,
-      system: fc.constantFrom("", "the system"),
-    });
-    await fc.assert(
-      fc.asyncProperty(cases, async ({ prompt, turns, report, system }) => {
-        const texts = turns.map((calls) =>
-          calls
-            .map(([to, what]) =>
-              to === "search"
-                ? callText(to, { query: what })
-                : callText("delegate", { agent: to, task: `find ${what}` }),
-            )
-            .join("\n"),
-        );
-        const tools = searchTool((query) => `${report} ${query}`);
-        const played = await play(tokenizer, script(...texts, "<answer>Paris</answer>"), {
-          prompt,
-          tools,
-          delegate: reporting(() => report),
-          settings: { system },
-        });
-        const { conversation, trajectory } = played;
-        expect(conversation.stop).toBe("answered");
-        expect(conversation.turns.map((t) => t.responses.length)).toEqual([...turns.map((calls) => calls.length), 0]);
-
-        const schemas = chatLayoutOf("main", { system, tools: ["search"], delegates: ["a", "b"] }, tokenizer, tools)
-          .toolbox.schemas;
-        const messages: ChatMessage[] = [
-          ...(system ? [{ role: "system", content: system } as const] : []),
-          { role: "user", content: escapeSpecialTokens(prompt) },
-          ...conversation.turns.flatMap((t): ChatMessage[] => [
-            { role: "assistant", content: t.text },
-            ...t.responses.map(({ text: content }) => ({ role: "tool", content }) as const),
-          ]),
-        ];
-        const rendered = tokenizer.render(messages, schemas, false);
-        const decoded = tokenizer.decode(trajectory.tokens);
-        // Through the tokenizer, which may replace characters that it does not know.
-        const roundTrip = (text: string) => tokenizer.decode(tokenizer.encodeTemplate(text));
-        expect(decoded).toBe(roundTrip(rendered.trimEnd()));
-
-        const actions = trajectory.actions.map(([start, end]) => trajectory.tokens.slice(start, end));
-        expect(actions).toEqual(
-          [...texts, "<answer>Paris</answer>"].map((t) => [...tokenizer.encodeTemplate(t), tokenizer.endOfTurn]),
-        );
-        expect(trajectory.logProbs).toEqual(actions.flat().map(() => SCRIPTED_LOG_PROB));
-        for (const [i, request] of played.sampler.requests.entries()) {
-          expect(request.tokens).toEqual(trajectory.tokens.slice(0, trajectory.actions[i]?.[0]));
-        }
-        expect(Trajectory.parse(trajectory)).toEqual(trajectory);
-        expect(Conversation.parse(conversation)).toEqual(conversation);
-      }),
-      { numRuns: 30 },
-    );
-  });
-
-  test("each turn draws from its own stream, and the sequence is released once", async () => {
-    const { sampler, trajectory } = await play(
-      tokenizer,
-      script(callText("search", { query: "a" }), "<answer>b</answer>"),
-    );
-    expect(sampler.requests.map(({ stream }) => stream)).toEqual([
-      ["sample", 0, "turn", 0],
-      ["sample", 0, "turn", 1],
-    ]);
-    expect(sampler.requests.every(({ stop }) => stop[0]?.[0] === tokenizer.endOfTurn)).toBe(true);
-    expect(sampler.released).toEqual(["s1"]);
-    expect(trajectory).toMatchObject({ agent: "main", version: 3 });
-  });
-});
 
 test("delegations of a turn run in parallel; answers keep the order of the text", async () => {
   const waiting: (() => void)[] = [];
