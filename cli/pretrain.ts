@@ -16,7 +16,7 @@ import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import { type Layout, openLayout } from "../gpu-workers/rollouts/layout.ts";
+import { type AgentLayout, openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 
 export interface PretrainOptions {
@@ -120,13 +120,13 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });
-  const layout = openLayout(base.agent, agent, tokenizer, tools);
+  const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
   await close();
   const say = (text: string) => [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
   return (demonstration: Demonstration) => encoded(demonstration, layout, say);
 }
 
-function encoded({ prompt, turns }: Demonstration, layout: Layout, say: (text: string) => number[]): Encoded {
+function encoded({ prompt, turns }: Demonstration, layout: AgentLayout, say: (text: string) => number[]): Encoded {
   const ids = layout.prompt(prompt);
   const said: [number, number][] = [];
   const earlier: number[] = [];

@@ -6,9 +6,9 @@
  */
 import { fileURLToPath } from "node:url";
 import type { Question } from "../core/contracts/question.ts";
+import { parseTurn } from "../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../core/conversation/tool-budget.ts";
 import { openToolbox } from "../core/conversation/toolbox.ts";
-import { parseTurn } from "../core/conversation/turn.ts";
 import { groupAdvantages } from "../core/mgrpo/advantage.ts";
 import { tokenWeights } from "../core/mgrpo/batch.ts";
 import { mainReward } from "../core/mgrpo/reward.ts";

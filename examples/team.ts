@@ -7,7 +7,7 @@
 import { fileURLToPath } from "node:url";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import type { Question } from "../core/contracts/question.ts";
-import { advance, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
+import { advanceConversation, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
 import { openToolBudget } from "../core/conversation/tool-budget.ts";
 import { openToolbox, type Toolbox } from "../core/conversation/toolbox.ts";
 import { groupAdvantages } from "../core/mgrpo/advantage.ts";
@@ -73,12 +73,7 @@ interface Rollout {
 }
 
 /** A trajectory with its advantage and its share of its question's loss. */
-interface Entry {
-  readonly group: number;
-  readonly trajectory: Trajectory;
-  readonly advantage: number;
-  readonly weight: number;
-}
+type Entry = { group: number; trajectory: Trajectory; advantage: number; weight: number };
 
 const training = questionSet(SEED).train.filter(({ level }) => level < 3);
 
@@ -172,7 +167,11 @@ async function converse(
   const rules = { limits: LIMITS[name], toolbox };
   const tokens = layout.prompt(prompt);
   const [positions_A, logProbs_A, earlier]: [number[], number[], number[]] = [[], [], []];
-  let { state, command } = advance(openConversation(prompt), { kind: "opened", promptTokens: tokens.length }, rules);
+  let { state, command } = advanceConversation(
+    openConversation(prompt),
+    { kind: "opened", promptTokens: tokens.length },
+    rules,
+  );
   while (command.kind !== "finish") {
     if (command.kind === "sample") {
       const sample = await sampler.sample({
@@ -187,7 +186,7 @@ async function converse(
       logProbs_A.push(...sample.logProbs);
       tokens.push(...sample.tokens);
       const text = tokenizer.decode(sample.stop === "stop" ? sample.tokens.slice(0, -1) : sample.tokens);
-      ({ state, command } = advance(
+      ({ state, command } = advanceConversation(
         state,
         { kind: "sampled", text, tokens: sample.tokens.length, stop: sample.stop },
         rules,
@@ -200,7 +199,7 @@ async function converse(
       earlier,
     );
     earlier.push(responses.length);
-    const next = advance(state, { kind: "responded", responses, tokens: shown.length }, rules);
+    const next = advanceConversation(state, { kind: "responded", responses, tokens: shown.length }, rules);
     if (next.command.kind === "sample") tokens.push(...shown);
     ({ state, command } = next);
   }

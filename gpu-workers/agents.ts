@@ -8,15 +8,15 @@ import { payAgent } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { engineOptions, openPolicy, type Policy } from "./policy.ts";
-import { type Agent, toolsOf } from "./rollouts/agent.ts";
+import { type HostedAgent, toolsOf } from "./rollouts/agent.ts";
 import { endpointPolicy } from "./rollouts/endpoint/policy.ts";
-import type { Run } from "./run.ts";
+import type { RunContext } from "./run-context.ts";
 
 export interface AgentParts {
-  readonly run: Run;
-  /** The recipe's. */
+  readonly run: RunContext;
+  /** All tools of the recipe. */
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What a rollout may ask of them. */
+  /** Limit on the tool calls of a rollout; absent: none. */
   readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */
@@ -29,27 +29,35 @@ export function openAgents(
   who: string,
   checkpoints: Checkpoints,
   meter: BusyMeter,
-): Map<string, Agent> {
+): Map<string, HostedAgent> {
   const hosted = Object.entries(parts.run.config.agents).filter(([name]) => who === "*" || who === name);
-  const policyOf = (name: string, config: AgentConfig): Policy =>
-    isEndpointPolicy(config.policy)
-      ? endpointPolicy(config, parts.apiOf(config), (usd) => payAgent(parts.run.store.table, parts.run.name, usd))
-      : openPolicy(name, config, parts.engineOf(config.policy), checkpoints, meter);
-  return new Map(
-    hosted.map(([name, config]) => [
+  const agents = hosted.map(
+    ([name, config]): HostedAgent => ({
       name,
-      {
-        ...{ name, config, policy: policyOf(name, config), tools: toolsOf(name, config, parts.tools) },
-        ...(parts.allowance && { allowance: parts.allowance }),
-      },
-    ]),
+      config,
+      policy: policyOf(parts, name, config, checkpoints, meter),
+      tools: toolsOf(name, config, parts.tools),
+      ...(parts.allowance && { allowance: parts.allowance }),
+    }),
   );
+  return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-/** Rejects when what an agent's engine computes on is not there: a GPU, or a server with its model. Says what it is. */
-export async function checkEngines(
+function policyOf(
+  { run, engineOf, apiOf }: AgentParts,
+  name: string,
+  config: AgentConfig,
+  checkpoints: Checkpoints,
+  meter: BusyMeter,
+): Policy {
+  if (!isEndpointPolicy(config.policy)) return openPolicy(name, config, engineOf(config.policy), checkpoints, meter);
+  return endpointPolicy(config, apiOf(config), (usd) => payAgent(run.store.table, run.name, usd));
+}
+
+/** Logs what each agent's engine computes on. Rejects if that is missing: a GPU, or a server with its model. */
+export async function verifyEngines(
   { engineOf, run }: AgentParts,
-  agents: ReadonlyMap<string, Agent>,
+  agents: ReadonlyMap<string, HostedAgent>,
   checkpoints: Checkpoints,
 ): Promise<void> {
   for (const { name, config } of agents.values()) {

@@ -1,4 +1,4 @@
-/** @file Wires a worker: the store its environment names, its run, the recipe's tools and rewards, the engines. */
+/** @file Wires a worker: the store that its environment names, its run, the recipe's tools and rewards, the engines. */
 import * as z from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { scorerOf } from "../adapters/benchmarks/scorers.ts";
@@ -17,20 +17,20 @@ import { openRewards } from "../recipes/rewards.ts";
 import type { Log } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
-import { readRun } from "./run.ts";
-import type { WorkerParts } from "./serve.ts";
+import { readRunContext } from "./run-context.ts";
+import type { WorkerParts } from "./worker-process.ts";
 
-/** Seconds a worker waits for a store that stopped answering. */
-const PATIENCE_SECONDS = 30;
+/** Seconds that a worker retries a store that does not respond. */
+const STORE_RETRY_SECONDS = 30;
 
 export const WorkerEnvironment = z.object({
   MGRPO_TABLE: z.string("set it to the name of the table").min(1),
   MGRPO_BUCKET: z.string("set it to the name of the bucket").min(1),
-  /** Shared by the workers of a run: the key that delegations are signed with. */
+  /** Shared by the workers of a run: the key that signs delegations. */
   MGRPO_WORKER_TOKEN: z
     .string("set it to the secret that all workers of the run share")
     .min(16, "set the same secret of at least 16 characters for all workers"),
-  /** `1`: this process ends when its standard input does. */
+  /** `1`: the process exits when its standard input closes. */
   MGRPO_PARENT: z.string().optional(),
   /** `1`: record when engines were busy, under runs/<run>/busy/. */
   MGRPO_BUSY: z.string().optional(),
@@ -45,36 +45,30 @@ export function openStore({ MGRPO_TABLE: table, MGRPO_BUCKET: bucket }: WorkerEn
   return openAwsStore({ table, bucket });
 }
 
-/** The store, whose outages are waited out. */
-export const patient = (store: Store, log: Log): Store => retryingStore(store, PATIENCE_SECONDS, log);
+/** Retries through outages. */
+export function workerStore(store: Store, log: Log): Store {
+  return retryingStore(store, STORE_RETRY_SECONDS, log);
+}
 
 export interface ComposedParts extends WorkerParts {
-  /** When the worker has ended. */
+  /** Call after the worker has ended. */
   close(): Promise<void>;
 }
 
 export async function compose(name: string, store: Store, log: Log): Promise<ComposedParts> {
-  // Read without patience: a store that is not there is said at once, not after half a minute.
-  const read = await readRun(name, release(process.env), store, log);
-  const run = { ...read, store: patient(store, log) };
+  // The first read does not retry: a store that does not exist is reported at once.
+  const read = await readRunContext(name, release(process.env), store, log);
+  const run = { ...read, store: workerStore(store, log) };
   const module = await openToolsModule(run.config.recipe);
-  const { policies } = module;
-  const engines = new Map<string, PolicyEngine>();
-  for (const { policy } of Object.values(run.config.agents)) {
-    if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies));
-  }
-  const opened = await openTools(module, {
-    config: run.config,
-    environment: process.env,
-    store: run.store,
-  });
+  const engines = await findEngines(run.config, module.policies);
+  const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
   return {
     run,
     ...opened,
     openOutside: openOutside(),
-    // Only who evaluates needs the rewards, and their judges' keys.
+    // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
-      scorerOf(suite, run.asked(suite).criteria, () => openJudge(run.config)) ??
+      scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??
       (await openRewards(run.config, process.env)),
     engineOf(policy) {
       const engine = engines.get(policy);
@@ -90,10 +84,22 @@ function openJudge({ judge }: RunConfig): Judge {
   return { model: openLanguageModel(judge.model), config: judge };
 }
 
-/** The engines of this package are loaded only where they are used: they bring numerical libraries along. */
+/** By the name of the policy. Agents behind an API have none. */
+async function findEngines(
+  { agents }: RunConfig,
+  policies: ToolsModule["policies"],
+): Promise<ReadonlyMap<string, PolicyEngine>> {
+  const engines = new Map<string, PolicyEngine>();
+  for (const { policy } of Object.values(agents)) {
+    if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies));
+  }
+  return engines;
+}
+
+/** The engines of this package are imported only where they are used: they load numerical libraries. */
 async function findEngine(policy: string, policies: ToolsModule["policies"]): Promise<PolicyEngine> {
-  const brought = policy.startsWith("recipe:") ? policies?.get(policy.slice("recipe:".length)) : undefined;
-  if (brought) return brought;
+  const ofRecipe = policy.startsWith("recipe:") ? policies?.get(policy.slice("recipe:".length)) : undefined;
+  if (ofRecipe) return ofRecipe;
   const { openEngine } = await import("../engine/index.ts");
   return openEngine(policy, policies);
 }

@@ -1,15 +1,15 @@
-/** @file The end of a run that a service refuses to work for: it is halted with the service's own words, and `resume` goes on with it. */
+/** @file A service that refuses to work halts the run, with the service's own message. `resume` continues it. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
 import { haltRun } from "../core/training/halt.ts";
 import { endRun } from "../core/training/writes.ts";
-import type { Run } from "./run.ts";
+import type { RunContext } from "./run-context.ts";
 
 /**
- * `run-halted`, once the run is halted since this is a refusal, or as it stands where the run was halted under it; undefined for other
- * errors. A run that has finished is halted only by who evaluates it: to training it does not matter any more.
+ * Halts the run if the error is a refusal. Returns the `run-halted` error to end with, also if the run was halted already; undefined for
+ * other errors. Only evaluation halts a run that has finished: training has no more use for it.
  */
-export async function haltedBy(
-  { name, store, log }: Run,
+export async function haltIfRefused(
+  { name, store, log }: RunContext,
   error: unknown,
   work: "training" | "evaluation" = "training",
 ): Promise<MgrpoError | undefined> {

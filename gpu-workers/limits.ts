@@ -1,28 +1,28 @@
-/** @file What ends a wait: a time that counts only from something on, or a signal. */
+/** @file What ends a wait: a time limit that starts with an event, or a signal. */
 import { MgrpoError } from "../core/errors.ts";
 
-export interface Limit {
+export interface TimeLimit {
   /** Aborts when the time is over. */
   readonly signal: AbortSignal;
-  /** It is needed no more. Returns the seconds that counted. */
+  /** Stops the clock. Returns the seconds that counted. */
   end(): number;
 }
 
-/** So many seconds after the promise resolves; none where it rejects. */
-export function limitAfter(begun: Promise<unknown>, seconds: number): Limit {
-  const late = new AbortController();
+/** `seconds` after `start` resolves; no limit if it rejects. */
+export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLimit {
+  const expired = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let since: number | undefined;
   let isOver = false;
   const begin = () => {
     if (isOver) return;
     since = performance.now();
-    timer = setTimeout(() => late.abort(), Math.max(0, Math.ceil(seconds * 1000)));
+    timer = setTimeout(() => expired.abort(), Math.max(0, Math.ceil(seconds * 1000)));
     timer.unref();
   };
-  begun.then(begin, () => {});
+  start.then(begin, () => {});
   return {
-    signal: late.signal,
+    signal: expired.signal,
     end() {
       isOver = true;
       clearTimeout(timer);
@@ -31,10 +31,10 @@ export function limitAfter(begun: Promise<unknown>, seconds: number): Limit {
   };
 }
 
-/** As the promise; rejects with `cancelled` when the signal aborts before. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Settles as the promise does, or rejects with `cancelled` when the signal aborts first. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(new MgrpoError("cancelled", "nobody waits for it any more"));
+    const stop = () => reject(new MgrpoError("cancelled", "the wait was cancelled"));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));

@@ -1,4 +1,4 @@
-/** @file Log lines of a worker: one JSON object per line on stderr, `level` and `what` first. Nothing secret is ever passed in. */
+/** @file Log lines of a worker: one JSON object per line on stderr, `level` and `what` first. Callers never pass secrets. */
 
 export interface Log {
   info(what: string, fields?: Record<string, unknown>): void;
@@ -6,11 +6,11 @@ export interface Log {
   error(what: string, fields?: Record<string, unknown>): void;
 }
 
-/** `always` is repeated on every line: who speaks. */
-export function createLog(write: (line: string) => void, always: Record<string, unknown> = {}): Log {
+/** @param common fields of every line: which worker writes it. */
+export function createLog(write: (line: string) => void, common: Record<string, unknown> = {}): Log {
   const line =
     (level: string) =>
     (what: string, fields: Record<string, unknown> = {}) =>
-      write(`${JSON.stringify({ level, what, ...always, ...fields })}\n`);
+      write(`${JSON.stringify({ level, what, ...common, ...fields })}\n`);
   return { info: line("info"), warn: line("warn"), error: line("error") };
 }

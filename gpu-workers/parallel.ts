@@ -1,18 +1,20 @@
-/** @file Work on many things at a time. */
+/** @file Bounded concurrency. */
 
-/** Results in order, so many at a time; the first failure ends it. */
+/** Results in order, at most `width` at a time. The first failure rejects; items that have not started by then are skipped. */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,
   work: (item: T, index: number) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = [];
-  let next = 0;
-  let failed = false;
+  const pending = items.entries();
+  let hasFailed = false;
+  // The lanes share one iterator, so each item runs once.
   const lane = async () => {
-    for (let i = next++; i < items.length && !failed; i = next++) {
-      results[i] = await work(items[i] as T, i).catch((error: unknown) => {
-        failed = true;
+    for (const [i, item] of pending) {
+      if (hasFailed) return;
+      results[i] = await work(item, i).catch((error: unknown) => {
+        hasFailed = true;
         throw error;
       });
     }

@@ -1,11 +1,11 @@
 /**
- * @file One agent's policy, by version. A sampler is opened on the files of manifest v, hashes checked, when v is first asked for;
- * it is closed when nobody uses it and a newer version has been asked for.
+ * @file One agent's policy, by version. A sampler is opened on the files of manifest v, hashes checked, when v is first needed, and closed
+ * when no lease uses it and a newer version has been requested.
  *
- *     foreseen ──manifest v names its weights──> confirmed: what was said counts
- *         └──────it names others───────────────> refused: it is said anew, with those
+ *     preloaded ──manifest v names its weights──> activated: what it sampled counts
+ *         └──────manifest v names other weights──> discarded: its conversations are re-sampled with those
  *
- * A trainer's own process foresees v while it is stored. Which weights v has, the manifest decides alone.
+ * The trainer's own process preloads v while v is being stored. Only the manifest decides which weights v has.
  */
 import type { Manifest } from "../core/contracts/checkpoint.ts";
 import type { AgentConfig } from "../core/contracts/config.ts";
@@ -13,25 +13,25 @@ import type { EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/po
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";
 import { type Checkpoints, weightsSha256 } from "./checkpoints.ts";
-import { unlessAborted } from "./limits.ts";
-import type { Part, Speaker } from "./rollouts/backend.ts";
-import { tokenSpeaker } from "./rollouts/token-backend.ts";
+import { abortable } from "./limits.ts";
+import type { AgentBackend, BackendOptions } from "./rollouts/backend.ts";
+import { tokenBackend } from "./rollouts/token-backend.ts";
 
-export interface Hold {
-  /** The version in one conversation. */
-  speaker(part: Part): Speaker;
-  /** Once the version is published: whether it has the weights that spoke. */
-  confirmed(signal: AbortSignal): Promise<boolean>;
-  /** Ends this use of the version. */
+/** The use of a version by one conversation: the version stays open until it is released. */
+export interface Lease {
+  backend(options: BackendOptions): AgentBackend;
+  /** Resolves once the version is published: whether its weights are those that sampled here. */
+  activated(signal: AbortSignal): Promise<boolean>;
+  /** Safe to repeat. */
   release(): void;
 }
 
 export interface Policy {
-  acquire(version: number): Promise<Hold>;
-  /** Opens what is about to be published as a version: while it is stored, conversations begin. */
-  foresee(version: number, files: Files): void;
-  /** Opens a version that is published, ahead of its first use. What was foreseen is confirmed, or dropped. */
-  prepare(version: number): Promise<void>;
+  acquire(version: number): Promise<Lease>;
+  /** Opens files that are about to be published as a version: conversations start while they are stored. */
+  preload(version: number, files: Files): void;
+  /** Opens a published version ahead of its first use. Preloaded weights are activated, or discarded if the manifest names others. */
+  activate(version: number): Promise<void>;
   /** The version being opened now, if any. */
   loading(): number | undefined;
   close(): Promise<void>;
@@ -39,15 +39,9 @@ export interface Policy {
 
 type Files = Manifest["files"];
 
-interface Opened {
-  readonly ready: Promise<{ sampler: Sampler; tokenizer: Tokenizer }>;
-  /** What weights that are only foreseen are known by. */
-  foreseen: string | undefined;
-  /** Whether the version is published with its weights; pending until it is published. */
-  readonly confirmed: Promise<boolean>;
-  confirm(isPublished: boolean): void;
-  users: number;
-  isClosed: boolean;
+/** The engine's share of an agent's config. */
+export function engineOptions({ engine, limits }: AgentConfig): EngineOptions {
+  return { ...engine, contextTokens: limits.contextTokens };
 }
 
 export function openPolicy(
@@ -57,120 +51,181 @@ export function openPolicy(
   checkpoints: Checkpoints,
   meter: BusyMeter,
 ): Policy {
-  const versions = new Map<number, Opened>();
-  let newest = -1;
-  let loading: number | undefined;
-  let tokenizer: { sha256: string | undefined; tokenizer: Tokenizer } | undefined;
+  let tokenizer: { readonly sha256: string | undefined; readonly opened: Tokenizer } | undefined;
+  return new EnginePolicy({
+    manifestFiles: async (version) => (await checkpoints.manifest(agent, version)).files,
+    async open(files) {
+      const local = await checkpoints.files({ agent, files }, "inference");
+      const sha256 = files["tokenizer.json"]?.sha256;
+      if (!tokenizer || tokenizer.sha256 !== sha256) tokenizer = { sha256, opened: openTokenizer(local) };
+      const sampler = meter.sampler(await engine.openSampler(local, engineOptions(config)));
+      return { sampler, tokenizer: tokenizer.opened };
+    },
+  });
+}
 
-  async function open(version: number, foreseen?: Files) {
-    loading = version;
+/** A sampler and the tokenizer of the same checkpoint. */
+interface Inference {
+  readonly sampler: Sampler;
+  readonly tokenizer: Tokenizer;
+}
+
+interface InferenceSource {
+  manifestFiles(version: number): Promise<Files>;
+  open(files: Files): Promise<Inference>;
+}
+
+/** Preloaded weights stay open until the manifest decides about them. */
+class EnginePolicy implements Policy {
+  readonly #source: InferenceSource;
+  readonly #versions = new Map<number, OpenVersion>();
+  /** The version requested last. */
+  #newest = -1;
+  #loading: number | undefined;
+
+  constructor(source: InferenceSource) {
+    this.#source = source;
+  }
+
+  async acquire(version: number): Promise<Lease> {
+    const entry = this.#open(version);
+    this.#newest = version;
+    entry.users += 1;
+    let isHeld = true;
+    const release = () => {
+      if (!isHeld) return;
+      isHeld = false;
+      entry.users -= 1;
+      if (this.#versions.get(version) === entry) this.#closeOld();
+      else entry.closeIfUnused();
+    };
     try {
-      const named = foreseen ?? (await checkpoints.manifest(agent, version)).files;
-      const files = await checkpoints.files({ agent, files: named }, "inference");
-      const hash = named["tokenizer.json"]?.sha256;
-      if (!tokenizer || tokenizer.sha256 !== hash) tokenizer = { sha256: hash, tokenizer: openTokenizer(files) };
-      const sampler = await engine.openSampler(files, engineOptions(config));
-      return { sampler: meter.sampler(sampler), tokenizer: tokenizer.tokenizer };
-    } finally {
-      if (loading === version) loading = undefined;
+      const { sampler, tokenizer } = await entry.ready;
+      return {
+        backend: (options) => tokenBackend(options, tokenizer, sampler),
+        activated: (signal) => abortable(entry.activated, signal),
+        release,
+      };
+    } catch (error) {
+      release();
+      throw error;
     }
   }
 
-  function opened(version: number, files?: Files): Opened {
-    const known = versions.get(version);
+  preload(version: number, files: Files): void {
+    this.#discardOtherWeights(version, files);
+    this.#newest = version;
+    this.#closeOld();
+    this.#open(version, files);
+  }
+
+  async activate(version: number): Promise<void> {
+    if (this.#versions.get(version)?.isPreloaded) {
+      this.#discardOtherWeights(version, await this.#source.manifestFiles(version));
+    }
+    this.#newest = version;
+    this.#closeOld();
+    const entry = this.#open(version);
+    entry.activate();
+    await entry.ready;
+  }
+
+  loading(): number | undefined {
+    return this.#loading;
+  }
+
+  async close(): Promise<void> {
+    const entries = [...this.#versions.values()];
+    this.#versions.clear();
+    await Promise.all(entries.map((entry) => entry.close()));
+  }
+
+  #open(version: number, preloaded?: Files): OpenVersion {
+    const known = this.#versions.get(version);
     if (known) return known;
-    let confirm: Opened["confirm"] = () => {};
-    const confirmed = new Promise<boolean>((resolve) => {
-      confirm = resolve;
-    });
-    const foreseen = files && weightsSha256(files);
-    if (!files) confirm(true);
-    const entry: Opened = { ready: open(version, files), foreseen, confirmed, confirm, users: 0, isClosed: false };
-    entry.ready.catch(() => versions.get(version) === entry && versions.delete(version));
-    versions.set(version, entry);
+    const entry = new OpenVersion(this.#load(version, preloaded), preloaded && weightsSha256(preloaded));
+    // The callers that await `ready` get the error; the next caller tries again.
+    entry.ready.catch(() => this.#versions.get(version) === entry && this.#versions.delete(version));
+    this.#versions.set(version, entry);
     return entry;
   }
 
-  /** Whoever speaks with foreseen weights other than these does so in vain; the next one opens the version anew. */
-  function refuseOthers(version: number, files: Files) {
-    const entry = versions.get(version);
-    if (entry?.foreseen === undefined || entry.foreseen === weightsSha256(files)) return;
-    versions.delete(version);
-    entry.confirm(false);
-    closeIfUnused(entry);
-  }
-
-  function closeIfUnused(entry: Opened) {
-    if (entry.users > 0 || entry.isClosed) return;
-    entry.isClosed = true;
-    // A version that failed to open was reported to whoever asked for it.
-    entry.ready.then(
-      ({ sampler }) => sampler.close(),
-      () => {},
-    );
-  }
-
-  /** Closes what is older and used by nobody; what is foreseen stays until it is known what becomes of it. */
-  function closeOld() {
-    for (const [version, entry] of versions) {
-      if (entry.users > 0 || version === newest || entry.foreseen !== undefined) continue;
-      versions.delete(version);
-      closeIfUnused(entry);
+  async #load(version: number, preloaded: Files | undefined): Promise<Inference> {
+    this.#loading = version;
+    try {
+      return await this.#source.open(preloaded ?? (await this.#source.manifestFiles(version)));
+    } finally {
+      if (this.#loading === version) this.#loading = undefined;
     }
   }
 
-  return {
-    async acquire(version) {
-      const entry = opened(version);
-      newest = version;
-      entry.users += 1;
-      let held = true;
-      const release = () => {
-        if (!held) return;
-        held = false;
-        entry.users -= 1;
-        if (versions.get(version) === entry) closeOld();
-        else closeIfUnused(entry);
-      };
-      try {
-        const { sampler, tokenizer } = await entry.ready;
-        const confirmed = (signal: AbortSignal) => unlessAborted(entry.confirmed, signal);
-        return { speaker: (part) => tokenSpeaker(part, tokenizer, sampler), confirmed, release };
-      } catch (error) {
-        release();
-        throw error;
-      }
-    },
-    foresee(version, files) {
-      refuseOthers(version, files);
-      newest = version;
-      closeOld();
-      opened(version, files);
-    },
-    async prepare(version) {
-      if (versions.get(version)?.foreseen !== undefined)
-        refuseOthers(version, (await checkpoints.manifest(agent, version)).files);
-      newest = version;
-      closeOld();
-      const entry = opened(version);
-      entry.foreseen = undefined;
-      entry.confirm(true);
-      await entry.ready;
-    },
-    loading: () => loading,
-    async close() {
-      const open = [...versions.values()];
-      versions.clear();
-      for (const entry of open) entry.isClosed = true;
-      const settled = await Promise.allSettled(open.map(({ ready }) => ready));
-      await Promise.all(
-        settled.map((result) => (result.status === "fulfilled" ? result.value.sampler.close() : undefined)),
-      );
-    },
-  };
+  /** Drops preloaded weights other than these. For their leases `activated` resolves to false. */
+  #discardOtherWeights(version: number, files: Files): void {
+    const entry = this.#versions.get(version);
+    if (!entry?.isPreloaded || entry.hasWeights(files)) return;
+    this.#versions.delete(version);
+    entry.discard();
+  }
+
+  #closeOld(): void {
+    for (const [version, entry] of this.#versions) {
+      if (entry.users > 0 || version === this.#newest || entry.isPreloaded) continue;
+      this.#versions.delete(version);
+      entry.closeIfUnused();
+    }
+  }
 }
 
-/** The engine's share of an agent's config. */
-export function engineOptions({ engine, limits }: AgentConfig): EngineOptions {
-  return { ...engine, contextTokens: limits.contextTokens };
+/** One version's sampler, shared by its leases. */
+class OpenVersion {
+  readonly ready: Promise<Inference>;
+  /** Resolves to whether the version was published with these weights. */
+  readonly activated: Promise<boolean>;
+  /** Number of leases. */
+  users = 0;
+  #resolveActivated: (isPublished: boolean) => void = () => {};
+  /** SHA-256 of the weights until the manifest has decided about them. */
+  #preloadedSha256: string | undefined;
+  #isClosed = false;
+
+  /** @param preloadedSha256 of weights that are not published yet; undefined for those of a manifest. */
+  constructor(ready: Promise<Inference>, preloadedSha256: string | undefined) {
+    this.ready = ready;
+    this.#preloadedSha256 = preloadedSha256;
+    this.activated = new Promise((resolve) => {
+      this.#resolveActivated = resolve;
+    });
+    if (preloadedSha256 === undefined) this.activate();
+  }
+
+  get isPreloaded(): boolean {
+    return this.#preloadedSha256 !== undefined;
+  }
+
+  hasWeights(files: Files): boolean {
+    return this.#preloadedSha256 === weightsSha256(files);
+  }
+
+  activate(): void {
+    this.#preloadedSha256 = undefined;
+    this.#resolveActivated(true);
+  }
+
+  /** The manifest names other weights. */
+  discard(): void {
+    this.#resolveActivated(false);
+    this.closeIfUnused();
+  }
+
+  closeIfUnused(): void {
+    if (this.users > 0 || this.#isClosed) return;
+    void this.close();
+  }
+
+  /** Closes the sampler once it is open, even if leases use it. An error of opening it goes to those that await `ready`. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const inference = await this.ready.catch(() => undefined);
+    await inference?.sampler.close();
+  }
 }

@@ -1,7 +1,6 @@
 /**
- * @file The release that workers of a run must share: the package's version, and the hash of the files that a worker executes, so that two
- * states of one checkout are two releases. A checkout and a package that was made of it are the same: both run what build.mjs made, and
- * hashed when it did.
+ * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker executes. So two
+ * states of one checkout differ, while a checkout and a package built from it are equal: build.mjs writes the hash with the files.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,29 +10,31 @@ import { built } from "../core/built.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 
-/** What a parent started its workers as: they need not look, and a build meanwhile does not part them. */
+/** A parent passes its release to its workers: a build while they run does not change theirs. */
 export const RELEASE_VARIABLE = "MGRPO_RELEASE";
 
+/** Read once: a build while the process runs does not change its release. */
 let known: string | undefined;
 
 /** `<version>+<12 hex digits>`, of this process. */
 export function release(environment: Readonly<Record<string, string | undefined>>): string {
-  known ??= environment[RELEASE_VARIABLE] || `${packageVersion()}+${hashOfFiles()}`;
+  known ??= environment[RELEASE_VARIABLE] || `${packageVersion()}+${buildHash()}`;
   return known;
 }
 
-function hashOfFiles(): string {
+function buildHash(): string {
   const path = fileURLToPath(new URL("../release", built("core/built")));
   if (existsSync(path)) return readFileSync(path, "utf8");
   throw new MgrpoError("not-found", `${path} is missing: build the package again (npm run build)`);
 }
 
-/** From the package.json above this file, which is there both in a checkout and in dist. */
+/** From the nearest package.json above this file, in a checkout as in dist. */
 function packageVersion(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     const path = join(folder, "package.json");
     if (existsSync(path)) return parseJson(z.object({ version: z.string() }), readFileSync(path), path).version;
-    if (folder === dirname(folder))
+    if (folder === dirname(folder)) {
       throw new MgrpoError("not-found", "no package.json above gpu-workers: install the package again");
+    }
   }
 }

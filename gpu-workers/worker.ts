@@ -1,7 +1,7 @@
 /**
- * @file Entry of a worker process: `worker --run R --agent NAME|* --roles rollout,train,eval` serves that run, `worker --fleet NAME` one
- * run after another, as they need it. Parses, composes, serves; SIGTERM and SIGINT drain. With MGRPO_PARENT=1 it does not outlive the end
- * of its standard input by more than two seconds.
+ * @file Entry of a worker process. `worker --run R --agent NAME|* --roles rollout,train,eval` serves one run; `worker --fleet NAME` serves
+ * one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the process exits within two seconds of losing its
+ * parent, which it notices when its standard input closes.
  */
 import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
@@ -11,21 +11,29 @@ import { AgentName, RunName } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { WorkerRole } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
-import { type ComposedParts, compose, openStore, patient, readEnvironment } from "./compose.ts";
+import {
+  type ComposedParts,
+  compose,
+  openStore,
+  readEnvironment,
+  type WorkerEnvironment,
+  workerStore,
+} from "./compose.ts";
 import { readFleet } from "./fleet/find-run.ts";
 import { serveFleet } from "./fleet/serve-fleet.ts";
 import { onHint, onParentGone } from "./liveness/parent.ts";
-import { createLog } from "./log.ts";
+import { createLog, type Log } from "./log.ts";
 import { release } from "./release.ts";
-import { serveWorker, type WorkerOptions } from "./serve.ts";
+import { serveWorker } from "./serve.ts";
+import type { ServeOptions } from "./worker-process.ts";
 
-/** What is given back after the parent is gone must be given back in this time. */
+/** Time to give claims back after the parent is gone. */
 const ORPHAN_MILLISECONDS = 500;
 
 const EVALUATION_NICENESS = 5;
 
-/** Addresses to listen on that nobody can call. */
-const EVERY_ADDRESS = ["0.0.0.0", "::"];
+/** One can listen on these addresses, but not call them. */
+const ANY_ADDRESS = ["0.0.0.0", "::"];
 
 const Arguments = z
   .strictObject({
@@ -37,9 +45,9 @@ const Arguments = z
     port: z.coerce.number().int().min(0).max(65535),
     url: z.url({ protocol: /^https?$/ }).optional(),
   })
-  .refine(({ host, url }) => url !== undefined || !EVERY_ADDRESS.includes(host), {
+  .refine(({ host, url }) => url !== undefined || !ANY_ADDRESS.includes(host), {
     path: ["host"],
-    message: "every address of this machine: say with --url which one the other workers reach it by",
+    message: "listens on every address of this machine: pass --url with the one that other workers can reach",
   })
   .transform(({ run, agent, roles = ["rollout", "train"], fleet, ...address }, context) => {
     if (run !== undefined && agent !== undefined && fleet === undefined) return { run, agent, roles, address };
@@ -70,37 +78,12 @@ function readArguments(args: string[]): z.infer<typeof Arguments> {
 async function main(): Promise<void> {
   const found = readArguments(process.argv.slice(2));
   const environment = readEnvironment(process.env);
-  const supervised = environment.MGRPO_PARENT === "1";
-  const logOf = (who: Record<string, unknown>) => createLog((line) => process.stderr.write(line), who);
   const log = logOf(found.run === undefined ? { fleet: found.fleet } : { run: found.run, agent: found.agent });
-  const stop = new AbortController();
-  const drain = (signal: string) => {
-    log.info("draining", { signal });
-    stop.abort();
-  };
-  process.once("SIGTERM", drain);
-  process.once("SIGINT", drain);
-  if (supervised) {
-    onParentGone(process.stdin, () => {
-      log.warn("the parent process is gone");
-      stop.abort();
-      setTimeout(() => process.exit(1), ORPHAN_MILLISECONDS);
-    });
-  }
+  const stop = stopSignal(environment, log);
   const store = openStore(environment);
-  const common = {
-    ...found.address,
-    url: found.address.url,
-    token: environment.MGRPO_WORKER_TOKEN,
-    supervised,
-    recordBusy: environment.MGRPO_BUSY === "1",
-    ...(supervised && { onHint: (hint: () => void) => onHint(process.stdin, hint) }),
-  };
-  const serve = (parts: ComposedParts, place: Pick<WorkerOptions, "agent" | "roles" | "enter">) => {
-    // Evaluation takes what training leaves of the machine, where niceness counts between sessions (not under Linux's autogroups). Nobody
-    // but root may take back a niceness that the user gave.
-    if (place.roles.every((role) => role === "eval")) setPriority(Math.max(getPriority(), EVALUATION_NICENESS));
-    return serveWorker(parts, { ...common, ...place }, stop.signal).finally(() => parts.close());
+  const serve = (parts: ComposedParts, assignment: Assignment) => {
+    if (assignment.roles.every((role) => role === "eval")) yieldToTraining();
+    return serveWorker(parts, serveOptions(environment, found.address, assignment), stop).finally(() => parts.close());
   };
   if (found.run !== undefined) {
     await serve(await compose(found.run, store, log), { agent: found.agent, roles: found.roles });
@@ -110,23 +93,78 @@ async function main(): Promise<void> {
   const { agent, roles } = fleet;
   await serveFleet(
     {
-      ...{ store: patient(store, log), fleet, release: release(process.env), log },
+      store: workerStore(store, log),
+      fleet,
+      release: release(process.env),
+      log,
       compose: (run) => compose(run, store, logOf({ fleet: fleet.name, run })),
       serve: (parts, enter) => serve(parts, { agent, roles, enter }),
     },
-    stop.signal,
+    stop,
   );
 }
 
-// A signal that ends a step is waited for by every conversation in it; Node.js takes eleven for a leak and says so.
+/** What the worker does in its run. */
+type Assignment = Pick<ServeOptions, "agent" | "roles" | "enter">;
+
+function serveOptions(
+  environment: WorkerEnvironment,
+  { host, port, url }: z.infer<typeof Arguments>["address"],
+  assignment: Assignment,
+): ServeOptions {
+  const supervised = environment.MGRPO_PARENT === "1";
+  return {
+    ...assignment,
+    host,
+    port,
+    url,
+    token: environment.MGRPO_WORKER_TOKEN,
+    supervised,
+    recordBusy: environment.MGRPO_BUSY === "1",
+    ...(supervised && { onHint: (hint: () => void) => onHint(process.stdin, hint) }),
+  };
+}
+
+/** Aborts on SIGTERM and SIGINT, and when the parent is gone. */
+function stopSignal({ MGRPO_PARENT }: WorkerEnvironment, log: Log): AbortSignal {
+  const stop = new AbortController();
+  const drain = (signal: string) => {
+    log.info("draining", { signal });
+    stop.abort();
+  };
+  process.once("SIGTERM", drain);
+  process.once("SIGINT", drain);
+  if (MGRPO_PARENT === "1") {
+    onParentGone(process.stdin, () => {
+      log.warn("the parent process is gone");
+      stop.abort();
+      setTimeout(() => process.exit(1), ORPHAN_MILLISECONDS);
+    });
+  }
+  return stop.signal;
+}
+
+/**
+ * Lowers the priority of a worker that only evaluates, and never raises one that the user has lowered: only root may do that. It has no
+ * effect between sessions where Linux groups processes by session (autogroups).
+ */
+function yieldToTraining(): void {
+  setPriority(Math.max(getPriority(), EVALUATION_NICENESS));
+}
+
+function logOf(who: Record<string, unknown>): Log {
+  return createLog((line) => process.stderr.write(line), who);
+}
+
+// Every conversation of a step waits for the signal that ends it. Node.js warns of a leak from eleven listeners on.
 setMaxListeners(0);
 
 try {
   await main();
   process.exit(0);
 } catch (error) {
-  const log = createLog((line) => process.stderr.write(line));
-  // Expected failures in one line; a fault of the program with where it happened.
+  const log = logOf({});
+  // An expected failure takes one line; a bug shows its stack.
   if (isMgrpoError(error)) log.error("worker failed", { code: error.code, error: error.message });
   else log.error("worker failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   process.exit(1);

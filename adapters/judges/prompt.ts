@@ -3,7 +3,7 @@
  * object and nothing else. JSON is the delimiter: no text within can end a string of it, whatever it holds, and `<` and the `[` of
  * role markers are escaped, so that none of it can be taken for a marker by the template or tokenizer of the judge's server.
  */
-import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import type { ChatMessage } from "../../core/ports.ts";
 
 /** Names and texts of what is judged; lists for the turns of a conversation. */

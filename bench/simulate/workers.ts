@@ -4,7 +4,7 @@ import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
 import type { Log } from "../../gpu-workers/log.ts";
-import { readRun } from "../../gpu-workers/run.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
 import { SECONDS } from "./assumptions.ts";
 import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
@@ -26,7 +26,7 @@ export async function runWorkers(
   await Promise.all(
     all.map(async (agent, i) => {
       await pause((STAGGER_SECONDS * i) / all.length);
-      const run = await readRun(config.run, "simulated", openSimulatedStore(cloud, { name: "worker" }), log);
+      const run = await readRunContext(config.run, "simulated", openSimulatedStore(cloud, { name: "worker" }), log);
       const parts = { run, tools, scorerOf: () => rewards, engineOf: () => engine, apiOf: noApi };
       const place = { agent, roles: ["rollout", "train"] as const, host: "worker", port: 0, url: undefined };
       const options = { ...place, token: "a secret of the simulation", supervised: false, recordBusy: false };

@@ -15,9 +15,9 @@ import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import { type ComposedParts, compose } from "../../gpu-workers/compose.ts";
 import { inProcessDelegation } from "../../gpu-workers/invocations/in-process.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import type { Agent } from "../../gpu-workers/rollouts/agent.ts";
-import type { Moment } from "../../gpu-workers/rollouts/converse.ts";
-import { attemptRollout } from "../../gpu-workers/rollouts/roll-out.ts";
+import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
+import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
 import { prepareRun, readBases } from "../local/prepare.ts";
 import { openSession } from "../local/session.ts";
 import { readInvocations } from "../show/conversations.ts";
@@ -29,7 +29,7 @@ export interface Voice {
   readonly call: number | undefined;
 }
 
-export type Narrate = (voice: Voice, moment: Moment) => void;
+export type Narrate = (voice: Voice, moment: ConversationProgress) => void;
 
 export interface TeamAnswer {
   readonly conversation: Conversation;
@@ -73,17 +73,29 @@ export async function answer(
     rmSync(directory, { recursive: true, force: true });
   }
 
-  async function roll({ run }: AgentParts, agents: ReadonlyMap<string, Agent>, tell: Narrate): Promise<TeamAnswer> {
+  async function roll(
+    { run }: AgentParts,
+    agents: ReadonlyMap<string, HostedAgent>,
+    tell: Narrate,
+  ): Promise<TeamAnswer> {
     const telling = new Map(
       [...agents].map(([name, agent]) => [
         name,
-        { ...agent, tell: (moment: Moment, call: number | undefined) => tell({ agent: name, call }, moment) },
+        {
+          ...agent,
+          onProgress: (moment: ConversationProgress, call: number | undefined) => tell({ agent: name, call }, moment),
+        },
       ]),
     );
     const main = telling.get(config.main);
     if (!main) throw new RangeError(`the team has no '${config.main}'`);
     const purpose = [seed, "ask"];
-    const team = { run, agent: main, delegation: inProcessDelegation(run, telling, purpose), complete: () => true };
+    const team = {
+      run,
+      agent: main,
+      delegation: inProcessDelegation(run, telling, purpose),
+      hasLiveSubAgents: () => true,
+    };
     const address = { run: config.run, phase: "eval:ask", step: 0, group: 0, rollout: 0 };
     const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
     const sampling = { temperature, topP: 1, topK: 0 };
@@ -99,7 +111,7 @@ export async function answer(
 /** The agents, closed afterwards. */
 async function withAgents<T>(
   parts: ComposedParts,
-  work: (agents: ReadonlyMap<string, Agent>) => Promise<T>,
+  work: (agents: ReadonlyMap<string, HostedAgent>) => Promise<T>,
 ): Promise<T> {
   const { run, openOutside } = parts;
   const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openOutside), createBusyMeter());

@@ -8,7 +8,7 @@
  *     │  └─ answer  <report>
  *     └─ answer  <answer>
  */
-import type { Moment } from "../../gpu-workers/rollouts/converse.ts";
+import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
 import { drawBranch } from "../show/text.ts";
 import type { Tree } from "../show/tree.ts";
 import type { Narrate, Voice } from "./answer.ts";
@@ -20,7 +20,7 @@ export function asLines(write: (line: string) => void): Narrate {
   };
 }
 
-function momentOf(moment: Moment): { kind: string } & Record<string, unknown> {
+function momentOf(moment: ConversationProgress): { kind: string } & Record<string, unknown> {
   switch (moment.kind) {
     case "asked":
       return moment;
@@ -78,7 +78,11 @@ function delegated(call: number, agent: string, task: string): Omit<Tree, "child
   return { title: `delegate ${call + 1} → ${agent}`, tags: [{ text: task, tone: "plain" }] };
 }
 
-function ending({ answer, stop, fault }: Extract<Moment, { kind: "ended" }>["conversation"]): Omit<Tree, "children"> {
+function ending({
+  answer,
+  stop,
+  fault,
+}: Extract<ConversationProgress, { kind: "ended" }>["conversation"]): Omit<Tree, "children"> {
   if (answer !== null) return { title: "answer", tags: [{ text: answer, tone: "good" }] };
   return { title: stop, tags: [{ text: fault ?? "no answer", tone: "bad" }] };
 }

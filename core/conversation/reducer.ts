@@ -1,6 +1,6 @@
 /**
- * @file One agent's conversation as a reducer: (state, event) -> next state and what to do now. It holds text and counts of tokens,
- * never tokens: those are the worker's (gpu-workers/rollouts/converse.ts).
+ * @file One agent's conversation as a reducer: (state, event) -> (state, command). It holds text and token counts, never tokens: those are
+ * the worker's (gpu-workers/rollouts/converse.ts).
  *
  *               fits                     calls
  *     opened ────────> sample ──sampled──────────> call ──responded──> sample …
@@ -9,55 +9,59 @@
  *        ▼               │  │ malformed              │ no room for the responses: token-limit
  *     finish <───────────┴──┴ no end of turn: token-limit; calls in the last turn: turn-limit
  *
- * Every finish is the agent's own doing, to be rewarded and trained on. Infrastructure failures are no events: they reject the whole
- * conversation outside, so they can never become text.
+ * Every finish is the agent's own doing: it is rewarded and trained on. Infrastructure failures are not events. They reject the whole
+ * conversation, so they never become text.
  */
 import type { AgentConfig } from "../contracts/config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
+import { parseTurn } from "./parse-turn.ts";
 import { DELEGATE, DelegateArguments, type Toolbox } from "./toolbox.ts";
-import { parseTurn } from "./turn.ts";
 
-export interface Rules {
+export interface ConversationRules {
   readonly limits: AgentConfig["limits"];
   readonly toolbox: Pick<Toolbox, "parameters" | "delegates">;
 }
 
-export interface State {
+export interface ConversationState {
   readonly prompt: string;
   readonly turns: readonly Turn[];
   /** Tokens of the conversation so far. */
   readonly tokens: number;
-  /** Delegations so far: the next one's call index. */
+  /** Number of delegations so far, and so the call index of the next. */
   readonly delegations: number;
 }
 
-export type Event =
+export type ConversationEvent =
   | { readonly kind: "opened"; readonly promptTokens: number }
-  /** `tokens` counts the end-of-turn token; `text` is without it. */
+  /** `tokens` counts the end-of-turn token; `text` excludes it. */
   | { readonly kind: "sampled"; readonly text: string; readonly tokens: number; readonly stop: "stop" | "length" }
-  /** In the order of the calls, as the model would see them; `tokens`: what they and the next turn's opening take. */
+  /** In the order of the calls, as the model will see them. `tokens` includes the opening of the next turn. */
   | { readonly kind: "responded"; readonly responses: readonly ToolResponse[]; readonly tokens: number };
 
-/** A call to run. Those of one command run in parallel; `call` counts delegations over the conversation, in text order. */
+/** A call to run, in parallel with the others of its command. `call` counts the conversation's delegations, in text order. */
 export type PlannedCall =
   | { readonly kind: "tool"; readonly name: string; readonly arguments: ToolCall["arguments"] }
   | { readonly kind: "delegate"; readonly agent: string; readonly task: string; readonly call: number };
 
-export type Command =
+export type ConversationCommand =
   | { readonly kind: "sample"; readonly turn: number; readonly maxTokens: number }
   | { readonly kind: "call"; readonly calls: readonly PlannedCall[] }
   | { readonly kind: "finish"; readonly conversation: Conversation };
 
 export interface Transition {
-  readonly state: State;
-  readonly command: Command;
+  readonly state: ConversationState;
+  readonly command: ConversationCommand;
 }
 
-export function openConversation(prompt: string): State {
+export function openConversation(prompt: string): ConversationState {
   return { prompt, turns: [], tokens: 0, delegations: 0 };
 }
 
-export function advance(state: State, event: Event, rules: Rules): Transition {
+export function advanceConversation(
+  state: ConversationState,
+  event: ConversationEvent,
+  rules: ConversationRules,
+): Transition {
   switch (event.kind) {
     case "opened":
       return sampleOrStop({ ...state, tokens: event.promptTokens }, rules);
@@ -70,25 +74,29 @@ export function advance(state: State, event: Event, rules: Rules): Transition {
   }
 }
 
-function read(state: State, event: Extract<Event, { kind: "sampled" }>, rules: Rules): Transition {
-  const said = (calls: readonly ToolCall[]): State => ({
+function read(
+  state: ConversationState,
+  event: Extract<ConversationEvent, { kind: "sampled" }>,
+  rules: ConversationRules,
+): Transition {
+  const withTurn = (calls: readonly ToolCall[]): ConversationState => ({
     ...state,
     turns: [...state.turns, { text: event.text, calls: [...calls], responses: [] }],
     tokens: state.tokens + event.tokens,
   });
-  if (event.stop === "length") return finish(said([]), "token-limit");
+  if (event.stop === "length") return finish(withTurn([]), "token-limit");
   const turn = parseTurn(event.text, rules.toolbox, rules.limits.calls);
-  if (turn.kind === "malformed") return finish(said([]), "malformed", { fault: turn.fault });
-  if (turn.kind === "answer") return finish(said([]), "answered", { answer: turn.answer });
-  const next = said(turn.calls);
-  // Nobody would read the responses to calls of the last turn.
+  if (turn.kind === "malformed") return finish(withTurn([]), "malformed", { fault: turn.fault });
+  if (turn.kind === "answer") return finish(withTurn([]), "answered", { answer: turn.answer });
+  const next = withTurn(turn.calls);
+  // No turn is left to read the responses.
   if (next.turns.length >= rules.limits.turns) return finish(next, "turn-limit");
   const calls = plan(turn.calls, state.delegations, rules);
   const delegations = state.delegations + calls.filter(({ kind }) => kind === "delegate").length;
   return { state: { ...next, delegations }, command: { kind: "call", calls } };
 }
 
-function plan(calls: readonly ToolCall[], delegations: number, { toolbox }: Rules): PlannedCall[] {
+function plan(calls: readonly ToolCall[], delegations: number, { toolbox }: ConversationRules): PlannedCall[] {
   let call = delegations;
   return calls.map((planned) => {
     if (planned.name !== DELEGATE || toolbox.delegates.length === 0) return { kind: "tool", ...planned };
@@ -97,8 +105,8 @@ function plan(calls: readonly ToolCall[], delegations: number, { toolbox }: Rule
   });
 }
 
-/** A turn needs room for one token at least; it gets what is left of `contextTokens`, at most `turnTokens`. */
-function sampleOrStop(state: State, { limits }: Rules): Transition {
+/** A turn gets what is left of `contextTokens`, at most `turnTokens`, and at least one token. */
+function sampleOrStop(state: ConversationState, { limits }: ConversationRules): Transition {
   const room = limits.contextTokens - state.tokens;
   if (room < 1) return finish(state, "token-limit");
   const maxTokens = Math.min(limits.turnTokens, room);
@@ -106,7 +114,7 @@ function sampleOrStop(state: State, { limits }: Rules): Transition {
 }
 
 function finish(
-  state: State,
+  state: ConversationState,
   stop: Conversation["stop"],
   detail: { answer?: string; fault?: string } = {},
 ): Transition {
@@ -115,7 +123,7 @@ function finish(
   return { state, command: { kind: "finish", conversation } };
 }
 
-function lastTurn(state: State): Turn {
+function lastTurn(state: ConversationState): Turn {
   const turn = state.turns.at(-1);
   if (!turn) throw new RangeError("responses before any turn");
   return turn;

@@ -1,23 +1,23 @@
 /**
- * @file How much of a text fits into so many of an agent's own tokens. Languages differ in what a token holds by a factor of ten, so characters
- * alone say little about a context. Counting takes time, and a page may be a hundred times as long as what fits: no more of a text is
- * counted than could.
+ * @file How much of a text fits into a number of an agent's own tokens. Characters per token differ between languages by a factor of ten, so
+ * a limit in characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much of
+ * a text is tokenized as could fit.
  */
 
-/** Room for one text. */
+/** A limit for one text. */
 export interface TokenRoom {
   readonly tokens: number;
-  /** Tokens of a text as the agent would see it. */
+  /** Tokens of a text, as the agent would see it. */
   count(text: string): number;
 }
 
-/** Characters per token that are counted at first: twice what the tokens of most languages hold. */
-const AHEAD = 8;
+/** Characters per token of the first probe: twice the length of a token in most languages. */
+const PROBE_CHARACTERS_PER_TOKEN = 8;
 
-/** The longest prefix that fits; it does not end in half a character. */
+/** The longest prefix that fits; it never splits a surrogate pair. */
 export function prefixWithin(text: string, { tokens, count }: TokenRoom): string {
   let fits = 0;
-  let tooLong = Math.min(AHEAD * tokens, text.length);
+  let tooLong = Math.min(PROBE_CHARACTERS_PER_TOKEN * tokens, text.length);
   while (count(text.slice(0, tooLong)) <= tokens) {
     if (tooLong === text.length) return text;
     [fits, tooLong] = [tooLong, Math.min(2 * tooLong, text.length)];
@@ -30,7 +30,7 @@ export function prefixWithin(text: string, { tokens, count }: TokenRoom): string
   return text.slice(0, /[\uD800-\uDBFF]/.test(text[fits - 1] ?? "") ? fits - 1 : fits);
 }
 
-/** Consecutive parts that fit, together the whole text: ended at a line where one ends, else at a word. What comes after a part is not counted for it. */
+/** Splits a text into parts that fit: after a line if possible, else after a word. Lazy: it tokenizes little beyond the part it yields. */
 export function* partsWithin(text: string, room: TokenRoom): Iterable<string> {
   let part = "";
   let taken = 0;
@@ -45,7 +45,7 @@ export function* partsWithin(text: string, room: TokenRoom): Iterable<string> {
   if (part !== "") yield part;
 }
 
-/** Lines; of a line that does not fit, its words, each with the space before it; of such a word, what fits. */
+/** Lines; a line that does not fit is split into words, each with the space before it; a word that does not fit, into fragments. */
 function* piecesOf(text: string, room: TokenRoom): Iterable<readonly [piece: string, tokens: number]> {
   for (const line of text.split(/(?<=\n)/)) {
     const tokens = tokensWithin(line, room);
@@ -54,9 +54,9 @@ function* piecesOf(text: string, room: TokenRoom): Iterable<readonly [piece: str
   }
 }
 
-/** Undefined of a text that does not fit. */
+/** Undefined if the text does not fit. */
 function tokensWithin(text: string, { tokens, count }: TokenRoom): number | undefined {
-  for (let ahead = AHEAD * tokens; ahead < text.length; ahead *= 2) {
+  for (let ahead = PROBE_CHARACTERS_PER_TOKEN * tokens; ahead < text.length; ahead *= 2) {
     if (count(text.slice(0, ahead)) > tokens) return undefined;
   }
   const all = count(text);
@@ -65,7 +65,7 @@ function tokensWithin(text: string, { tokens, count }: TokenRoom): number | unde
 
 function* fragmentsOf(word: string, room: TokenRoom): Iterable<readonly [piece: string, tokens: number]> {
   for (let rest = word; rest !== ""; ) {
-    // One character at least, however many tokens it takes.
+    // At least one character, however many tokens it takes.
     const fragment = prefixWithin(rest, room) || String.fromCodePoint(rest.codePointAt(0) ?? 0);
     yield [fragment, room.count(fragment)];
     rest = rest.slice(fragment.length);

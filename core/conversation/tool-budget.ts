@@ -1,34 +1,30 @@
 /**
- * @file What one rollout may ask of its tools, and what it has asked for: one budget for the main agent's conversation and those of its
- * sub-agents, although they run in several processes.
+ * @file The tool budget of one rollout, shared by the main agent and its sub-agents although they run in several processes:
  *
- *     main's turn   its own calls take, in the order of the text
- *                   what is left is dealt to the turn's delegations in equal parts, each with its request
- *                   each report comes back with what was spent of its part; the rest is main's again in the next turn
+ *     main's turn   its own calls are charged in text order
+ *                   the rest is split equally among the turn's delegations; each request carries its share
+ *                   each report says what was spent; the remainder is available again in the next turn
  *
- * So what a conversation may spend follows from what was said, never from who was faster, and an invocation that is asked for again has
- * the same id. Only what a model's answer costs is known afterwards: the calls of one turn may overdraw the budget by that.
+ * So budgets depend on the text alone, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
+ * afterwards: the calls of one turn may overdraw the budget by it.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 
 const MICRO_USD = 1_000_000;
 
 export interface ToolBudget {
-  /**
-   * Counts a call, at its price in dollars; what to tell the agent when there is nothing left for it. To be called before anything is
-   * awaited, so in the order of the text.
-   */
+  /** Charges a call at its price in dollars; if too little is left, returns what to tell the agent. Call it before awaiting: in text order. */
   take(usd: number): string | undefined;
-  /** Counts what a call turned out to cost beside its price, in dollars. */
+  /** Charges the additional cost of a call, in dollars, once it is known. */
   add(usd: number): void;
-  /** What is left, dealt to so many delegations; the first ones get what cannot be divided. Undefined without a limit. */
-  deal(delegations: number): readonly (Allowance | undefined)[];
-  /** Counts what a delegation spent. */
+  /** Shares of the rest for n delegations; the first get the remainder of the division. Undefined without a limit. */
+  split(delegations: number): readonly (Allowance | undefined)[];
+  /** Charges what a delegation spent. */
   settle(spent: Spent): void;
   spent(): Spent;
 }
 
-/** @param allowance undefined: as much as it likes. */
+/** @param allowance undefined: no limit. */
 export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   const { calls: maxCalls, microUsd: maxMicroUsd } = allowance ?? { calls: null, microUsd: null };
   let calls = 0;
@@ -48,13 +44,13 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
     add(usd) {
       microUsd += micro(usd);
     },
-    deal(delegations) {
+    split(delegations) {
       return Array.from({ length: delegations }, (_, i) =>
         allowance === undefined
           ? undefined
           : {
-              calls: part(maxCalls, calls, i, delegations),
-              microUsd: part(maxMicroUsd, microUsd, i, delegations),
+              calls: share(maxCalls, calls, i, delegations),
+              microUsd: share(maxMicroUsd, microUsd, i, delegations),
             },
       );
     },
@@ -67,7 +63,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
 }
 
 /** The i-th of n equal parts of what is left. */
-function part(limit: number | null, spent: number, i: number, n: number): number | null {
+function share(limit: number | null, spent: number, i: number, n: number): number | null {
   if (limit === null) return null;
   const left = Math.max(0, limit - spent);
   return Math.floor(left / n) + (i < left % n ? 1 : 0);

@@ -1,6 +1,6 @@
 /**
- * @file What one agent may call: its tools, and `delegate` if it has sub-agents. Arguments are checked by the tools' own Zod schemas;
- * the same schemas, as JSON Schema, are what its chat template describes to it.
+ * @file What one agent may call: its tools, and `delegate` if it has sub-agents. The tools' Zod schemas check arguments; the chat template
+ * shows the same schemas to the agent, as JSON Schema.
  */
 import * as z from "zod";
 import type { AgentConfig } from "../contracts/config.ts";
@@ -19,11 +19,11 @@ export interface Toolbox {
   readonly delegates: readonly string[];
   /** Argument schema of every call, `delegate` included. */
   readonly parameters: ReadonlyMap<string, z.ZodType>;
-  /** As chat templates take them: the config's order, `delegate` first. */
+  /** For chat templates: `delegate` first, then the tools in the config's order. */
   readonly schemas: readonly ToolSchema[];
 }
 
-/** The agent's share of the recipe's tools. `recipe-invalid` when the config names one that is not there. */
+/** The agent's share of the recipe's tools. Throws `recipe-invalid` if the config names one that does not exist. */
 export function openToolbox(
   agent: string,
   config: Pick<AgentConfig, "tools" | "delegates">,

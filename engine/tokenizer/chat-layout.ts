@@ -8,7 +8,7 @@
  * Invariant: the stream is append-only. Sampled tokens are never decoded and encoded again; after a turn only the *tail* that the
  * template adds for the tool responses is appended. A template that rewrites earlier turns is refused with `prefix-drift`.
  */
-import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
 
@@ -109,13 +109,13 @@ function checkedPieces(tokenizer: Tokenizer, agent: string, text: string, conten
   );
 }
 
-function drift(agent: string, sampled: string, after: string): MgrpoError {
-  const at = sampled.split("").findIndex((unit, i) => unit !== after[i]);
+function drift(agent: string, before: string, after: string): MgrpoError {
+  const at = before.split("").findIndex((unit, i) => unit !== after[i]);
   return new MgrpoError(
     "prefix-drift",
-    `agent '${agent}': its chat_template changes earlier turns when a turn is added (from character ${at}: ` +
-      `${JSON.stringify(sampled.slice(at, at + 30))} became ${JSON.stringify(after.slice(at, at + 30))}): ` +
-      "the sampled tokens would not be a prefix of the next prompt; use a template that only appends",
-    { evidence: { sampled, after } },
+    `agent '${agent}': its chat_template rewrites earlier messages when a turn is added (from character ${at}: ` +
+      `${JSON.stringify(before.slice(at, at + 30))} became ${JSON.stringify(after.slice(at, at + 30))}): ` +
+      "the sampled tokens would not be a prefix of the conversation; use a template that only appends",
+    { evidence: { before, after } },
   );
 }

@@ -7,16 +7,16 @@ import { withoutQuotes } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import type { Log } from "../log.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 /**
  * Does the work with such a run, or with the run itself if the questions are not encrypted. The work must pass any text that it returns
  * through `unquoted`.
  */
 export async function withEncryption<T>(
-  run: Run,
+  run: RunContext,
   set: SuiteQuestions,
-  work: (run: Run, unquoted: (message: string) => string) => Promise<T>,
+  work: (run: RunContext, unquoted: (message: string) => string) => Promise<T>,
 ): Promise<T> {
   if (set.canary === undefined) return work(run, (message) => message);
   const unquoted = withoutQuotes(set);

@@ -18,17 +18,17 @@ import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, isOfEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
-import { haltedBy } from "../halt.ts";
+import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
-import type { Agent } from "../rollouts/agent.ts";
-import type { Run } from "../run.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import type { RunContext } from "../run-context.ts";
 import { evaluateTeam } from "./evaluate.ts";
 
 export interface EvalRole {
-  readonly run: Run;
+  readonly run: RunContext;
   /** The whole team, by name. */
-  readonly agents: ReadonlyMap<string, Agent>;
+  readonly agents: ReadonlyMap<string, HostedAgent>;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
@@ -83,7 +83,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
     await evaluateJob(role, leased, signal);
   } catch (error) {
     await table.update(releaseJob(leased, worker));
-    if (!(await haltedBy(run, error, "evaluation"))) throw error;
+    if (!(await haltIfRefused(run, error, "evaluation"))) throw error;
   }
   return true;
 }
@@ -111,7 +111,7 @@ async function evaluateJob(
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });
 }
 
-async function readJobs(run: Run): Promise<JobRecord[]> {
+async function readJobs(run: RunContext): Promise<JobRecord[]> {
   const items = await run.store.table.query(tableKeys.run(run.name).pk, tablePrefixes.jobs);
   return items
     .map((item) => parse(JobRecord, item, `JOB of ${run.name}`))
@@ -119,7 +119,7 @@ async function readJobs(run: Run): Promise<JobRecord[]> {
 }
 
 /** Whether a finished run has all its jobs, the last team's included, and all are done. */
-function isOver({ config }: Run, lastTeam: number, jobs: readonly JobRecord[]): boolean {
+function isOver({ config }: RunContext, lastTeam: number, jobs: readonly JobRecord[]): boolean {
   const last = jobs.filter(({ team }) => team === lastTeam);
   return last.length >= dueSuites(config, lastTeam, true).length && jobs.every(({ state }) => state === "done");
 }

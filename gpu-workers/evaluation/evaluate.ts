@@ -21,15 +21,15 @@ import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
 import { inParallel } from "../parallel.ts";
-import type { Agent } from "../rollouts/agent.ts";
-import { attemptRollout, type Team } from "../rollouts/roll-out.ts";
-import type { Run } from "../run.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
+import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
 export interface EvaluationTask {
-  readonly run: Run;
+  readonly run: RunContext;
   /** The whole team, by name. */
-  readonly agents: ReadonlyMap<string, Agent>;
+  readonly agents: ReadonlyMap<string, HostedAgent>;
   readonly scorer: Scorer;
   readonly job: string;
   readonly team: TeamManifest;
@@ -58,7 +58,7 @@ interface ScoredRollout extends SuiteRollout {
 }
 
 export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
-  const set = task.run.asked(task.suite);
+  const set = task.run.suiteQuestions(task.suite);
   return withEncryption(task.run, set, async (run, unquoted) => {
     const encrypted = { ...task, run };
     const started = run.store.clock.monotonic();
@@ -85,7 +85,7 @@ async function scoreAll(
   const main = agents.get(run.config.main);
   if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
   const delegation = inProcessDelegation(run, agents, purposeOf(task));
-  const team: Team = { run, agent: main, delegation, complete: () => true };
+  const team: RolloutHost = { run, agent: main, delegation, hasLiveSubAgents: () => true };
   return inParallel(rollouts, main.config.engine.slots, async (rollout) => {
     const outcome = await commitOutcome(task, team, rollout, signal);
     return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
@@ -103,7 +103,7 @@ const purposeOf = ({ run, suite }: EvaluationTask): StreamName => [run.config.se
 /** The first outcome committed at the rollout's address: this worker's or another's. */
 async function commitOutcome(
   task: EvaluationTask,
-  team: Team,
+  team: RolloutHost,
   { question, group, rollout }: SuiteRollout,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -164,7 +164,7 @@ function resultOf(
 const isLost = (score: Score): score is Lost => typeof score === "object" && "lost" in score;
 const isVerdict = (score: Score): score is Verdict => typeof score === "object" && "score" in score;
 
-async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
+async function read({ store }: RunContext, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
   return bytes && parseJson(Outcome, bytes, key);
 }
@@ -173,7 +173,12 @@ async function read({ store }: Run, key: string): Promise<Outcome | undefined> {
  * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
  * refuses to serve (a wrong key, an empty account): further requests are useless until somebody fixes that.
  */
-async function judge(run: Run, scorer: Scorer, question: Question, outcome: FinishedOutcome): Promise<Verdict | Lost> {
+async function judge(
+  run: RunContext,
+  scorer: Scorer,
+  question: Question,
+  outcome: FinishedOutcome,
+): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
   const subject = sha256(recordBytes(outcome));

@@ -3,11 +3,11 @@ import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { stepToSample, whenOpen } from "../liveness/opening.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import type { InvocationRegistryOptions } from "./registry.ts";
 
 export function admissionRules(
-  run: Run,
+  run: RunContext,
   agent: string,
   watch: StepWatch,
 ): Pick<InvocationRegistryOptions, "admits" | "whenReady" | "whenOpen"> {

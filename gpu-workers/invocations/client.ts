@@ -17,9 +17,9 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
-import { limitAfter } from "../limits.ts";
+import { timeLimitAfter } from "../limits.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { httpNetwork, type WorkerNetwork } from "./network.ts";
 import { findInvocation } from "./run-invocation.ts";
 import { openCallSigner } from "./signature.ts";
@@ -31,7 +31,7 @@ const MAX_DEATHS = 2;
 
 /** What all invocations of one caller share. */
 interface Caller {
-  readonly run: Run;
+  readonly run: RunContext;
   readonly pool: WorkerPool;
   readonly client: WorkerClient;
 }
@@ -52,7 +52,7 @@ interface PendingInvocation {
 }
 
 export function httpDelegation(
-  run: Run,
+  run: RunContext,
   observer: WorkerObserver,
   secret: string,
   network: Pick<WorkerNetwork, "fetch"> = httpNetwork,
@@ -97,7 +97,7 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
   const { id, request, signal } = invocation;
   const stored = invocation.attempts++ > 0 ? await findInvocation(caller.run, id, request) : undefined;
   if (stored) return stored;
-  const deadline = limitAfter(invocation.opened, invocation.secondsLeft);
+  const deadline = timeLimitAfter(invocation.opened, invocation.secondsLeft);
   const isServed = caller.pool.isServed(request.agent);
   try {
     return await askWorker(caller, invocation, AbortSignal.any([signal, deadline.signal]));
@@ -134,7 +134,10 @@ async function askWorker(
 
 const cancelled = (id: string) => new MgrpoError("cancelled", `invocation ${id} was cancelled`);
 
-function deadlinePassed({ config, name }: Run, { id, request: { agent, address } }: PendingInvocation): MgrpoError {
+function deadlinePassed(
+  { config, name }: RunContext,
+  { id, request: { agent, address } }: PendingInvocation,
+): MgrpoError {
   const key = objectKeys.invocation(name, address.step, id);
   return new MgrpoError("deadline", `'${agent}' did not answer within ${config.limits.invocationSeconds} s (${key})`);
 }

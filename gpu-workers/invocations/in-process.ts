@@ -2,11 +2,15 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Agent } from "../rollouts/agent.ts";
-import type { Run } from "../run.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import type { RunContext } from "../run-context.ts";
 import { runInvocation } from "./run-invocation.ts";
 
-export function inProcessDelegation(run: Run, agents: ReadonlyMap<string, Agent>, purpose: StreamName): Delegation {
+export function inProcessDelegation(
+  run: RunContext,
+  agents: ReadonlyMap<string, HostedAgent>,
+  purpose: StreamName,
+): Delegation {
   return {
     async invoke(id, request, signal) {
       const agent = agents.get(request.agent);

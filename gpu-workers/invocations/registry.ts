@@ -10,8 +10,8 @@
  */
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { type Limit, limitAfter } from "../limits.ts";
-import { isInfrastructure } from "../rollouts/roll-out.ts";
+import { type TimeLimit, timeLimitAfter } from "../limits.ts";
+import { isInfrastructureFailure } from "../rollouts/attempt-rollout.ts";
 
 /** The answer to `put`. */
 export type PutResult = "accepted" | "draining" | "loading" | "step-closed";
@@ -113,7 +113,7 @@ async function drain(registry: RegistryState, seconds: number): Promise<void> {
 
 function start({ options, entries }: RegistryState, id: string, request: InvocationRequest): void {
   const controller = new AbortController();
-  const wallClock = limitAfter(options.whenOpen(request, controller.signal), options.wallClockSeconds);
+  const wallClock = timeLimitAfter(options.whenOpen(request, controller.signal), options.wallClockSeconds);
   const signal = AbortSignal.any([controller.signal, wallClock.signal]);
   const settled = options
     .whenReady(request, signal)
@@ -139,11 +139,11 @@ function failureOf(
   id: string,
   error: unknown,
   { signal: cancelled }: AbortController,
-  { signal: outOfTime }: Limit,
+  { signal: outOfTime }: TimeLimit,
 ): MgrpoError {
   if (outOfTime.aborted && !cancelled.aborted)
     return new MgrpoError("deadline", `invocation ${id} ran out of wall clock`);
-  if (isInfrastructure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted")) return error;
+  if (isInfrastructureFailure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted")) return error;
   options.onFatal(error);
   return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
 }

@@ -7,9 +7,9 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
-import { type Agent, talk } from "../rollouts/agent.ts";
-import type { Delegated } from "../rollouts/converse.ts";
-import type { Run } from "../run.ts";
+import { type HostedAgent, runConversation } from "../rollouts/agent.ts";
+import type { DelegationRequest } from "../rollouts/answer-calls.ts";
+import type { RunContext } from "../run-context.ts";
 import type { TrajectoryCache } from "../training/trajectories.ts";
 
 function invocationKey(run: string, id: string, { address }: InvocationRequest): string {
@@ -27,7 +27,7 @@ function reportOf({ id, request, conversation, spent }: Invocation, key: string,
 
 /** The report of the committed result, or undefined while there is none. */
 export async function findInvocation(
-  run: Run,
+  run: RunContext,
   id: string,
   request: InvocationRequest,
 ): Promise<InvocationReport | undefined> {
@@ -37,8 +37,8 @@ export async function findInvocation(
 }
 
 export async function runInvocation(
-  run: Run,
-  agent: Agent,
+  run: RunContext,
+  agent: HostedAgent,
   id: string,
   request: InvocationRequest,
   options: { purpose: StreamName; trajectories?: TrajectoryCache },
@@ -46,7 +46,7 @@ export async function runInvocation(
 ): Promise<InvocationReport> {
   const { address, version, task, sampling, call, closedBook, allowance } = request;
   const question = run.question(request.questionId);
-  const { conversation, trajectory, spent } = await talk(
+  const { conversation, trajectory, spent } = await runConversation(
     agent,
     {
       address,
@@ -75,6 +75,6 @@ export async function runInvocation(
   return winner;
 }
 
-async function refuse({ agent }: Delegated): Promise<never> {
+async function refuse({ agent }: DelegationRequest): Promise<never> {
   throw new MgrpoError("config-invalid", `a sub-agent cannot delegate to '${agent}'`);
 }

@@ -12,7 +12,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { drainWorker, heartbeat, markDead } from "../../core/training/writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import type { WorkerObserver } from "./observer.ts";
 
 export interface Registration {
@@ -35,7 +35,7 @@ export interface Membership {
 }
 
 export async function register(
-  run: Run,
+  run: RunContext,
   registration: Registration,
   observer: WorkerObserver,
   stop: AbortSignal,
@@ -76,7 +76,7 @@ export async function register(
 }
 
 /** Inserts the WORKER record under a new random id, and returns the id. */
-async function insertWorker({ name, release, store, log }: Run, registration: Registration): Promise<string> {
+async function insertWorker({ name, release, store, log }: RunContext, registration: Registration): Promise<string> {
   const { agent, roles, url } = registration;
   const id = `${agent === "*" ? "team" : agent}-${randomBytes(6).toString("base64url")}`.slice(0, 40);
   const key = tableKeys.worker(name, id);
@@ -103,7 +103,7 @@ async function insertWorker({ name, release, store, log }: Run, registration: Re
 }
 
 /** Two releases in one run may train differently: the second waits for the first to go, and gives up after two lease times. */
-async function refuseOtherRelease(run: Run, observer: WorkerObserver, stop: AbortSignal): Promise<void> {
+async function refuseOtherRelease(run: RunContext, observer: WorkerObserver, stop: AbortSignal): Promise<void> {
   const { clock } = run.store;
   const deadline = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
   for (let isLogged = false; ; isLogged = true) {

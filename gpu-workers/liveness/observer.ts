@@ -7,7 +7,7 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { countCrash, markDead } from "../../core/training/writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 export interface WorkerObserver {
   /** Reads the WORKER records, at most once per heartbeat interval unless `force`. */
@@ -31,7 +31,7 @@ interface Observation {
   readonly unknown: Map<string, number>;
 }
 
-export function openWorkerObserver(run: Run): WorkerObserver {
+export function openWorkerObserver(run: RunContext): WorkerObserver {
   const observation: Observation = {
     records: [],
     counters: new Map(),
@@ -47,7 +47,7 @@ export function openWorkerObserver(run: Run): WorkerObserver {
   };
 }
 
-async function refresh(run: Run, observation: Observation, force: boolean): Promise<void> {
+async function refresh(run: RunContext, observation: Observation, force: boolean): Promise<void> {
   const { name, config, store } = run;
   const now = store.clock.monotonic();
   if (!force && now - observation.lastRead < config.liveness.heartbeatSeconds) return;
@@ -72,7 +72,7 @@ function isDead(observation: Observation, id: string): boolean {
 }
 
 /** The record, marked dead if its lease has expired. */
-async function judge(run: Run, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
+async function judge(run: RunContext, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
   if (worker.state === "dead" || !isExpired(run, observation, worker)) return worker;
   const { applied, item } = await run.store.table.update(markDead(worker));
   if (!applied) return item ? parse(WorkerRecord, item, `WORKER of ${run.name}`) : { ...worker, state: "dead" };
@@ -82,7 +82,11 @@ async function judge(run: Run, observation: Observation, worker: WorkerRecord): 
   return { ...worker, state: "dead" };
 }
 
-function isExpired({ store, config }: Run, { counters }: Observation, { worker, counter }: WorkerRecord): boolean {
+function isExpired(
+  { store, config }: RunContext,
+  { counters }: Observation,
+  { worker, counter }: WorkerRecord,
+): boolean {
   const now = store.clock.monotonic();
   const last = counters.get(worker);
   if (last?.counter === counter) return now - last.since >= config.liveness.leaseSeconds;
@@ -91,7 +95,7 @@ function isExpired({ store, config }: Run, { counters }: Observation, { worker, 
 }
 
 /** A crash counts against the rollout that was alone in flight, if there is one. A drain never counts. */
-async function countAgainstRollout({ name, store }: Run, { state, inFlight }: WorkerRecord): Promise<void> {
+async function countAgainstRollout({ name, store }: RunContext, { state, inFlight }: WorkerRecord): Promise<void> {
   const [alone, ...others] = inFlight;
   if (state === "draining" || alone === undefined || others.length > 0) return;
   const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);

@@ -9,7 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 /** What this process knows of its run. */
 export interface RunSnapshot {
@@ -43,12 +43,12 @@ export interface StepWatch {
 }
 
 /** `agent`: the one of this worker; without it no next step is ever in the snapshot. */
-export function watchSteps(run: Run, agent?: string): StepWatch {
+export function watchSteps(run: RunContext, agent?: string): StepWatch {
   return new StepPoller(run, agent);
 }
 
 class StepPoller implements StepWatch {
-  readonly #run: Run;
+  readonly #run: RunContext;
   readonly #agent: string | undefined;
   /** Each looks at the new snapshot, and removes itself once it has found what it waits for. */
   readonly #waiters = new Set<() => void>();
@@ -65,7 +65,7 @@ class StepPoller implements StepWatch {
   /** Ends the sleep between two polls. */
   #wake = new AbortController();
 
-  constructor(run: Run, agent: string | undefined) {
+  constructor(run: RunContext, agent: string | undefined) {
     this.#run = run;
     this.#agent = agent;
     this.#pace = this.#fastest;

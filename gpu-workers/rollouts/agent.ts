@@ -1,22 +1,23 @@
-/** @file An agent as a process runs it: its config, its policy, its tools. One conversation of it, with one pinned version. */
+/** @file An agent that this process hosts: its config, its policy, its tools; and one conversation of it at a pinned version. */
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
-import type { Hold, Policy } from "../policy.ts";
-import { type Converse, converse, type Delegate, type Moment } from "./converse.ts";
+import type { Lease, Policy } from "../policy.ts";
+import type { Delegate } from "./answer-calls.ts";
+import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
 
-export interface Agent {
+export interface HostedAgent {
   readonly name: string;
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What a rollout that it begins may ask of tools, its sub-agents included. */
+  /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
   readonly allowance?: Allowance;
-  /** Told of each of its conversations; `call` as in `Talk`. */
-  readonly tell?: (moment: Moment, call: number | undefined) => void;
+  /** Observes its conversations; `call` as in `ConversationRequest`. */
+  readonly onProgress?: (progress: ConversationProgress, call: number | undefined) => void;
 }
 
 /** The tools of an agent, out of those of its recipe. */
@@ -38,47 +39,64 @@ export function toolsOf(
   );
 }
 
-export interface Talk {
+export interface ConversationRequest {
   readonly address: RolloutAddress;
   readonly version: number;
   readonly question: Question;
-  /** What the agent is asked: the question's prompt, or the subtask. */
+  /** The question's prompt, or the subtask. */
   readonly prompt: string;
   readonly delegate: Delegate;
   readonly sampling: Sampling;
   /** First parts of the name of its random stream: run seed and purpose. */
   readonly purpose: StreamName;
-  /** Position of the delegation that this conversation answers; undefined for the main agent. */
+  /** Index of the delegation that this conversation answers; undefined for the main agent. */
   readonly call?: number;
   readonly closedBook: boolean;
-  /** What it may ask of its tools; undefined: as much as it likes. */
+  /** Limit on its tool calls; undefined: none. */
   readonly allowance: Allowance | undefined;
 }
 
-/** Distinguishes attempts at the same conversation within this process, for the engine's cache only. */
-let attempts = 0;
+/** Counts conversations in this process: two attempts at the same one must not share the engine's KV cache. */
+let conversations = 0;
 
-/** The conversation, once it is certain that the version's own weights spoke: while a version is stored, its foreseen ones may. */
-export async function talk(agent: Agent, options: Talk, signal: AbortSignal): Promise<Converse> {
+/** Runs a conversation. If it used preloaded weights that were not published as this version, it is re-sampled. */
+export async function runConversation(
+  agent: HostedAgent,
+  request: ConversationRequest,
+  signal: AbortSignal,
+): Promise<ConversationResult> {
   for (;;) {
-    const hold = await agent.policy.acquire(options.version);
+    const lease = await agent.policy.acquire(request.version);
     try {
-      const conversed = await speak(agent, hold, options, signal);
-      if (await hold.confirmed(signal)) return conversed;
+      const result = await converseWith(agent, lease, request, signal);
+      if (await lease.activated(signal)) return result;
     } finally {
-      hold.release();
+      lease.release();
     }
   }
 }
 
-function speak(agent: Agent, hold: Hold, options: Talk, signal: AbortSignal): Promise<Converse> {
+function converseWith(
+  agent: HostedAgent,
+  lease: Lease,
+  request: ConversationRequest,
+  signal: AbortSignal,
+): Promise<ConversationResult> {
   const { name, config, tools } = agent;
-  const { address, version, purpose, call, question, prompt, delegate, sampling, closedBook, allowance } = options;
-  const where = [address.step, address.group, address.rollout, name, call ?? "asked"] as const;
-  const stream = [...purpose, ...where];
-  const sequence = `${stream.join("/")}#${attempts++}`;
-  const speaker = hold.speaker({ agent: name, version, config, tools, sampling, stream, sequence });
-  const tell = agent.tell && ((moment: Moment) => agent.tell?.(moment, call));
-  const asked = { question, prompt, delegate, closedBook, allowance };
-  return converse({ ...asked, speaker, limits: config.limits, sequence, tell, signal });
+  const { address, version, sampling, call } = request;
+  // "asked" stands in the place of the call index for the main agent. It names random streams: another word draws other samples.
+  const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
+  const sequence = `${stream.join("/")}#${conversations++}`;
+  return converse({
+    backend: lease.backend({ agent: name, version, config, tools, sampling, stream, sequence }),
+    limits: config.limits,
+    question: request.question,
+    prompt: request.prompt,
+    delegate: request.delegate,
+    sequence,
+    closedBook: request.closedBook,
+    allowance: request.allowance,
+    onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, call)),
+    signal,
+  });
 }

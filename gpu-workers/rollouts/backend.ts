@@ -1,42 +1,43 @@
 /**
- * @file One agent in one conversation, whatever it is made of: it is asked, says turns, and hears what its calls came to. How its words
- * are made (tokens of a checkpoint, an API far away) is its own affair, and so is what it leaves behind.
+ * @file What generates an agent's turns in one conversation: tokens of a checkpoint (token-backend.ts) or a model behind an API
+ * (endpoint/backend.ts). The conversation is the same for both.
  */
 import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { AnyTrajectory, Sampling } from "../../core/contracts/rollout.ts";
-import type { Event } from "../../core/conversation/reducer.ts";
+import type { ConversationEvent } from "../../core/conversation/reducer.ts";
 import type { Toolbox } from "../../core/conversation/toolbox.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 
 /** Which agent, in which conversation. */
-export interface Part {
+export interface BackendOptions {
   readonly agent: string;
   readonly version: number;
   readonly config: AgentConfig;
-  /** The recipe's tools; the config says which of them are this agent's. */
+  /** All tools of the recipe; `config.tools` names those of this agent. */
   readonly tools: ReadonlyMap<string, Tool>;
   readonly sampling: Sampling;
   /** Turn i draws from `[...stream, "turn", i]`. */
   readonly stream: StreamName;
+  /** Identifies the conversation to the engine's KV cache. */
   readonly sequence: string;
 }
 
-/** A turn, and what it adds to the tokens of the conversation. */
-export type Said = Omit<Extract<Event, { kind: "sampled" }>, "kind">;
+/** A turn, and the number of tokens that it adds to the conversation. */
+export type GeneratedTurn = Omit<Extract<ConversationEvent, { kind: "sampled" }>, "kind">;
 
-/** Texts are neutralised by whoever shows them. All calls but `close` come in the order of the conversation. */
-export interface Speaker<T extends AnyTrajectory = AnyTrajectory> {
+/** Calls come in the order of the conversation: `start`, then `generate` and `observe` in turn. The caller escapes special tokens. */
+export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   readonly toolbox: Toolbox;
-  /** Tokens that a text takes when it is shown; absent: only its server knows. */
+  /** Tokens that a text takes in the conversation; absent if only the server can count them. */
   count?(text: string): number;
-  /** Shows it the question. Tokens up to the first word it says, as far as they are known. */
-  ask(prompt: string): number;
+  /** Shows the question. Returns the tokens before the first turn, as far as they are known. */
+  start(prompt: string): number;
   /** Rejects with `cancelled` when the signal aborts. */
-  say(turn: number, maxTokens: number, signal: AbortSignal): Promise<Said>;
-  /** Shows it the responses to the calls of its last turn, in their order. Tokens, as far as they are known. */
-  hear(responses: readonly string[]): number;
-  /** What is kept of it. What it was shown after its last turn is not a part of it. */
+  generate(turn: number, maxTokens: number, signal: AbortSignal): Promise<GeneratedTurn>;
+  /** Shows the responses to the calls of the last turn, in their order. Returns their tokens, as far as they are known. */
+  observe(responses: readonly string[]): number;
+  /** The record of the conversation. What was shown after the last turn is left out. */
   trajectory(): T;
   close(): void;
 }

@@ -1,4 +1,4 @@
-/** @file What a rollout worker knows of one group of its step. */
+/** @file What a rollout worker knows of one group of its step, and which groups it reads next and claims from first. */
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 
 export interface Attempt {
@@ -7,53 +7,55 @@ export interface Attempt {
 }
 
 export interface GroupView {
+  /** Position of the group in its step. */
+  readonly index: number;
   /** Rollouts that run here or were committed here. */
   readonly mine: Set<number>;
   readonly running: Map<number, Attempt>;
-  /** Rollouts whose invocations killed workers: they run alone. */
-  readonly lonely: Set<number>;
+  /** Claimed here, but their invocations killed workers: they run alone. */
+  readonly quarantined: Set<number>;
+  /** As last read; undefined before the first read. */
   record: GroupRecord | undefined;
+  /** Seconds, on the monotonic clock. */
   readAt: number;
-  /** False once somebody had begun the group before it was first read here: outcomes may lie there. */
+  /** False if another worker had begun the group before the first read here: outcomes may exist already. */
   fresh: boolean;
 }
 
-export function newGroupView(): GroupView {
+export function newGroupView(index: number): GroupView {
   return {
+    index,
     mine: new Set(),
     running: new Map(),
-    lonely: new Set(),
+    quarantined: new Set(),
     record: undefined,
     readAt: Number.NEGATIVE_INFINITY,
     fresh: true,
   };
 }
 
-/** What one look around reads again, however large the step is. */
-const GROUPS_PER_LOOK = 16;
+/** Groups of other workers that one survey reads again, however large the step is. */
+const GROUPS_PER_SURVEY = 16;
 
-interface Look {
+export interface ReadPolicy {
   /** The id of this worker. */
   readonly me: string;
-  /** What was read before this moment is old. */
-  readonly stale: number;
-  /** Whether there is room for what others give back. */
-  readonly looksAround: boolean;
+  /** A view that was read before this time is stale. */
+  readonly staleBefore: number;
+  /** Whether to survey the groups of other workers, for rollouts that they have given back. */
+  readonly isSurvey: boolean;
 }
 
 /**
- * Views to read again: old ones of what runs here, since others may have decided it; and in a look around some of those where others are at
- * work, the longest unread first. What others claim meanwhile is no reason to read: a claim finds it out.
+ * Views to read again: stale ones with rollouts running here, since others may have decided those; and, in a survey, some of the groups
+ * where others are at work, the longest unread first. New claims of others are no reason to read: a conditional write detects them.
  */
-export function dueViews(
-  views: readonly (readonly [group: number, view: GroupView])[],
-  { me, stale, looksAround }: Look,
-): ReadonlySet<GroupView> {
-  const open = views.flatMap(([, view]) => (view.record?.state === "finalized" ? [] : [view]));
-  const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < stale);
-  if (!looksAround) return new Set(running);
+export function dueViews(views: readonly GroupView[], { me, staleBefore, isSurvey }: ReadPolicy): Set<GroupView> {
+  const open = views.filter(({ record }) => record?.state !== "finalized");
+  const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < staleBefore);
+  if (!isSurvey) return new Set(running);
   const others = open.filter(({ record }) => !record || isElsewhere(record, me));
-  return new Set([...running, ...others.toSorted((a, b) => a.readAt - b.readAt).slice(0, GROUPS_PER_LOOK)]);
+  return new Set([...running, ...others.toSorted((a, b) => a.readAt - b.readAt).slice(0, GROUPS_PER_SURVEY)]);
 }
 
 function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolean {
@@ -61,14 +63,14 @@ function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolea
 }
 
 /**
- * The groups in the order in which one of an agent's workers reaches for them: of n workers the i-th begins with groups i, i + n, i + 2n,
- * so that not all reach for the same, and the first groups, which are trained on first, are begun first.
+ * The order in which a worker claims groups. Of an agent's n workers the i-th starts with groups i, i + n, i + 2n, …: so workers do not
+ * compete for the same groups, and the first groups, which are trained on first, start first.
  */
-export function inTurn<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {
+export function claimOrder<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {
   const peers = workers.filter((worker) => worker.agent === agent && worker.state === "alive");
   const names = peers.filter(({ roles }) => roles.includes("rollout")).map(({ worker }) => worker);
   const all = [...new Set([...names, me])].sort();
-  const turns = all.map((_, i) => groups.filter((_group, g) => g % all.length === i));
+  const shares = all.map((_, i) => groups.filter((_group, g) => g % all.length === i));
   const mine = all.indexOf(me);
-  return [...turns.slice(mine), ...turns.slice(0, mine)].flat();
+  return [...shares.slice(mine), ...shares.slice(0, mine)].flat();
 }

@@ -1,35 +1,39 @@
 /**
- * @file An agent whose tokens are ours: token in, token out. The layout says where tokens go, the sampler draws them, the log keeps them
- * as they were drawn.
+ * @file The backend of a policy that runs on an engine: token in, token out. The layout says which tokens are shown, the sampler draws the
+ * turns, and the log keeps both exactly as they were.
  */
 import type { Trajectory } from "../../core/contracts/rollout.ts";
-import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sampler, Tokenizer } from "../../core/ports.ts";
-import type { Part, Speaker } from "./backend.ts";
-import { layoutOf } from "./layout.ts";
+import { agentLayoutOf } from "./agent-layout.ts";
+import type { AgentBackend, BackendOptions } from "./backend.ts";
 import { TokenLog } from "./token-log.ts";
 
-export function tokenSpeaker(part: Part, tokenizer: Tokenizer, sampler: Sampler): Speaker<Trajectory> {
-  const { agent, version, config, sampling, stream, sequence } = part;
-  const layout = layoutOf(agent, config, tokenizer, part.tools);
+export function tokenBackend(
+  options: BackendOptions,
+  tokenizer: Tokenizer,
+  sampler: Sampler,
+): AgentBackend<Trajectory> {
+  const { agent, version, config, sampling, stream, sequence } = options;
+  const layout = agentLayoutOf(agent, config, tokenizer, options.tools);
   const { ends } = tokenizer;
   const log = new TokenLog();
   /** Tokens to show before the next turn. */
-  let shown: readonly number[] = [];
-  /** Responses that each turn so far got. */
-  const heard: number[] = [];
-  refuseNoRoom(part, layout.prompt("").length);
+  let pending: readonly number[] = [];
+  /** Number of responses to each turn so far. */
+  const responseCounts: number[] = [];
+  requireRoom(options, layout.prompt("").length);
 
   return {
     toolbox: layout.toolbox,
     count: (text) => tokenizer.encodeText(escapeSpecialTokens(text)).length,
-    ask(prompt) {
-      shown = layout.prompt(prompt);
-      return shown.length;
+    start(prompt) {
+      pending = layout.prompt(prompt);
+      return pending.length;
     },
-    async say(turn, maxTokens, signal) {
-      log.show(shown);
+    async generate(turn, maxTokens, signal) {
+      log.show(pending);
       const request = {
         sequence,
         tokens: log.tokens(),
@@ -40,23 +44,23 @@ export function tokenSpeaker(part: Part, tokenizer: Tokenizer, sampler: Sampler)
       };
       const sample = await sampler.sample(request, signal);
       log.act(request, sample, ends);
-      // The token may be the last one that was asked for: then the turn is over all the same.
+      // The sampler reports `length` if the end token is the last one allowed, but the turn has ended.
       const ended = ends.includes(sample.tokens.at(-1) ?? Number.NaN);
       const text = tokenizer.decode(ended ? sample.tokens.slice(0, -1) : sample.tokens);
       return { text, tokens: sample.tokens.length, stop: ended ? "stop" : "length" };
     },
-    hear(responses) {
-      shown = layout.responses(responses, heard);
-      heard.push(responses.length);
-      return shown.length;
+    observe(responses) {
+      pending = layout.responses(responses, responseCounts);
+      responseCounts.push(responses.length);
+      return pending.length;
     },
     trajectory: () => log.trajectory(agent, version),
     close: () => sampler.release(sequence),
   };
 }
 
-/** A limit under which no question could be asked is a mistake in the config, not the agent's failure. */
-function refuseNoRoom({ agent, config }: Part, tokens: number): void {
+/** A context too small for any question is a mistake in the config, not the agent's failure. */
+function requireRoom({ agent, config }: BackendOptions, tokens: number): void {
   const { contextTokens } = config.limits;
   if (tokens < contextTokens) return;
   throw new MgrpoError(

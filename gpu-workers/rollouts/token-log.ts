@@ -1,8 +1,7 @@
 /**
- * @file The token stream of one conversation, append-only: data that the policy was shown, and exactly the tokens it sampled.
- * What is recorded here is what is trained on, so a sample that does not fit its request is refused: `prefix-drift`.
+ * @file The token stream of one conversation, append-only: tokens that the policy was shown, and exactly the tokens that it sampled.
+ * The trainer trains on this record, so a sample that does not fit its request is refused: `prefix-drift`.
  */
-
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest } from "../../core/ports.ts";
@@ -16,7 +15,7 @@ export class TokenLog {
     return this.#tokens.length;
   }
 
-  /** A copy: nobody outside can change what was said. */
+  /** A copy: callers cannot change the record. */
   tokens(): number[] {
     return [...this.#tokens];
   }
@@ -25,18 +24,18 @@ export class TokenLog {
     for (const token of tokens) this.#tokens.push(token);
   }
 
-  /** Records a turn, the token that ended it included: choosing to stop is an action too. */
+  /** Records a turn, end-of-turn token included: to stop is an action too. */
   act(request: SampleRequest, sample: Sample, ends: readonly number[]): void {
-    const fault = faultOf(this.#tokens, request, sample, ends);
-    if (fault) {
-      throw new MgrpoError("prefix-drift", `${request.sequence}, turn at token ${this.length}: ${fault}`, {
+    const mismatch = mismatchOf(this.#tokens, request, sample, ends);
+    if (mismatch) {
+      throw new MgrpoError("prefix-drift", `${request.sequence}, turn at token ${this.length}: ${mismatch}`, {
         evidence: { request: request.tokens.length, sample },
       });
     }
     const start = this.length;
     this.show(sample.tokens);
     this.#actions.push([start, this.length]);
-    // A log-prob is at most 0; rounding in the engine may leave it a hair above.
+    // A log-prob is at most 0; rounding in the engine may leave it slightly above.
     for (const logProb of sample.logProbs) this.#logProbs.push(Math.min(logProb, 0));
   }
 
@@ -45,21 +44,23 @@ export class TokenLog {
   }
 }
 
-function faultOf(
+/** How a sample breaks its request; undefined if it does not. */
+function mismatchOf(
   tokens: readonly number[],
   request: SampleRequest,
   sample: Sample,
   ends: readonly number[],
 ): string | undefined {
   const count = sample.tokens.length;
-  const moved = request.tokens.length !== tokens.length || request.tokens.some((token, t) => token !== tokens[t]);
-  if (moved) return "the tokens that were sampled from are not the conversation so far";
-  if (count === 0 || count > request.maxTokens)
-    return `${count} tokens sampled, between 1 and ${request.maxTokens} asked`;
+  const differs = request.tokens.length !== tokens.length || request.tokens.some((token, t) => token !== tokens[t]);
+  if (differs) return "the request's tokens are not the conversation so far";
+  if (count === 0 || count > request.maxTokens) {
+    return `${count} tokens sampled, expected between 1 and ${request.maxTokens}`;
+  }
   if (sample.logProbs.length !== count) return `${sample.logProbs.length} log-probs for ${count} tokens`;
   if (!sample.logProbs.every(Number.isFinite)) return "a log-prob is not a finite number";
   const end = sample.tokens.findIndex((token) => ends.includes(token));
-  if (end >= 0 && end < count - 1) return `sampling went on after the end of the turn (${count - 1 - end} tokens)`;
+  if (end >= 0 && end < count - 1) return `${count - 1 - end} tokens sampled after the end of the turn`;
   if (sample.stop === "stop" && end < 0) return "sampling stopped without the end-of-turn token";
   return undefined;
 }

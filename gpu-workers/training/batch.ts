@@ -11,12 +11,12 @@ import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../
 import { MgrpoError } from "../../core/errors.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../../engine/hash.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
 
 export async function loadEntries(
-  run: Run,
+  run: RunContext,
   step: StepRecord,
   agent: string,
   groups: readonly GroupRecord[],
@@ -69,7 +69,7 @@ function found(scored: ReadonlyMap<Name, Scored>, group: number, name: Name): Sc
 }
 
 async function loadTrajectory(
-  run: Run,
+  run: RunContext,
   { step, policy }: StepRecord,
   agent: string,
   { group, id, digest }: Scored,
@@ -100,7 +100,12 @@ async function loadTrajectory(
   return trajectory;
 }
 
-async function readTrajectory({ store }: Run, key: string, isRollout: boolean, digest: Digest): Promise<AnyTrajectory> {
+async function readTrajectory(
+  { store }: RunContext,
+  key: string,
+  isRollout: boolean,
+  digest: Digest,
+): Promise<AnyTrajectory> {
   const bytes = await store.objects.get(key);
   if (!bytes) throw new MgrpoError("record-damaged", `${key} is missing, although its group is finalized: restore it`);
   const found = digestOf(sha256(bytes));

@@ -5,11 +5,11 @@ import { TinkerCallsRecord } from "../../core/contracts/tinker-calls.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CallJournal } from "../../core/ports.ts";
 import { takeCalls, writeCalls } from "../../core/training/call-writes.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 /** The record is created on the first `take`, so an agent whose engine needs no journal has none. */
 export function callJournal(
-  { name, store: { table } }: Pick<Run, "name" | "store">,
+  { name, store: { table } }: Pick<RunContext, "name" | "store">,
   agent: string,
   worker: string,
 ): CallJournal {

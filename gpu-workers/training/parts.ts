@@ -13,7 +13,7 @@ import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { countsInBatch } from "../../core/training/plan.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { loadEntries } from "./batch.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
@@ -22,7 +22,7 @@ import type { TrajectoryCache } from "./trajectories.ts";
 const GROUPS_PER_PART = 4;
 
 export interface PartsSource {
-  readonly run: Run;
+  readonly run: RunContext;
   readonly agent: string;
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
@@ -60,7 +60,7 @@ export async function* batchParts(
 }
 
 /** The groups of each part, in order. */
-async function* finalizedParts(run: Run, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
+async function* finalizedParts(run: RunContext, watch: StepWatch, first: StepRecord, stop: AbortSignal) {
   for (let begin = 0; ; begin += GROUPS_PER_PART) {
     const groups = await finalizedPart(run, watch, first, begin, stop);
     if (groups.length === 0) return;
@@ -70,7 +70,7 @@ async function* finalizedParts(run: Run, watch: StepWatch, first: StepRecord, st
 
 /** The groups of the part that begins at index `begin`, once all are finalized; none when the step has no more. */
 async function finalizedPart(
-  run: Run,
+  run: RunContext,
   watch: StepWatch,
   first: StepRecord,
   begin: number,
@@ -110,7 +110,7 @@ function stillOpenOrReady(first: StepRecord, snapshot: RunSnapshot | undefined):
 
 /** The records of those that are finalized. While a step is open, some of its records may not exist yet. */
 async function readFinalized(
-  { name, store }: Run,
+  { name, store }: RunContext,
   step: StepRecord,
   groups: readonly number[],
 ): Promise<GroupRecord[]> {

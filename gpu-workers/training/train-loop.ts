@@ -20,10 +20,10 @@ import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { replaceFiles } from "../checkpoints.ts";
-import { haltedBy } from "../halt.ts";
+import { haltIfRefused } from "../halt.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { onDistinctSequences } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
 import { type TrainStepConfig, trainStep } from "./train-step.ts";
@@ -44,7 +44,7 @@ export interface TrainRole extends TrainerParts {
   /** Called with the published version that a step is sampled from and trained on. */
   prepare(version: number): Promise<void>;
   /** Called with the files of a version that is about to be published, except after a takeover (trainer-claim.ts). */
-  foreseen(version: number, files: Files): void;
+  preload(version: number, files: Files): void;
   /** Called with each published version, whether this trainer published it or another. */
   published(version: number, step: number): Promise<void>;
 }
@@ -115,7 +115,7 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 
 async function train(loop: TrainLoop, step: StepRecord, isTakeover: boolean): Promise<void> {
   const { run, watch } = loop.role;
-  const role: TrainRole = isTakeover ? { ...loop.role, foreseen: () => {} } : loop.role;
+  const role: TrainRole = isTakeover ? { ...loop.role, preload: () => {} } : loop.role;
   const result = await resultOf(trainVersion(role, loop.trainer, step, loop.signal), run);
   if (result === "halted") await watch.refresh();
   loop.hasClaim = result !== "replaced";
@@ -136,14 +136,14 @@ const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[age
  * `replaced`: another worker took over meanwhile, since it found this one dead, or published before this one began. `halted`: a service
  * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason.
  */
-async function resultOf(training: Promise<void>, run: Run): Promise<"published" | "replaced" | "halted"> {
+async function resultOf(training: Promise<void>, run: RunContext): Promise<"published" | "replaced" | "halted"> {
   try {
     await training;
     return "published";
   } catch (error) {
     if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
     if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
-    else if (!(await haltedBy(run, error))) throw error;
+    else if (!(await haltIfRefused(run, error))) throw error;
     return "halted";
   }
 }
@@ -164,7 +164,7 @@ async function trainVersion(
     const metered = onDistinctSequences(meter.trainer(engine));
     const result = await trainStep(metered, batchParts(role, step, signal), config, reference);
     if (!result.trained) return { ...result, files: base.files };
-    const saved = await trainer.save((weights) => role.foreseen(version, replaceFiles(base.files, weights)));
+    const saved = await trainer.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };
   });
   const manifest: Manifest = {

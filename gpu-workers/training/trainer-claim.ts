@@ -11,7 +11,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
 import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 
 export interface HeldClaim {
   /** How often the claim was taken over since the last version. */
@@ -25,7 +25,7 @@ export interface TrainerClaim {
 }
 
 export function openTrainerClaim(
-  { name, store: { table } }: Run,
+  { name, store: { table } }: RunContext,
   agent: string,
   worker: string,
   observer: WorkerObserver,

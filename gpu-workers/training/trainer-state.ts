@@ -8,13 +8,13 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { type Checkpoints, OPTIMIZER, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../policy.ts";
-import type { Run } from "../run.ts";
+import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
 
 type Files = Manifest["files"];
 
 export interface TrainerParts {
-  readonly run: Run;
+  readonly run: RunContext;
   readonly agent: string;
   readonly engine: PolicyEngine;
   readonly checkpoints: Checkpoints;

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { ChatMessage, ToolSchema } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
-import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
+import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
 
 /** Made by test/fixtures/tokenizers/make.py. */
@@ -56,7 +56,7 @@ describe.each([
   });
 
   test("a conversation is laid out piece by piece as its template writes it", () => {
-    const layout = openLayout("a", NO_TOOLS, tokenizer, new Map());
+    const layout = openAgentLayout("a", NO_TOOLS, tokenizer, new Map());
     const said = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
     const tokens = [...layout.prompt("What is the capital of France?"), ...said, ...layout.responses(["no"], [])];
     const messages = [

@@ -4,9 +4,10 @@ import { AgentConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AnyTrajectory, Trajectory } from "../../core/contracts/rollout.ts";
 import type { Sampler, Tokenizer, Tool } from "../../core/ports.ts";
-import type { Part, Speaker } from "../../gpu-workers/rollouts/backend.ts";
-import { type Converse, type ConverseOptions, converse, type Delegate } from "../../gpu-workers/rollouts/converse.ts";
-import { tokenSpeaker } from "../../gpu-workers/rollouts/token-backend.ts";
+import type { Delegate } from "../../gpu-workers/rollouts/answer-calls.ts";
+import type { AgentBackend, BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
+import { type ConversationResult, type ConverseOptions, converse } from "../../gpu-workers/rollouts/converse.ts";
+import { tokenBackend } from "../../gpu-workers/rollouts/token-backend.ts";
 import { type Reply, type ScriptedSampler, scriptedSampler } from "./scripted-sampler.ts";
 
 export const question: Question = {
@@ -49,14 +50,14 @@ export function reporting(
 
 const anySearch = searchTool((query) => `found ${query}`);
 
-type Varied = Partial<Omit<ConverseOptions, "limits" | "speaker">> & {
+type Varied = Partial<Omit<ConverseOptions, "limits" | "backend">> & {
   readonly limits?: Partial<AgentConfig["limits"]>;
   readonly settings?: Partial<AgentConfig>;
   readonly agent?: string;
   readonly tools?: ReadonlyMap<string, Tool>;
 };
 
-export interface Played extends Converse<Trajectory> {
+export interface Played extends ConversationResult<Trajectory> {
   readonly sampler: ScriptedSampler;
 }
 
@@ -66,14 +67,18 @@ export async function play(tokenizer: Tokenizer, reply: Reply, varied: Varied = 
   return { ...(await playOn(tokenizer, sampler, varied)), sampler };
 }
 
-export function playOn(tokenizer: Tokenizer, sampler: Sampler, varied: Varied = {}): Promise<Converse<Trajectory>> {
-  return playAs((part) => tokenSpeaker(part, tokenizer, sampler), varied);
+export function playOn(
+  tokenizer: Tokenizer,
+  sampler: Sampler,
+  varied: Varied = {},
+): Promise<ConversationResult<Trajectory>> {
+  return playAs((part) => tokenBackend(part, tokenizer, sampler), varied);
 }
 
 export function playAs<T extends AnyTrajectory>(
-  speakerOf: (part: Part) => Speaker<T>,
+  backendOf: (part: BackendOptions) => AgentBackend<T>,
   varied: Varied = {},
-): Promise<Converse<T>> {
+): Promise<ConversationResult<T>> {
   const { limits, settings, agent = "main", tools = anySearch, sequence = "s1", ...rest } = varied;
   const config = AgentConfig.parse({
     model: "m",
@@ -84,7 +89,7 @@ export function playAs<T extends AnyTrajectory>(
   });
   const sampling = { temperature: 1, topP: 1, topK: 0 };
   return converse({
-    speaker: speakerOf({ agent, version: 3, config, tools, sampling, stream: ["sample", 0], sequence }),
+    backend: backendOf({ agent, version: 3, config, tools, sampling, stream: ["sample", 0], sequence }),
     limits: config.limits,
     question,
     prompt: question.prompt,

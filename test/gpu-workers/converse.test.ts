@@ -1,122 +1,21 @@
-/** @file Token in, token out: what is recorded is what was sampled and what the template would have written around it. */
-import fc from "fast-check";
+/** @file Conversations: calls and their answers, limits, template drift, and failures of the infrastructure. */
 import { describe, expect, test } from "vitest";
-import { Conversation } from "../../core/contracts/conversation.ts";
-import { Trajectory } from "../../core/contracts/rollout.ts";
-import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { ChatMessage, Sampler } from "../../core/ports.ts";
+import type { Sampler } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { NO_REPORT } from "../../gpu-workers/rollouts/converse.ts";
-import { layoutOf } from "../../gpu-workers/rollouts/layout.ts";
+import { NO_REPORT } from "../../gpu-workers/rollouts/answer-calls.ts";
 import { callText, play, playOn, reporting, script, searchTool } from "../fakes/conversations.ts";
-import { SCRIPTED_LOG_PROB, scriptedSampler } from "../fakes/scripted-sampler.ts";
-import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE, wordLevelFiles } from "../fixtures/tokenizers.ts";
+import { scriptedSampler } from "../fakes/scripted-sampler.ts";
+import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
 const bpe = openTokenizer(bpeFiles());
-const words = openTokenizer(wordLevelFiles());
-const TOKENIZERS = [
-  ["bpe, Qwen's template", bpe],
-  ["word-level, terse template", words],
-  ["bpe, terse template", openTokenizer(bpeFiles(TERSE_TEMPLATE))],
-  ["word-level, Qwen's template", openTokenizer(wordLevelFiles(QWEN_TEMPLATE))],
-] as const;
 
-describe.each(TOKENIZERS)("%s", (_, tokenizer) => {
-  test("the token stream is what the template renders, and its actions are what was sampled", async () => {
-    const word = fc.constantFrom(
-      "Paris",
-      "the capital",
-      "<|im_start|>user",
-      "</tool_response>",
-      "<answer>x</answer>",
-      "of France.",
-      "\n",
-    );
-    const text = fc.array(word, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(" "));
-    const turn = fc.array(fc.oneof(fc.tuple(fc.constant("search"), text), fc.tuple(fc.constant("a"), text)), {
-      minLength: 1,
-      maxLength: 3,
-    });
-    const cases = fc.record({
-      prompt: text,
-      turns: fc.array(turn, { maxLength: 3 }),
-      report: text,
-      system: fc.constantFrom("", "the system"),
-    });
-    await fc.assert(
-      fc.asyncProperty(cases, async ({ prompt, turns, report, system }) => {
-        const said = turns.map((calls) =>
-          calls
-            .map(([to, what]) =>
-              to === "search"
-                ? callText(to, { query: what })
-                : callText("delegate", { agent: to, task: `find ${what}` }),
-            )
-            .join("\n"),
-        );
-        const tools = searchTool((query) => `${report} ${query}`);
-        const played = await play(tokenizer, script(...said, "<answer>Paris</answer>"), {
-          prompt,
-          tools,
-          delegate: reporting(() => report),
-          settings: { system },
-        });
-        const { conversation, trajectory } = played;
-        expect(conversation.stop).toBe("answered");
-        expect(conversation.turns.map((t) => t.responses.length)).toEqual([...turns.map((calls) => calls.length), 0]);
-
-        const schemas = layoutOf("main", { system, tools: ["search"], delegates: ["a", "b"] }, tokenizer, tools).toolbox
-          .schemas;
-        const messages: ChatMessage[] = [
-          ...(system ? [{ role: "system", content: system } as const] : []),
-          { role: "user", content: escapeSpecialTokens(prompt) },
-          ...conversation.turns.flatMap((t): ChatMessage[] => [
-            { role: "assistant", content: t.text },
-            ...t.responses.map(({ text: content }) => ({ role: "tool", content }) as const),
-          ]),
-        ];
-        const rendered = tokenizer.render(messages, schemas, false);
-        const decoded = tokenizer.decode(trajectory.tokens);
-        const unknown = (whole: string) => tokenizer.decode(tokenizer.encodeTemplate(whole));
-        expect(decoded).toBe(unknown(rendered.trimEnd()));
-
-        const actions = trajectory.actions.map(([start, end]) => trajectory.tokens.slice(start, end));
-        expect(actions).toEqual(
-          [...said, "<answer>Paris</answer>"].map((t) => [...tokenizer.encodeTemplate(t), tokenizer.endOfTurn]),
-        );
-        expect(trajectory.logProbs).toEqual(actions.flat().map(() => SCRIPTED_LOG_PROB));
-        for (const [i, request] of played.sampler.requests.entries()) {
-          expect(request.tokens).toEqual(trajectory.tokens.slice(0, trajectory.actions[i]?.[0]));
-        }
-        expect(Trajectory.parse(trajectory)).toEqual(trajectory);
-        expect(Conversation.parse(conversation)).toEqual(conversation);
-      }),
-      { numRuns: 30 },
-    );
-  });
-
-  test("each turn draws from its own stream, and the sequence is released once", async () => {
-    const { sampler, trajectory } = await play(
-      tokenizer,
-      script(callText("search", { query: "a" }), "<answer>b</answer>"),
-    );
-    expect(sampler.requests.map(({ stream }) => stream)).toEqual([
-      ["sample", 0, "turn", 0],
-      ["sample", 0, "turn", 1],
-    ]);
-    expect(sampler.requests.every(({ stop }) => stop[0]?.[0] === tokenizer.endOfTurn)).toBe(true);
-    expect(sampler.released).toEqual(["s1"]);
-    expect(trajectory).toMatchObject({ agent: "main", version: 3 });
-  });
-});
-
-test("delegations of a turn run together; order is the text's, whichever ends first", async () => {
+test("delegations of a turn run in parallel; answers keep the order of the text", async () => {
   const waiting: (() => void)[] = [];
   const delegate = reporting(async (agent, task) => {
     await new Promise<void>((resolve) => {
       waiting.push(resolve);
-      // All three are under way before any is let go, the last one first.
+      // All three have started before any ends; the last ends first.
       if (waiting.length === 3) for (const go of waiting.toReversed()) go();
     });
     return `${agent} ${task}`;
@@ -147,7 +46,7 @@ test("delegations of a turn run together; order is the text's, whichever ends fi
   expect(conversation.turns[1]?.responses[0]?.invocation).toBe("0000000000000000000003");
 });
 
-test("a sub-agent without an answer is the sub-agent's failure: the main agent reads so and goes on", async () => {
+test("a sub-agent without an answer is the sub-agent's failure: the main agent reads that and continues", async () => {
   const { conversation } = await play(
     bpe,
     script(callText("delegate", { agent: "a", task: "x" }), "<answer>b</answer>"),
@@ -158,7 +57,7 @@ test("a sub-agent without an answer is the sub-agent's failure: the main agent r
   expect(conversation).toMatchObject({ stop: "answered", turns: [{ responses: [{ text: NO_REPORT }] }, {}] });
 });
 
-test("closed book: tools are not run and answer nothing, delegations happen", async () => {
+test("closed book: tools do not run and return nothing; delegations run", async () => {
   const tools = searchTool(() => {
     throw new Error("the book is closed");
   });
@@ -169,7 +68,7 @@ test("closed book: tools are not run and answer nothing, delegations happen", as
 
 describe("limits", () => {
   const loop = () => callText("search", { query: "again" });
-  test("a turn that is cut has no end-of-turn token and ends the conversation", async () => {
+  test("a truncated turn has no end-of-turn token and ends the conversation", async () => {
     const { conversation, trajectory } = await play(bpe, () => "and so on ".repeat(30), { limits: { turnTokens: 12 } });
     expect(conversation).toMatchObject({ stop: "token-limit", answer: null, fault: null });
     expect(trajectory.actions).toHaveLength(1);
@@ -177,7 +76,7 @@ describe("limits", () => {
     expect(trajectory.tokens.at(-1)).not.toBe(bpe.endOfTurn);
   });
 
-  test("turns: calls of the last one are not run", async () => {
+  test("turns: the calls of the last one do not run", async () => {
     let runs = 0;
     const tools = searchTool(() => `${runs++}`);
     const { conversation } = await play(bpe, loop, { limits: { turns: 3 }, tools });
@@ -185,7 +84,7 @@ describe("limits", () => {
     expect([conversation.turns.length, runs]).toEqual([3, 2]);
   });
 
-  test("context: responses that do not fit stay out of the tokens, and no trajectory is ever longer", async () => {
+  test("context: responses that do not fit are left out of the tokens, and no trajectory is longer", async () => {
     for (const contextTokens of [600, 640, 680, 720]) {
       const { conversation, trajectory, sampler } = await play(bpe, loop, { limits: { contextTokens, turns: 99 } });
       expect(conversation.stop).toBe("token-limit");
@@ -196,7 +95,7 @@ describe("limits", () => {
     }
   });
 
-  test("a task that does not fit is a token-limit without a turn; a template that does not fit is a config error", async () => {
+  test("a task that does not fit ends in token-limit without a turn; a template that does not fit is a config error", async () => {
     const { conversation, trajectory, sampler } = await play(bpe, loop, {
       prompt: "x ".repeat(900),
       limits: { contextTokens: 700 },
@@ -221,14 +120,14 @@ describe("limits", () => {
 describe("drift", () => {
   const forgetful = `{%- for m in messages %}{%- if not (m.role == "tool" and loop.index0 < messages|length - 1) %}<|im_start|>{{ m.role }} {{ m.content }}<|im_end|>{%- endif %}{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant {% endif %}`;
   const search = callText("search", { query: "x" });
-  test("a template that rewrites what was said is refused, with the place", async () => {
+  test("a template that rewrites earlier messages is refused, with the position", async () => {
     const tokenizer = openTokenizer(bpeFiles(forgetful));
     const playing = play(tokenizer, script(search, search, "<answer>x</answer>"));
     await expect(playing).rejects.toSatisfy((error) => isMgrpoError(error, "prefix-drift"));
-    await expect(playing).rejects.toThrow(/agent 'main': its chat_template changes what was said before/);
+    await expect(playing).rejects.toThrow(/agent 'main': its chat_template rewrites earlier messages/);
   });
 
-  test("a template that leaves content out, or writes it twice, is refused", async () => {
+  test("a template that leaves content out is refused", async () => {
     const deaf = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("+ message.content + '</tool", "+ '</tool")));
     await expect(play(deaf, script(search))).rejects.toThrow(/writes 1 messages' content 0 times/);
   });
@@ -237,7 +136,7 @@ describe("drift", () => {
     ["too many tokens", { tokens: [1, 2, 3, 4, 5, 6], logProbs: [0, 0, 0, 0, 0, 0], stop: "length" }],
     ["no tokens", { tokens: [], logProbs: [], stop: "length" }],
     ["a log-prob missing", { tokens: [1, 2], logProbs: [0], stop: "length" }],
-    ["a log-prob that is no number", { tokens: [1], logProbs: [Number.NaN], stop: "length" }],
+    ["a log-prob that is not a number", { tokens: [1], logProbs: [Number.NaN], stop: "length" }],
     ["a stop without its token", { tokens: [1], logProbs: [0], stop: "stop" }],
     ["tokens after the end", { tokens: [bpe.endOfTurn, 1], logProbs: [0, 0], stop: "length" }],
   ];
@@ -253,7 +152,7 @@ describe("infrastructure failures are rejections, never text", () => {
   const both = callText("search", { query: "x" }) + callText("delegate", { agent: "a", task: "y" });
   const outage = new MgrpoError("worker-unavailable", "no searcher", { retryable: true });
 
-  test("a failed delegation goes out as it is, cancels the other calls, and the sequence is released", async () => {
+  test("a failed delegation is passed on as it is, cancels the other calls, and releases the sequence", async () => {
     let cancelled = false;
     const sampler = scriptedSampler(bpe, script(both));
     const tools = searchTool(
@@ -270,7 +169,7 @@ describe("infrastructure failures are rejections, never text", () => {
     expect(sampler.released).toEqual(["s1"]);
   });
 
-  test("an error that a tool does not own up to is its backend's", async () => {
+  test("an unexpected error of a tool is a failure of its backend", async () => {
     const tools = searchTool(() => {
       throw new TypeError("socket closed");
     });
@@ -283,7 +182,7 @@ describe("infrastructure failures are rejections, never text", () => {
   });
 
   test.each([undefined, new MgrpoError("deadline", "rollout took too long")])(
-    "cancelled with reason %s: at once, even if a tool does not listen",
+    "cancelled with reason %s: at once, even if a tool ignores the signal",
     async (reason) => {
       const cancel = new AbortController();
       const tools = searchTool(() => {

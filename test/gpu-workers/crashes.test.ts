@@ -1,4 +1,4 @@
-/** @file Workers that end of an exception, again and again: what keeps a run from going round for ever. One process, the store in memory. */
+/** @file Workers that crash again and again: the run ends all the same. One process, the store in memory. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
@@ -40,7 +40,7 @@ const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine 
   },
 });
 
-test("a rollout that ends its worker with an error whenever it runs is given up after three times alone; the others are not", {
+test("a rollout that crashes its worker every time is given up after three crashes alone; the others are not", {
   timeout: 30_000,
 }, async () => {
   const { config, store, main, close } = await open();
@@ -66,7 +66,7 @@ test("a rollout that ends its worker with an error whenever it runs is given up 
         return false;
       },
     );
-  // Together with others first, then three times alone.
+  // The first beside others, then three alone.
   expect(deaths).toBe(4);
   const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
   expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
@@ -74,7 +74,7 @@ test("a rollout that ends its worker with an error whenever it runs is given up 
   await close();
 });
 
-test("a trainer that ends of an error whenever it trains keeps its place, and is taken over three times at most", {
+test("a trainer that crashes every time keeps its claim, and is taken over three times at most", {
   timeout: 30_000,
 }, async () => {
   const { config, store, functions, main, runRecord, close } = await open();
@@ -95,7 +95,7 @@ test("a trainer that ends of an error whenever it trains keeps its place, and is
   await close();
 });
 
-test("a loss that is no number halts the run with the words that say what to do", async () => {
+test("a NaN loss halts the run with a message that says what to do", async () => {
   const { main, runRecord, close } = await open();
   const diverged = training((trainer) => ({
     forwardBackward: async (...asked) => ({ ...(await trainer.forwardBackward(...asked)), loss: Number.NaN }),

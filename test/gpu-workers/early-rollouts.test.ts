@@ -1,6 +1,6 @@
 /**
- * @file Rollouts of the next step begin while others still train this one, and with weights that are still on their way to the store. A run's
- * records do not tell. In one process, with a policy that says something else if its weights are others.
+ * @file Rollouts of the next step start while other agents still train this one, with weights that are still being stored. The run's
+ * records are the same as without. In one process, with a policy whose samples depend on its weights.
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -31,14 +31,14 @@ const log = createLog((line) => {
   if (!line.includes('"level":"info"')) warnings.push(line);
 });
 
-/** What happens before an object is committed; false: it was there already. */
-type Commit = (key: string) => Promise<unknown>;
+/** Runs before each commit of an object. */
+type BeforeCommit = (key: string) => Promise<unknown>;
 
-/** The run to its end, its searcher's samplers watched. */
-async function ends(
+/** A run that is about to start. `onSample` gets the stream of every sample. */
+async function openRun(
   config: RunConfig,
-  before: Commit = async () => {},
-  said: (stream: readonly unknown[]) => void = () => {},
+  before: BeforeCommit = async () => {},
+  onSample: (stream: readonly unknown[]) => void = () => {},
 ) {
   const { functions } = openWorld(memory);
   const slow: Store = {
@@ -60,7 +60,7 @@ async function ends(
       return {
         ...sampler,
         sample(request, signal) {
-          said(request.stream);
+          onSample(request.stream);
           return sampler.sample(request, signal);
         },
       };
@@ -68,24 +68,24 @@ async function ends(
   };
   const workers = () =>
     AGENTS.map((agent) => startWorker(store, run, { agent }, stop.signal, log, { engineOf: () => watched }));
-  return { workers, functions, finished: async () => recordsOf(memory, config) };
+  return { workers, functions, records: async () => recordsOf(memory, config) };
 }
 
 async function undisturbed(config: RunConfig) {
-  const { workers, finished } = await ends(config);
+  const { workers, records } = await openRun(config);
   await Promise.all(workers());
-  const records = await finished();
+  const undisturbedRecords = await records();
   memory = memoryStore();
-  return records;
+  return undisturbedRecords;
 }
 
-/** Resolves at the first turn of this agent in this step. */
-function turns(agent: string, step: number) {
+/** Resolves at the agent's first sample in the step. */
+function firstSample(agent: string, step: number) {
   let begin = () => {};
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
-  return { begun, said: (stream: readonly unknown[]) => stream[2] === step && stream[5] === agent && begin() };
+  return { begun, onSample: (stream: readonly unknown[]) => stream[2] === step && stream[5] === agent && begin() };
 }
 
 const manifest = objectKeys.manifest(run, "searcher", 1);
@@ -93,54 +93,54 @@ const groupOf = async (step: number, group: number) =>
   GroupRecord.parse(await memory.table.get(tableKeys.group(run, step, group)));
 const stepOfRun = async () => RunRecord.parse(await memory.table.get(tableKeys.run(run))).step;
 
-test("both agents are asked in a step that is not the run's yet, of weights that are not stored yet, and nothing of it counts before", async () => {
+test("both agents sample a step that is not open yet, with weights that are not stored yet; nothing is committed before", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
-  const { begun, said } = turns("searcher", 1);
+  const { begun, onSample } = firstSample("searcher", 1);
   const early: string[] = [];
-  const { workers, finished } = await ends(
+  const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      // Time for what should wait to be committed all the same.
+      // Long enough for a premature commit to happen.
       await new Promise((resolve) => setTimeout(resolve, 300));
       expect(await stepOfRun()).toBe(0);
-      early.push(...memory.objects.keys().filter((one) => one.startsWith(`runs/${run}/invocations/000001/`)));
+      early.push(...memory.objects.keys().filter((name) => name.startsWith(`runs/${run}/invocations/000001/`)));
     },
-    said,
+    onSample,
   );
   await Promise.all(workers());
   expect(early).toEqual([]);
-  expect(await finished()).toEqual(expected);
+  expect(await records()).toEqual(expected);
   expect(warnings).toEqual([]);
 });
 
-test("the time in which a step waits for its turn counts against no limit", async () => {
+test("the time before a step is open counts against no limit", async () => {
   const config = relayConfig({ steps: 2, limits: { rolloutSeconds: 6, invocationSeconds: 5, attempts: 1 } });
-  const { begun, said } = turns("searcher", 1);
-  const { workers, finished } = await ends(
+  const { begun, onSample } = firstSample("searcher", 1);
+  const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
       await new Promise((resolve) => setTimeout(resolve, 7000));
     },
-    said,
+    onSample,
   );
   await Promise.all(workers());
-  const { status, steps } = await finished();
+  const { status, steps } = await records();
   expect(status).toBe("finished");
   expect(JSON.stringify(steps)).not.toContain("excluded");
   expect(warnings).toEqual([]);
 });
 
-test("a run that is halted meanwhile gets its claims back, and goes on to the same end", async () => {
+test("a run that is halted meanwhile gets its claims back, and resumes to the same result", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
-  const { begun, said } = turns("main", 1);
+  const { begun, onSample } = firstSample("main", 1);
   let isHeld = true;
-  const { workers, functions, finished } = await ends(
+  const { workers, functions, records } = await openRun(
     config,
     async (key) => {
       if (key === manifest && isHeld) {
@@ -149,10 +149,10 @@ test("a run that is halted meanwhile gets its claims back, and goes on to the sa
         isHeld = false;
       }
     },
-    said,
+    onSample,
   );
   for (const { status } of await Promise.allSettled(workers())) expect(status).toBe("rejected");
-  // A worker that ends of an error gives back what it can meanwhile.
+  // A worker that ends with an error gives back what it can in the meantime.
   await vi.waitFor(async () => {
     for (const group of [0, 1]) {
       const { claims = {}, rollouts, crashes } = await groupOf(1, group);
@@ -163,53 +163,53 @@ test("a run that is halted meanwhile gets its claims back, and goes on to the sa
   await memory.table.update(resumeRun(run));
   await functions.tick({ run });
   await Promise.all(workers());
-  expect(await finished()).toEqual(expected);
+  expect(await records()).toEqual(expected);
 });
 
-/** With which the searcher's trainer foresees nothing. */
-const presetTakeovers = () =>
+/** After a takeover the searcher's trainer preloads nothing. */
+const recordTakeover = () =>
   memory.table.update({ key: tableKeys.agent(run, "searcher"), set: [[["takeovers"], 1]], when: [] });
 
-test("weights that another trainer's manifest does not name: what they said is said anew with those that it names", async () => {
+test("another trainer's manifest wins: conversations with the preloaded weights are re-sampled with those it names", async () => {
   const config = relayConfig({ steps: 2 });
-  const { begun, said } = turns("searcher", 1);
-  const other = async () => {
-    // As of a trainer on a machine that rounds otherwise: here, one that did not move.
+  const { begun, onSample } = firstSample("searcher", 1);
+  const publishOther = async () => {
+    // Stands for a trainer on a machine that rounds differently: version 1 with the weights of version 0.
     const before = JSON.parse(
       new TextDecoder().decode(await memory.objects.get(objectKeys.manifest(run, "searcher", 0))),
     );
     const bytes = new TextEncoder().encode(JSON.stringify({ ...before, version: 1 }));
     await memory.objects.commit(manifest, bytes);
   };
-  const { workers, finished } = await ends(
+  const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      await other();
+      await publishOther();
     },
-    said,
+    onSample,
   );
   await Promise.all(workers());
-  const { status, steps, weights } = await finished();
+  const { status, steps, weights } = await records();
   expect(status).toBe("finished");
   expect(JSON.stringify(steps)).not.toContain("excluded");
   expect(weights["searcher"]?.[1]).toBe(weights["searcher"]?.[0]);
   expect(warnings).toEqual([]);
 
   memory = memoryStore();
-  const unforeseen = await ends(config, async (key) => (key === manifest ? other() : undefined));
-  await presetTakeovers();
-  await Promise.all(unforeseen.workers());
-  expect((await unforeseen.finished()).steps).toEqual(steps);
+  const published = await openRun(config, async (key) => (key === manifest ? publishOther() : undefined));
+  await recordTakeover();
+  await Promise.all(published.workers());
+  expect((await published.records()).steps).toEqual(steps);
 });
 
-test("after a takeover nothing is sampled that is not published: its dead may have died of that", async () => {
+test("after a takeover only published weights are sampled: preloading may have killed the predecessor", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   let isPublished = false;
   const early: unknown[] = [];
-  const { workers, finished } = await ends(
+  const { workers, records } = await openRun(
     config,
     async (key) => {
       if (key !== manifest) return;
@@ -218,8 +218,8 @@ test("after a takeover nothing is sampled that is not published: its dead may ha
     },
     (stream) => stream[2] === 1 && stream[5] === "searcher" && !isPublished && early.push(stream),
   );
-  await presetTakeovers();
+  await recordTakeover();
   await Promise.all(workers());
   expect(early).toEqual([]);
-  expect(await finished()).toEqual(expected);
+  expect(await records()).toEqual(expected);
 });

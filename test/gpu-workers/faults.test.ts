@@ -10,7 +10,7 @@ import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
 import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { readRun } from "../../gpu-workers/run.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -186,7 +186,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
 test("a rollout that kills its worker three times while alone is given up; what died beside it is not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await open({ liveness, limits: { lostFraction: 1 } });
-  const run = await readRun(config.run, "0.0.0", store, log);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
   const address = { run: config.run, step: 0, group: 0 };
   for (let death = 0; death < 4; death++) {
     // Its workers die over and over; the first took another rollout with it.
@@ -222,7 +222,7 @@ test("a rollout that kills its worker three times while alone is given up; what 
 
 test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
   const { config, store } = await open();
-  const run = await readRun(config.run, "0.0.0", store, log);
+  const run = await readRunContext(config.run, "0.0.0", store, log);
   const observer = openWorkerObserver(run);
   await observer.refresh();
   expect(observer.isDead("newcomer")).toBe(false);
@@ -241,7 +241,7 @@ test("a worker of another release is refused while one of the first lives", asyn
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
   while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-  const run = await readRun(config.run, "9.9.9", store, log);
+  const run = await readRunContext(config.run, "9.9.9", store, log);
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
   );

@@ -10,7 +10,7 @@ import { endRun } from "../../core/training/writes.ts";
 import { enterRun, findRunForFleet, readFleet } from "../../gpu-workers/fleet/find-run.ts";
 import { serveFleet } from "../../gpu-workers/fleet/serve-fleet.ts";
 import { createLog, type Log } from "../../gpu-workers/log.ts";
-import { readRun } from "../../gpu-workers/run.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, teamConfig } from "../fakes/scripted-team.ts";
@@ -43,7 +43,7 @@ function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = sile
       release,
       log,
       compose: async (run) => ({
-        run: await readRun(run, release, store, log),
+        run: await readRunContext(run, release, store, log),
         tools,
         scorerOf: () => rewards,
         ...relayPolicies,
@@ -150,7 +150,7 @@ test("a run that this release cannot serve does not keep it from others; its rec
     compose: async (run: string) => {
       if (run === "a") throw new MgrpoError("recipe-invalid", "no such recipe in this release");
       return {
-        run: await readRun(run, "0.0.0", store, silent),
+        run: await readRunContext(run, "0.0.0", store, silent),
         tools,
         scorerOf: () => rewards,
         ...relayPolicies,

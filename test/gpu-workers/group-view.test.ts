@@ -1,58 +1,58 @@
-/** @file Which groups a worker reads again, and when: a part of a large step at a time, each in its turn, none for nothing. */
+/** @file Which groups a worker reads again, and in which order it claims them. */
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { dueViews, type GroupView, inTurn, newGroupView } from "../../gpu-workers/rollouts/group-view.ts";
+import { claimOrder, dueViews, type GroupView, newGroupView } from "../../gpu-workers/rollouts/group-view.ts";
 
 const LONG_AGO = -100;
 const STALE = 50;
 
-/** A group that was read at this moment, with these claims. */
-function seen(readAt: number, claims: Record<number, string>, state: GroupRecord["state"] = "open"): GroupView {
+/** A group that was read at `readAt`, with these claims. */
+function viewOf(readAt: number, claims: Record<number, string>, state: GroupRecord["state"] = "open"): GroupView {
   const record = { state, claims, rollouts: {}, crashes: {} } as Partial<GroupRecord> as GroupRecord;
-  return { ...newGroupView(), readAt, record };
+  return { ...newGroupView(0), readAt, record };
 }
 
-const due = (views: readonly GroupView[], looksAround: boolean) => {
-  const chosen = dueViews([...views.entries()], { me: "me", stale: STALE, looksAround });
+const due = (views: readonly GroupView[], isSurvey: boolean) => {
+  const chosen = dueViews(views, { me: "me", staleBefore: STALE, isSurvey });
   return [...views.keys()].filter((i) => chosen.has(views[i] as GroupView));
 };
 
-test("a look around reads where others are at work, and what was never read", () => {
+test("a survey reads groups where others are at work, and unread groups", () => {
   const views = [
-    seen(60, { 0: "other" }),
-    seen(60, { 0: "me" }),
-    seen(60, {}),
-    seen(LONG_AGO, { 0: "other" }, "finalized"),
-    newGroupView(),
+    viewOf(60, { 0: "other" }),
+    viewOf(60, { 0: "me" }),
+    viewOf(60, {}),
+    viewOf(LONG_AGO, { 0: "other" }, "finalized"),
+    newGroupView(4),
   ];
   expect(due(views, true)).toEqual([0, 4]);
   expect(due(views, false)).toEqual([]);
 });
 
-test("what runs here is read again once it is old, with room for more or without", () => {
+test("a stale group with rollouts running here is read again, in a survey or not", () => {
   const running = new Map([[0, { controller: new AbortController(), done: Promise.resolve() }]]);
-  const views = [seen(49, { 0: "me" }), seen(60, { 0: "me" })].map((view) => ({ ...view, running }));
+  const views = [viewOf(49, { 0: "me" }), viewOf(60, { 0: "me" })].map((view) => ({ ...view, running }));
   expect(due(views, false)).toEqual([0]);
   expect(due(views, true)).toEqual([0]);
 });
 
-test("looks around a large step take turns: 16 groups each, the longest unread first", () => {
-  const views = Array.from({ length: 40 }, () => seen(60, { 0: "other" }));
-  const read = [1, 2, 3].map((look) => {
+test("surveys of a large step rotate: 16 groups each, the longest unread first", () => {
+  const views = Array.from({ length: 40 }, () => viewOf(60, { 0: "other" }));
+  const read = [1, 2, 3].map((survey) => {
     const groups = due(views, true);
-    for (const group of groups) (views[group] as GroupView).readAt = 60 + look;
+    for (const group of groups) (views[group] as GroupView).readAt = 60 + survey;
     return groups;
   });
   expect(read.slice(0, 2).map((groups) => groups.length)).toEqual([16, 16]);
   expect(new Set(read.flat()).size).toBe(40);
 });
 
-test("each worker has groups of its own to begin with, one alone the first ones, and comes by everything once", () => {
+test("each worker starts with groups of its own and comes to every group once; a lone worker starts with the first", () => {
   const worker = (name: string, changes: Partial<WorkerRecord> = {}) =>
     ({ worker: name, agent: "main", state: "alive", roles: ["rollout", "train"], ...changes }) as WorkerRecord;
   const groups = [0, 1, 2, 3, 4];
-  expect(inTurn("a", "main", [worker("a")], groups)).toEqual(groups);
-  expect(inTurn("new", "main", [], groups)).toEqual(groups);
+  expect(claimOrder("a", "main", [worker("a")], groups)).toEqual(groups);
+  expect(claimOrder("new", "main", [], groups)).toEqual(groups);
   const others = [
     worker("x", { state: "dead" }),
     worker("y", { agent: "searcher" }),
@@ -60,9 +60,9 @@ test("each worker has groups of its own to begin with, one alone the first ones,
     worker("c"),
     worker("a"),
   ];
-  expect(inTurn("a", "main", others, groups)).toEqual([0, 2, 4, 1, 3]);
-  expect(inTurn("c", "main", others, groups)).toEqual([1, 3, 0, 2, 4]);
-  // Registered since this process looked.
-  expect(inTurn("b", "main", others, groups)).toEqual([1, 4, 2, 0, 3]);
-  expect(inTurn("a", "main", others, [])).toEqual([]);
+  expect(claimOrder("a", "main", others, groups)).toEqual([0, 2, 4, 1, 3]);
+  expect(claimOrder("c", "main", others, groups)).toEqual([1, 3, 0, 2, 4]);
+  // A worker that has registered since the last look.
+  expect(claimOrder("b", "main", others, groups)).toEqual([1, 4, 2, 0, 3]);
+  expect(claimOrder("a", "main", others, [])).toEqual([]);
 });

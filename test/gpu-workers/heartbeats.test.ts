@@ -5,7 +5,7 @@ import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { readRun } from "../../gpu-workers/run.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { OPTIONS, tinyCheckpoint } from "../engine/tiny.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -22,7 +22,7 @@ test("heartbeats continue during a training step of 10 seconds", { timeout: 90_0
   const config = relayConfig({ liveness: { heartbeatSeconds: HEARTBEAT_SECONDS, leaseSeconds: 2 } });
   const store = memoryStore();
   await begin(store, openWorld(store).functions, config);
-  const run = await readRun(
+  const run = await readRunContext(
     config.run,
     "0.0.0",
     store,

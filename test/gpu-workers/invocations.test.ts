@@ -7,7 +7,7 @@ import { invocationId } from "../../gpu-workers/identity.ts";
 import { openInvocationRegistry } from "../../gpu-workers/invocations/registry.ts";
 import { invocationApp } from "../../gpu-workers/invocations/server.ts";
 import { openCallSigner, openCallVerifier, openReportSigner } from "../../gpu-workers/invocations/signature.ts";
-import { unlessAborted } from "../../gpu-workers/limits.ts";
+import { abortable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const PREFIX = "0123456789ab";
@@ -45,7 +45,7 @@ function openWorld(wallClockSeconds = 0.3) {
   const registry = openInvocationRegistry({
     run,
     admits: async () => state.open,
-    whenReady: (_request, signal) => unlessAborted(state.served, signal),
+    whenReady: (_request, signal) => abortable(state.served, signal),
     whenOpen: () => state.served,
     loading: () => state.loading,
     wallClockSeconds,

@@ -7,16 +7,16 @@ import type { TableValue } from "../../core/ports.ts";
 import { admissionRules } from "../../gpu-workers/invocations/admission.ts";
 import { stepToSample, whenOpen } from "../../gpu-workers/liveness/opening.ts";
 import { type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
-import type { Run } from "../../gpu-workers/run.ts";
+import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 const name = "test";
 let store: ReturnType<typeof memoryStore>;
-let run: Run;
+let run: RunContext;
 
 beforeEach(async () => {
   store = memoryStore();
-  run = { name, store, config: { liveness: { pollSeconds: 0.2 } } } as unknown as Run;
+  run = { name, store, config: { liveness: { pollSeconds: 0.2 } } } as unknown as RunContext;
   await store.table.insert(tableKeys.run(name), { ...runRecord });
   await plan(0);
 });

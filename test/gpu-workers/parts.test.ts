@@ -8,7 +8,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { TableValue } from "../../core/ports.ts";
 import type { RunSnapshot } from "../../gpu-workers/liveness/watch.ts";
-import type { Run } from "../../gpu-workers/run.ts";
+import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { batchParts, type PartsSource } from "../../gpu-workers/training/parts.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
@@ -65,7 +65,10 @@ function groupRecord(group: number, state: "open" | "finalized", std: number): G
 function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
   const { table, ...store } = memoryStore();
   const config = teamConfig({ questionsPerStep: count, ...changes });
-  const run = { name: "test", config, store: { ...store, table } } as Pick<Run, "name" | "config" | "store"> as Run;
+  const run = { name: "test", config, store: { ...store, table } } as Pick<
+    RunContext,
+    "name" | "config" | "store"
+  > as RunContext;
   const first: Partial<StepRecord> = {
     run: "test",
     step: 3,

@@ -1,4 +1,4 @@
-/** @file A policy's versions: what is foreseen counts once it is published, and nothing stays open that nobody needs. */
+/** @file A policy's versions: preloaded weights count once they are published, and unused samplers are closed. */
 import { expect, test, vi } from "vitest";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -11,7 +11,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 const files = (weights: string): Manifest["files"] => ({ "model.safetensors": { sha256: weights, bytes: 1 } });
 const never = new AbortController().signal;
 
-/** Samplers are known by the weights that they were opened on. */
+/** A policy whose samplers are named by the weights that they were opened on. */
 function world() {
   const manifests = new Map<number, Manifest["files"]>();
   const [opened, closed]: [string[], string[]] = [[], []];
@@ -38,25 +38,25 @@ function world() {
   return { policy, manifests, opened, closed };
 }
 
-test("what is foreseen is opened once, and confirmed when it is published", async () => {
+test("preloaded weights are opened once, and activated when they are published", async () => {
   const { policy, manifests, opened, closed } = world();
-  policy.foresee(1, files("a"));
-  const hold = await policy.acquire(1);
-  let isConfirmed = false;
-  const confirmed = hold.confirmed(never).then((found) => {
-    isConfirmed = found;
+  policy.preload(1, files("a"));
+  const lease = await policy.acquire(1);
+  let isActivated = false;
+  const activated = lease.activated(never).then((found) => {
+    isActivated = found;
   });
   // The step is trained again, to the same bytes.
-  policy.foresee(1, files("a"));
+  policy.preload(1, files("a"));
   await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(isConfirmed).toBe(false);
+  expect(isActivated).toBe(false);
   manifests.set(1, files("a"));
-  await policy.prepare(1);
-  await confirmed;
-  expect(isConfirmed).toBe(true);
-  hold.release();
+  await policy.activate(1);
+  await activated;
+  expect(isActivated).toBe(true);
+  lease.release();
   expect(opened).toEqual(["a"]);
-  policy.foresee(2, files("b"));
+  policy.preload(2, files("b"));
   (await policy.acquire(2)).release();
   await vi.waitFor(() => expect(closed).toEqual(["a"]));
   await policy.close();
@@ -64,19 +64,19 @@ test("what is foreseen is opened once, and confirmed when it is published", asyn
 });
 
 test.each(["by another trainer", "by this one, which trained the step again"])(
-  "other weights were published %s: who spoke is told, the next speak with those, and the others are closed",
+  "other weights are published %s: leases on the preloaded ones are not activated, later ones use the others, and the first are closed",
   async (by) => {
     const { policy, manifests, opened, closed } = world();
-    policy.foresee(1, files("a"));
+    policy.preload(1, files("a"));
     const [first, second] = [await policy.acquire(1), await policy.acquire(1)];
-    const told = first.confirmed(never);
-    if (by.startsWith("by this one")) policy.foresee(1, files("b"));
+    const isActivated = first.activated(never);
+    if (by.startsWith("by this one")) policy.preload(1, files("b"));
     manifests.set(1, files("b"));
-    await policy.prepare(1);
-    expect(await told).toBe(false);
-    expect(await second.confirmed(never)).toBe(false);
-    const anew = await policy.acquire(1);
-    expect(await anew.confirmed(never)).toBe(true);
+    await policy.activate(1);
+    expect(await isActivated).toBe(false);
+    expect(await second.activated(never)).toBe(false);
+    const third = await policy.acquire(1);
+    expect(await third.activated(never)).toBe(true);
     first.release();
     expect(closed).toEqual([]);
     second.release();
@@ -87,36 +87,36 @@ test.each(["by another trainer", "by this one, which trained the step again"])(
   },
 );
 
-test("an older version is asked for meanwhile: what is foreseen stays open", async () => {
+test("preloaded weights stay open while an older version is acquired", async () => {
   const { policy, manifests, opened, closed } = world();
   manifests.set(0, files("base"));
-  policy.foresee(1, files("a"));
+  policy.preload(1, files("a"));
   (await policy.acquire(0)).release();
   manifests.set(1, files("a"));
-  await policy.prepare(1);
+  await policy.activate(1);
   await vi.waitFor(() => expect(closed).toEqual(["base"]));
   (await policy.acquire(1)).release();
   expect(opened).toEqual(["a", "base"]);
   await policy.close();
 });
 
-test("versions that nobody asked for do not stay open", async () => {
+test("versions without leases do not stay open", async () => {
   const { policy, manifests, closed } = world();
   for (const [version, weights] of ["a", "b", "c"].entries()) {
     manifests.set(version, files(weights));
-    await policy.prepare(version);
+    await policy.activate(version);
   }
   await vi.waitFor(() => expect(closed).toEqual(["a", "b"]));
   await policy.close();
 });
 
-test("who waits for what is never published stops when nobody waits for him", async () => {
+test("waiting for weights that are never published ends with the signal", async () => {
   const { policy } = world();
-  policy.foresee(1, files("a"));
-  const hold = await policy.acquire(1);
+  policy.preload(1, files("a"));
+  const lease = await policy.acquire(1);
   const stop = new AbortController();
-  const told = hold.confirmed(stop.signal);
+  const activated = lease.activated(stop.signal);
   stop.abort();
-  await expect(told).rejects.toMatchObject({ code: "cancelled" });
+  await expect(activated).rejects.toMatchObject({ code: "cancelled" });
   await policy.close();
 });

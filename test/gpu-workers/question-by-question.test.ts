@@ -1,4 +1,4 @@
-/** @file A batch that comes question by question, as groups are finalized, on a toy policy: it teaches what it does at once. */
+/** @file A batch that arrives question by question, as groups are finalized, gives a toy policy the same update as the whole batch. */
 import { expect, test } from "vitest";
 import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import { trainStep } from "../../gpu-workers/training/train-step.ts";
@@ -23,16 +23,16 @@ const OPTIONS: Partial<AlgorithmConfig>[] = [
 ];
 
 test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))(
-  "the same update, in one optimizer step of each minibatch: %s",
+  "the same update, in one optimizer step per minibatch: %s",
   async (_name, options) => {
     const [whole, parts] = [toy(7), toy(7)];
     const batch = batchOf(8, whole, 1);
-    async function* later() {
+    async function* byQuestion() {
       yield [];
       for (const question of [0, 1]) yield batch.filter(({ group }) => group === question);
     }
     const one = await trainStep(whole, [batch], configOf(options), toy(9));
-    const two = await trainStep(parts, later(), configOf(options), toy(9));
+    const two = await trainStep(parts, byQuestion(), configOf(options), toy(9));
     parts.logits.forEach((logit, i) => {
       expect(logit).toBeCloseTo(whole.logits[i] ?? Number.NaN, 5);
     });
@@ -41,11 +41,11 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   },
 );
 
-test("a question of which there is nothing to learn still counts in the mean", async () => {
+test("a zero-variance question still counts in the mean", async () => {
   const [one, two] = [toy(1), toy(1)];
   const batch = batchOf(1, one, 0.5);
-  const flat = batch.filter(({ group }) => group === 1).map((entry) => ({ ...entry, advantage: 0, group: 2 }));
+  const zeroVariance = batch.filter(({ group }) => group === 1).map((entry) => ({ ...entry, advantage: 0, group: 2 }));
   const first = await trainStep(one, [batch], configOf());
-  const second = await trainStep(two, [batch, flat], configOf());
+  const second = await trainStep(two, [batch, zeroVariance], configOf());
   expect(second.stats.gradientNorm).toBeCloseTo((first.stats.gradientNorm * 2) / 3, 9);
 });

@@ -26,7 +26,7 @@ async function runOnce() {
   return { records: await recordsOf(memory, config), memory };
 }
 
-test("a run ends by itself with every group finalized and every version there, and the same again", async () => {
+test("a run finishes with every group finalized and every version published, and a second run is equal", async () => {
   const { records, memory } = await runOnce();
   expect(records).toMatchObject({
     status: "finished",
@@ -34,7 +34,7 @@ test("a run ends by itself with every group finalized and every version there, a
   });
   const { steps, weights, evaluations } = records;
   for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
-  // Groups of different questions: none is asked twice, none left out.
+  // Six groups of six different questions.
   const asked = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
   expect(new Set<Question["id"]>(asked).size).toBe(6);
   expect(weights["main"]).toHaveLength(config.steps + 1);
@@ -42,7 +42,7 @@ test("a run ends by itself with every group finalized and every version there, a
   expect(evaluations.map(({ team, state, n }) => ({ team, state, n }))).toEqual(
     [0, 0, 3, 3].map((team) => ({ team, state: "done", n: 6 })),
   );
-  // With no tool the closed-book team knows nothing but what it guesses.
+  // Without tools the closed-book team can only guess.
   expect(Math.max(...evaluations.filter(({ suite }) => suite === "closed").map(({ correct }) => correct))).toBe(0);
   expect((await runOnce()).records).toEqual(records);
   const busy = memory.objects.keys().filter((key) => key.startsWith("runs/relay/busy/"));

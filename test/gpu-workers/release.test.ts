@@ -1,4 +1,4 @@
-/** @file What makes a release another one: a byte of what workers run, and nothing else. */
+/** @file A release changes with the files that workers execute, and with nothing else. */
 import { execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -29,7 +29,7 @@ const built = () => {
   return readFileSync(join(folder, "dist/release"), "utf8");
 };
 
-test("a changed byte of what workers run is another release, a file more or less too; a test, a function or a second build is not", () => {
+test("a changed, added or removed file of the workers is another release; a test, a function or a second build is not", () => {
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   cpSync(join(ROOT, "build.mjs"), join(folder, "build.mjs"));
   write("core/a.ts", "export const a = 1;");
@@ -47,7 +47,7 @@ test("a changed byte of what workers run is another release, a file more or less
   expect(new Set([first, changed, reworded, built()]).size).toBe(4);
 });
 
-test("a build leaves alone what is built, whatever the fraction of a source's time, and sees a source that became older", () => {
+test("a build leaves up-to-date files alone, whatever the fraction of a source's mtime, and rebuilds a source that became older", () => {
   const names = Array.from({ length: 20 }, (_, i) => `m${i}`);
   for (const [i, name] of names.entries()) {
     write(`core/${name}.ts`, `export const x = ${i};`);
@@ -63,7 +63,7 @@ test("a build leaves alone what is built, whatever the fraction of a source's ti
   expect(inodes().map((inode, i) => inode === before[i])).toEqual(names.map((_, i) => i > 0));
 });
 
-test("a process is of the version and the files that it runs", () => {
+test("the release names the package version and the hash of the build", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
   expect(release({})).toBe(`${version}+${readFileSync(join(ROOT, "dist/release"), "utf8")}`);
 });

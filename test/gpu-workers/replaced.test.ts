@@ -1,5 +1,5 @@
 /**
- * @file Objects that somebody replaced or took away: each is named, nothing is learnt from it, and nothing that was there is lost. One
+ * @file Objects that were replaced or deleted in the bucket: the error names each, nothing is trained on it, and nothing else is lost. One
  * process, the store in memory.
  */
 import { beforeEach, expect, test, vi } from "vitest";
@@ -27,7 +27,7 @@ beforeEach(() => {
   store = withEvents(memory, () => functions, log);
 });
 
-/** As one does who has the keys of the bucket: no condition, no event. */
+/** As anyone with the bucket's keys can: no condition, no event. */
 async function replace(key: string, change: (text: string) => string) {
   const before = new TextDecoder().decode(await memory.objects.get(key));
   const after = change(before);
@@ -38,7 +38,7 @@ async function replace(key: string, change: (text: string) => string) {
 
 const stepOf = async (config: RunConfig) => StepRecord.parse(await memory.table.get(tableKeys.step(config.run, 0)));
 
-/** A step whose rollouts have all been scored, and that nobody has trained on yet. */
+/** A step with all rollouts scored, before training. */
 async function readyToTrain(): Promise<RunConfig> {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
@@ -54,25 +54,28 @@ async function readyToTrain(): Promise<RunConfig> {
   return config;
 }
 
-/** Still a fine record, with another first token in its trajectory. */
+/** Still a valid record, with another first token in its trajectory. */
 const otherTokens = (text: string) => text.replace(/"tokens":\[\d+/, (before) => `${before}0`);
 
-test.each(["main", "searcher"])("what %s said is not what was scored: no version comes of it", async (agent) => {
-  await readyToTrain();
-  const folder = agent === "main" ? "outcomes" : "invocations";
-  const [key = ""] = memory.objects.keys().filter((one) => one.startsWith(`runs/${run}/${folder}/`));
-  await replace(key, otherTokens);
-  await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
-    code: "record-damaged",
-    message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
-  });
-  expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
-});
+test.each(["main", "searcher"])(
+  "%s: a trajectory replaced after scoring is refused, and no version is published",
+  async (agent) => {
+    await readyToTrain();
+    const folder = agent === "main" ? "outcomes" : "invocations";
+    const [key = ""] = memory.objects.keys().filter((name) => name.startsWith(`runs/${run}/${folder}/`));
+    await replace(key, otherTokens);
+    await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
+      code: "record-damaged",
+      message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
+    });
+    expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
+  },
+);
 
-test("a worker that has the very trajectory in memory does not train on one that was scored as another", async () => {
+test("a worker does not train on the trajectory in its memory if another was scored", async () => {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
-  // Between its commit and its score, each outcome is replaced.
+  // Each outcome is replaced between its commit and its score.
   const tampering: Store = {
     ...memory,
     objects: {
@@ -95,7 +98,7 @@ test("a worker that has the very trajectory in memory does not train on one that
   );
   stop.abort();
   await searcher;
-  // What was scored is what was trained on: the trainer read it from the store.
+  // The trainer trained on the scored outcome, which it read from the store.
   const { files } = (await openCheckpoints(run, memory).find("main", 1)) ?? expect.fail("not trained");
   memory = memoryStore();
   ({ functions } = openWorld(memory));
@@ -112,7 +115,7 @@ test("a worker that has the very trajectory in memory does not train on one that
 test.each([
   [objectKeys.questions(run), (text: string) => text.replace('"answer":"', '"answer":"not ')],
   [objectKeys.config(run), (text: string) => text.replace('"seed":7', '"seed":8')],
-])("%s is another: no worker starts, no function scores", async (key, change) => {
+])("%s was replaced: no worker starts, no function scores", async (key, change) => {
   await begin(store, functions, relayConfig());
   await replace(key, change);
   const refused = {
@@ -120,11 +123,11 @@ test.each([
     message: expect.stringMatching(`^${key} is not the one that .* started with: restore it`),
   };
   await expect(startWorker(store, run, {}, never, log)).rejects.toMatchObject(refused);
-  // One that has not read them before.
+  // Functions that have not read them before.
   await expect(openWorld(memory).functions.tick({ run })).rejects.toMatchObject(refused);
 });
 
-test("a manifest that points at a missing part: the worker says which; once it is back, the run ends", async () => {
+test("a manifest that names a missing part: the worker says which; once it is restored, the run finishes", async () => {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
   const manifest = await openCheckpoints(run, memory).manifest("searcher", 0);
@@ -142,7 +145,7 @@ test("a manifest that points at a missing part: the worker says which; once it i
   expect(await openCheckpoints(run, memory).find("searcher", 1)).toBeDefined();
 });
 
-test("manifests: one of another version is no manifest; one that its team does not name is not evaluated", async () => {
+test("a manifest of another version is refused; one that its team does not name is not evaluated", async () => {
   const config = relayConfig({ steps: 1, evaluation: { suites: [{ name: "sampled" }] } });
   await begin(store, functions, config);
   const key = objectKeys.manifest(run, "main", 0);
@@ -161,16 +164,16 @@ test("manifests: one of another version is no manifest; one that its team does n
 test("a second worker on the same port is refused", async () => {
   await begin(store, functions, relayConfig());
   const stop = new AbortController();
-  const heard: string[] = [];
+  const lines: string[] = [];
   const first = startWorker(
     store,
     run,
     { agent: "searcher" },
     stop.signal,
-    createLog((line) => void heard.push(line)),
+    createLog((line) => void lines.push(line)),
   );
-  await vi.waitFor(() => expect(heard.join("")).toContain("registered"));
-  const port = Number(/127\.0\.0\.1:(\d+)/.exec(heard.join(""))?.[1]);
+  await vi.waitFor(() => expect(lines.join("")).toContain("registered"));
+  const port = Number(/127\.0\.0\.1:(\d+)/.exec(lines.join(""))?.[1]);
   await expect(startWorker(store, run, { agent: "searcher", port }, never, log)).rejects.toMatchObject({
     code: "port-in-use",
     message: `port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any`,

@@ -1,4 +1,4 @@
-/** @file `limits.responseTokens`: what a tool answers is cut by the agent's own tokenizer, of which the tools are told. */
+/** @file `limits.responseTokens`: tool responses are cut by the agent's own tokenizer, and tools know the limit. */
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Tool } from "../../core/ports.ts";
@@ -6,16 +6,16 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { callText, play, script } from "../fakes/conversations.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
-test("a response takes so many tokens, with a mark", async () => {
+test("a response is cut to 30 tokens, with a mark", async () => {
   const tokenizer = openTokenizer(bpeFiles());
   const page = "find the capital of France, \u4e2d\u4e2d ".repeat(40);
-  const told: unknown[] = [];
+  const seen: unknown[] = [];
   const search: Tool = {
     name: "search",
     description: "Finds pages.",
     parameters: z.looseObject({}),
     run: async (_, { responseTokens }) => {
-      told.push(responseTokens);
+      seen.push(responseTokens);
       return page;
     },
   };
@@ -26,5 +26,5 @@ test("a response takes so many tokens, with a mark", async () => {
   const shown = conversation.turns[0]?.responses[0]?.text ?? "";
   expect(shown).toMatch(/^find the capital .* \[cut\]$/s);
   expect(tokenizer.encodeText(shown.replace(" [cut]", ""))).toHaveLength(30);
-  expect(told).toEqual([expect.objectContaining({ tokens: 30 })]);
+  expect(seen).toEqual([expect.objectContaining({ tokens: 30 })]);
 });

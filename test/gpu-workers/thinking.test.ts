@@ -1,7 +1,7 @@
-/** @file Thinking on and off by the template's own switch: what is shown before a turn, and that turns stay where they were sampled. */
+/** @file Thinking on and off by the template's own switch: what opens a turn, and that past turns keep their tokens. */
 import { describe, expect, test } from "vitest";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { openLayout } from "../../gpu-workers/rollouts/layout.ts";
+import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { QWEN3_TEMPLATE } from "../fixtures/qwen3.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
@@ -10,13 +10,16 @@ const HEADER = "<|im_start|>assistant\n";
 const settings = { system: "Be brief.", tools: [], delegates: [] };
 const qwen3 = openTokenizer(bpeFiles(QWEN3_TEMPLATE));
 
-/** A conversation of two turns, as tokens are laid out, and as text. */
-function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, said: string): string {
-  const layout = openLayout("a", { ...settings, ...thinking }, tokenizer, new Map());
-  const turn = [...tokenizer.encodeTemplate(said), tokenizer.endOfTurn];
+/** A conversation of two turns, laid out as tokens, decoded. */
+function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, turnText: string): string {
+  const layout = openAgentLayout("a", { ...settings, ...thinking }, tokenizer, new Map());
+  const turn = [...tokenizer.encodeTemplate(turnText), tokenizer.endOfTurn];
   const tokens = [
-    ...[...layout.prompt("Where?"), ...turn, ...layout.responses(["here"], [])],
-    ...[...turn, ...layout.responses(["there", "nowhere"], [1])],
+    ...layout.prompt("Where?"),
+    ...turn,
+    ...layout.responses(["here"], []),
+    ...turn,
+    ...layout.responses(["there", "nowhere"], [1]),
   ];
   return tokenizer.decode(tokens);
 }
@@ -26,25 +29,25 @@ describe.each([
   ["on", { thinking: true }, ""],
   ["off", { thinking: false }, EMPTY_THOUGHT],
 ])("thinking %s", (_, thinking, opening) => {
-  test("every turn is opened alike, keeps what was sampled, and gets its responses", () => {
-    const said = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
-    expect(laidOut(qwen3, thinking, said)).toBe(
-      `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
-        `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${said}<|im_end|>\n` +
+  test("every turn has the same opening, keeps its sampled tokens, and gets its responses", () => {
+    const turn = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
+    expect(laidOut(qwen3, thinking, turn)).toBe(
+      `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
+        `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
         "<|im_start|>user\n<tool_response>\nthere\n</tool_response>\n<tool_response>\nnowhere\n</tool_response><|im_end|>\n" +
         `${HEADER}${opening}`,
     );
   });
 });
 
-test("a template that always opens the thought itself leaves it open in every turn", () => {
+test("a template that always opens the thought keeps the opening in every turn", () => {
   const always = openTokenizer(
     bpeFiles(QWEN3_TEMPLATE.replace("'<|im_start|>assistant\\n' }}", "'<|im_start|>assistant\\n<think>\\n' }}")),
   );
   expect(laidOut(always, {}, "hm\n</think>\n\nsearch").split(`${HEADER}<think>\n`)).toHaveLength(4);
 });
 
-test("a template without the switch refuses it", () => {
-  const layout = () => openLayout("a", { ...settings, thinking: true }, openTokenizer(bpeFiles()), new Map());
+test("a template without the switch refuses the setting", () => {
+  const layout = () => openAgentLayout("a", { ...settings, thinking: true }, openTokenizer(bpeFiles()), new Map());
   expect(layout).toThrow(/chat_template \(tokenizer_config.json\) has no enable_thinking to set: remove the setting/);
 });

@@ -1,6 +1,6 @@
 /**
- * @file What a rollout may ask of its tools, over two workers that talk HTTP: the searchers of one turn get equal parts of what is left, and
- * the rollout never makes a call more than it has. The same twice, ids of invocations included.
+ * @file The tool budget of a rollout across two workers over HTTP: the searchers of one turn get equal shares of the rest, and the rollout
+ * never exceeds its limit. Two runs are equal, invocation ids included.
  */
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -28,11 +28,11 @@ const config = relayConfig({
 
 const delegate = callText("delegate", { agent: "searcher", task: "look" });
 const turnsIn = (conversation: string) => conversation.split("<|im_start|>assistant").length - 2;
-/** Two searchers side by side, then one more. */
+/** Two searchers in parallel, then one more. */
 const main = scriptedEngine(
   (conversation) => [delegate + delegate, delegate][turnsIn(conversation)] ?? "<answer>birch</answer>",
 );
-/** Looks until it has looked three times, or may no more. */
+/** Looks up three times, or until the budget is spent. */
 const searcher = scriptedEngine((conversation) =>
   conversation.includes("no calls are left") || turnsIn(conversation) === 3
     ? "<answer>cedar</answer>"
@@ -45,14 +45,14 @@ async function run(allowance?: { calls: number; microUsd: null }) {
   const { functions } = openWorld(memory);
   const store = withEvents(memory, () => functions, log);
   await begin(store, functions, config);
-  let looked = 0;
+  let lookups = 0;
   const lookup: Tool<{ word: string }> = {
     name: "lookup",
     description: "What follows a word.",
     parameters: z.object({ word: z.string() }),
     async run(_, { budget }) {
       const refused = budget.take(0.001);
-      if (refused === undefined) looked += 1;
+      if (refused === undefined) lookups += 1;
       return refused ?? "birch";
     },
   };
@@ -67,11 +67,11 @@ async function run(allowance?: { calls: number; microUsd: null }) {
     keys.map(async (key) => parseJson(Invocation, (await memory.objects.get(key)) ?? new Uint8Array(), key)),
   );
   invocations.sort((a, b) => a.request.address.rollout - b.request.address.rollout || a.request.call - b.request.call);
-  return { invocations, looked };
+  return { invocations, lookups };
 }
 
-test("5 calls: 3 and 2 for the searchers of the first turn, what they left for that of the second", async () => {
-  const { invocations, looked } = await run({ calls: 5, microUsd: null });
+test("5 calls: 3 and 2 for the searchers of the first turn, and what they left for the second turn's", async () => {
+  const { invocations, lookups } = await run({ calls: 5, microUsd: null });
   const ofOne = [
     [
       { calls: 3, microUsd: null },
@@ -87,15 +87,15 @@ test("5 calls: 3 and 2 for the searchers of the first turn, what they left for t
     ],
   ];
   expect(invocations.map(({ request, spent }) => [request.allowance, spent])).toEqual([...ofOne, ...ofOne]);
-  expect(looked).toBe(2 * 5);
+  expect(lookups).toBe(2 * 5);
   expect(invocations.map(({ conversation }) => conversation.answer)).toEqual(Array(6).fill("cedar"));
   const again = await run({ calls: 5, microUsd: null });
   expect(again.invocations.map(({ id }) => id)).toEqual(invocations.map(({ id }) => id));
 });
 
-test("without a limit nothing of it is in any record", async () => {
-  const { invocations, looked } = await run();
-  expect(looked).toBe(2 * 3 * 3);
+test("without a limit no record mentions the budget", async () => {
+  const { invocations, lookups } = await run();
+  expect(lookups).toBe(2 * 3 * 3);
   for (const invocation of invocations) {
     expect(invocation).not.toHaveProperty("spent");
     expect(invocation.request).not.toHaveProperty("allowance");

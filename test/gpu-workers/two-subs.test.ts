@@ -1,6 +1,6 @@
 /**
  * @file A team of three: a scripted main agent, and two sub-agents on the compiled engine, of different architectures (Qwen3, Llama) and
- * with different tokenizers, tools and limits. Each is asked by its name, speaks in its own tokens, learns and publishes its own versions.
+ * with different tokenizers, tools and limits. Each is invoked by name, samples its own tokens, and trains and publishes its own versions.
  */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -33,14 +33,14 @@ const config = relayConfig({
 
 const call = (agent: string) =>
   `<tool_call>${JSON.stringify({ name: "delegate", arguments: { agent, task: "find the capital of France" } })}</tool_call>`;
-/** Both are asked, side by side; then it is right half of the time, so that everybody's rewards differ within a group. */
+/** Delegates to both in parallel, then answers correctly half of the time, so that rewards differ within a group. */
 const main = scriptedEngine((conversation, random) => {
   if (!conversation.includes("<|im_start|>tool\n")) return SUBS.map(call).join("\n");
   const [, word = ""] = /What follows (\w+)/.exec(conversation) ?? [];
   return `<answer>${random.uniform() < 0.5 ? follows(word) : "a guess"}</answer>`;
 });
 
-/** Half of the time it gives an answer, whatever it would have said: tiny random models never do. It says itself how probable that was. */
+/** Forces an answer half of the time, since tiny random models never give one, with the log-probs that the model itself assigns. */
 const prompted: PolicyEngine = {
   ...compiledEngine,
   async openSampler(policy, options) {
@@ -49,13 +49,13 @@ const prompted: PolicyEngine = {
       compiledEngine.openTrainer(policy, options),
     ]);
     const tokenizer = openTokenizer(policy);
-    const said = [...tokenizer.encodeTemplate("<answer>Paris</answer>"), tokenizer.endOfTurn];
+    const answer = [...tokenizer.encodeTemplate("<answer>Paris</answer>"), tokenizer.endOfTurn];
     return {
       ...sampler,
       async sample(request, signal) {
         if (stream("prompted", ...request.stream).uniform() < 0.5) return sampler.sample(request, signal);
-        const [logProbs_T = []] = await critic.logProbs([[...request.tokens, ...said]], request.sampling.temperature);
-        return { tokens: said, logProbs: [...logProbs_T].slice(request.tokens.length), stop: "stop" };
+        const [logProbs_T = []] = await critic.logProbs([[...request.tokens, ...answer]], request.sampling.temperature);
+        return { tokens: answer, logProbs: [...logProbs_T].slice(request.tokens.length), stop: "stop" };
       },
       close: async () => void (await Promise.all([sampler.close(), critic.close()])),
     };
@@ -93,7 +93,7 @@ async function run() {
   return { records: await recordsOf(memory, config), invocations, keys: memory.objects.keys() };
 }
 
-test("two sub-agents of different architectures and tokenizers in one team, the same twice", {
+test("two sub-agents of different architectures and tokenizers train in one team, with the same result twice", {
   timeout: 60_000,
 }, async () => {
   const { records, invocations, keys } = await run();

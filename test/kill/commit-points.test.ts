@@ -8,7 +8,7 @@
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../gpu-workers/log.ts";
-import type { WorkerOptions } from "../../gpu-workers/serve.ts";
+import type { ServeOptions } from "../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -23,7 +23,7 @@ const team = {
   main: { agent: "main", roles: ["rollout", "train"] },
   searcher: { agent: "searcher", roles: ["rollout", "train"] },
   eval: { agent: "*", roles: ["eval"] },
-} as const satisfies Record<string, Partial<WorkerOptions>>;
+} as const satisfies Record<string, Partial<ServeOptions>>;
 type Worker = keyof typeof team;
 type Name = Worker | "functions";
 const workers = Object.keys(team) as Worker[];

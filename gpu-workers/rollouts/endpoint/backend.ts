@@ -1,38 +1,38 @@
 /**
- * @file An agent behind an API: messages in, messages out, and the server's own count of tokens. It knows how long the conversation was
- * only after each turn, so `contextTokens` is checked then: what its calls return comes on top.
+ * @file The backend of a model behind an API: messages in, messages out. The server counts tokens, after each turn, so `contextTokens` is
+ * checked then; what the turn's calls return comes on top.
  *
- * By `native` calls the server is told of tools and answers with calls; by `text` both are words (text-calls.ts). Either way what it
- * says is written down in the language of conversations and read by the one parser, and what it is shown has lost its markers before.
+ * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (text-calls.ts). Either way a turn is
+ * written in the format of parse-turn.ts and read by that one parser, and all content shown to the model has its special tokens escaped.
  */
 import type { AgentEndpoint } from "../../../core/contracts/language-model.ts";
-import { writeTurn } from "../../../core/conversation/native.ts";
+import { turnText } from "../../../core/conversation/api-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { AssistantTurn, ChatModel, ChatPart } from "../../../core/language-model.ts";
-import type { Part, Speaker } from "../backend.ts";
+import type { AgentBackend, BackendOptions } from "../backend.ts";
 import { explainCalls, responsesAsText } from "./text-calls.ts";
 
-export function endpointSpeaker(
-  { agent, version, config, tools, sampling }: Part,
+export function endpointBackend(
+  { agent, version, config, tools, sampling }: BackendOptions,
   model: ChatModel,
   calls: AgentEndpoint["calls"],
-): Speaker {
+): AgentBackend {
   const toolbox = openToolbox(agent, config, tools);
   const isNative = calls === "native";
   const system = isNative ? config.system : explainCalls(config.system, toolbox.schemas);
   const conversation: ChatPart[] = system === "" ? [] : [{ kind: "told", role: "system", text: system }];
   const usage = { inputTokens: 0, outputTokens: 0 };
-  /** Tokens of the conversation, as of its last turn. */
+  /** Tokens of the conversation as of its last turn. */
   let counted = 0;
   let last: AssistantTurn | undefined;
 
   return {
     toolbox,
-    ask(prompt) {
+    start(prompt) {
       conversation.push({ kind: "told", role: "user", text: prompt });
       return 0;
     },
-    async say(_turn, maxTokens, signal) {
+    async generate(_turn, maxTokens, signal) {
       const offered = isNative ? toolbox.schemas : [];
       const turn = await model.generate(
         { conversation: [...conversation], tools: offered, sampling, maxTokens },
@@ -44,15 +44,10 @@ export function endpointSpeaker(
       usage.outputTokens += turn.usage.outputTokens;
       const tokens = Math.max(0, turn.usage.inputTokens + turn.usage.outputTokens - counted);
       counted += tokens;
-      return { text: isNative ? writeTurn(turn) : asText(turn), tokens, stop: turn.stop };
+      return { text: isNative ? turnText(turn) : withThinking(turn), tokens, stop: turn.stop };
     },
-    hear(texts) {
-      const made = last?.calls ?? [];
-      // Calls that it wrote as words, which stand before those that it made by the API, are answered in words.
-      const written = texts.slice(0, texts.length - made.length);
-      const results = made.map((call, i) => ({ call, text: texts[written.length + i] ?? "" }));
-      if (results.length > 0) conversation.push({ kind: "results", results });
-      if (written.length > 0) conversation.push({ kind: "told", role: "user", text: responsesAsText(written) });
+    observe(responses) {
+      conversation.push(...responseParts(last?.calls ?? [], responses));
       return 0;
     },
     trajectory: () => ({ agent, version, model: config.model, usage: { ...usage } }),
@@ -60,6 +55,16 @@ export function endpointSpeaker(
   };
 }
 
-function asText({ thinking, text }: AssistantTurn): string {
+/** Calls that the model wrote as text come before those it made through the API, and are answered as text. */
+function responseParts(apiCalls: AssistantTurn["calls"], responses: readonly string[]): ChatPart[] {
+  const written = responses.slice(0, responses.length - apiCalls.length);
+  const results = apiCalls.map((call, i) => ({ call, text: responses[written.length + i] ?? "" }));
+  const parts: ChatPart[] = [];
+  if (results.length > 0) parts.push({ kind: "results", results });
+  if (written.length > 0) parts.push({ kind: "told", role: "user", text: responsesAsText(written) });
+  return parts;
+}
+
+function withThinking({ thinking, text }: AssistantTurn): string {
   return thinking === "" ? text : `<think>\n${thinking}\n</think>\n\n${text}`;
 }

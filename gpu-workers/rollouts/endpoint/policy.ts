@@ -1,11 +1,11 @@
-/** @file The policy of an agent behind an API: it has one version, and as many requests under way as the engine has slots. */
+/** @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight. */
 import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/config.ts";
 import type { ChatModel } from "../../../core/language-model.ts";
 import type { Policy } from "../../policy.ts";
-import { endpointSpeaker } from "./backend.ts";
+import { endpointBackend } from "./backend.ts";
 
-/** @param pay told of what each turn cost, in dollars, where turns have a price. */
+/** @param pay records the price of each turn in dollars, if the config sets prices. */
 export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
@@ -24,12 +24,12 @@ export function endpointPolicy(
   const calls = endpoint?.calls ?? "native";
   return {
     acquire: async () => ({
-      speaker: (part) => endpointSpeaker(part, queued, calls),
-      confirmed: async () => true,
+      backend: (options) => endpointBackend(options, queued, calls),
+      activated: async () => true,
       release() {},
     }),
-    foresee() {},
-    prepare: async () => {},
+    preload() {},
+    activate: async () => {},
     loading: () => undefined,
     close: async () => {},
   };

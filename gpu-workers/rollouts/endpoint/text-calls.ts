@@ -1,7 +1,7 @@
-/** @file What a model is told whose server knows no tools: the conversation's own language, as Qwen's chat template would explain it. */
+/** @file Tool calls as text, for a model whose server has no tool API: explained and answered as Qwen's chat template does it. */
 import type { ToolSchema } from "../../../core/ports.ts";
 
-/** The agent's own system message first. */
+/** The agent's own system message, then the tools, then how to answer. */
 export function explainCalls(system: string, tools: readonly ToolSchema[]): string {
   return [system, ...(tools.length > 0 ? [callsOf(tools)] : []), ANSWER].filter(Boolean).join("\n\n");
 }

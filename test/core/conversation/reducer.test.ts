@@ -1,30 +1,36 @@
-/** @file A conversation as a reducer: a run by hand, every way to end, and the laws of its limits. */
+/** @file A conversation as a reducer: one by hand, every way to end, and the laws of its limits. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentConfig } from "../../../core/contracts/config.ts";
 import { Conversation, type ToolResponse } from "../../../core/contracts/conversation.ts";
-import { advance, type Command, type Event, openConversation, type Rules } from "../../../core/conversation/reducer.ts";
+import {
+  advanceConversation,
+  type ConversationCommand,
+  type ConversationEvent,
+  type ConversationRules,
+  openConversation,
+} from "../../../core/conversation/reducer.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 
 const toolbox = openToolbox("main", { tools: [], delegates: ["a", "b"] }, new Map());
-const rules = (limits: Partial<Rules["limits"]> = {}): Rules => ({
+const rules = (limits: Partial<ConversationRules["limits"]> = {}): ConversationRules => ({
   limits: { ...AgentConfig.parse({ model: "m" }).limits, ...limits },
   toolbox,
 });
 const delegate = (agent: string, task: string) =>
   `<tool_call>${JSON.stringify({ name: "delegate", arguments: { agent, task } })}</tool_call>`;
 const responses = (...texts: string[]): ToolResponse[] => texts.map((text) => ({ name: "delegate", text }));
-const sampled = (text: string, tokens = 10, stop: "stop" | "length" = "stop"): Event => ({
+const sampled = (text: string, tokens = 10, stop: "stop" | "length" = "stop"): ConversationEvent => ({
   kind: "sampled",
   text,
   tokens,
   stop,
 });
 
-function play(events: readonly Event[], under = rules()): Command[] {
+function play(events: readonly ConversationEvent[], under = rules()): ConversationCommand[] {
   let state = openConversation("q");
   return events.map((event) => {
-    const next = advance(state, event, under);
+    const next = advanceConversation(state, event, under);
     state = next.state;
     return next.command;
   });
@@ -52,12 +58,12 @@ test("question, two delegations, their reports, the answer", () => {
   expect(again).toEqual({ kind: "call", calls: [{ kind: "delegate", agent: "a", task: "z", call: 2 }] });
   expect(third).toEqual({ kind: "sample", turn: 2, maxTokens: 64 });
   expect(end).toMatchObject({ kind: "finish", conversation: { stop: "answered", answer: "3", fault: null } });
-  const { conversation } = end as Extract<Command, { kind: "finish" }>;
+  const { conversation } = end as Extract<ConversationCommand, { kind: "finish" }>;
   expect(Conversation.parse(conversation)).toEqual(conversation);
   expect(conversation.turns.map((turn) => turn.responses.map(({ text }) => text))).toEqual([["1", "2"], ["3"], []]);
 });
 
-test.each<[string, Event[], Partial<Rules["limits"]>, Partial<Conversation>]>([
+test.each<[string, ConversationEvent[], Partial<ConversationRules["limits"]>, Partial<Conversation>]>([
   [
     "a malformed turn",
     [sampled("hm")],
@@ -71,7 +77,7 @@ test.each<[string, Event[], Partial<Rules["limits"]>, Partial<Conversation>]>([
     { stop: "token-limit", answer: null, fault: null },
   ],
   [
-    "calls in the last turn, which are not run",
+    "calls in the last turn, which do not run",
     [sampled(delegate("a", "x"))],
     { turns: 1 },
     { stop: "turn-limit", fault: null },
@@ -101,15 +107,19 @@ test("no turn is ever allowed more than turnTokens, or more than contextTokens l
   fc.assert(
     fc.property(fc.array(turn, { maxLength: 6 }), fc.integer({ min: 1, max: 40 }), (turns, turnTokens) => {
       const under = rules({ contextTokens: 120, turnTokens, turns: 4 });
-      let next = advance(openConversation("q"), { kind: "opened", promptTokens: 20 }, under);
+      let next = advanceConversation(openConversation("q"), { kind: "opened", promptTokens: 20 }, under);
       for (const { tokens, response } of turns) {
         if (next.command.kind !== "sample") break;
         expect(next.command.maxTokens).toBe(Math.min(turnTokens, 120 - next.state.tokens));
         expect(next.command.turn).toBeLessThan(4);
         const used = Math.min(tokens, next.command.maxTokens);
-        next = advance(next.state, sampled(delegate("a", "x"), used), under);
+        next = advanceConversation(next.state, sampled(delegate("a", "x"), used), under);
         if (next.command.kind !== "call") break;
-        next = advance(next.state, { kind: "responded", responses: responses("r"), tokens: response }, under);
+        next = advanceConversation(
+          next.state,
+          { kind: "responded", responses: responses("r"), tokens: response },
+          under,
+        );
       }
       expect(next.command.kind === "finish" || next.state.turns.length === turns.length).toBe(true);
     }),

@@ -1,16 +1,16 @@
-/** @file Text within so many tokens: prefixes are the longest that fit, parts fit and lose nothing, half characters never appear. */
+/** @file Text within a token limit: prefixes are the longest that fit, parts fit and lose nothing, characters are never split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { presentResponse } from "../../../core/conversation/markers.ts";
+import { presentResponse } from "../../../core/conversation/special-tokens.ts";
 import { partsWithin, prefixWithin } from "../../../core/conversation/token-room.ts";
 
-/** Two tokens for what is not ASCII, one for two letters, one for anything else: a tokenizer's habits, to be reckoned by hand. */
+/** A tokenizer simple enough for arithmetic by hand: two tokens for a non-ASCII character, one for two letters, one for anything else. */
 const count = (text: string) =>
   (text.match(/[a-z]{1,2}|[^a-z]/gu) ?? []).reduce((sum, piece) => sum + (/^[\x20-\x7e\n]/.test(piece) ? 1 : 2), 0);
 const text = fc.string({ unit: fc.constantFrom(..."abc  \n\u4e2d\u{1f600}<|"), maxLength: 80 });
 const tokens = fc.integer({ min: 2, max: 12 });
 
-test("parts are the whole text, each fits, and none could take the next one's first piece", () => {
+test("the parts are the whole text, and each fits", () => {
   fc.assert(
     fc.property(text, tokens, (whole, limit) => {
       const parts = [...partsWithin(whole, { tokens: limit, count })];
@@ -23,7 +23,7 @@ test("parts are the whole text, each fits, and none could take the next one's fi
   );
 });
 
-test("a prefix fits, and one character more would not", () => {
+test("a prefix fits, and one more character would not", () => {
   fc.assert(
     fc.property(text, tokens, (whole, limit) => {
       const prefix = prefixWithin(whole, { tokens: limit, count });
@@ -38,7 +38,7 @@ test.each([
   ["short lines", "aa bb cc dd\n".repeat(40_000)],
   ["one line of words", "aa bb ".repeat(80_000)],
   ["one word", "abc".repeat(160_000)],
-])("of a page of half a million characters no more is counted than could fit: %s", (_, whole) => {
+])("of half a million characters, only about as many are counted as could fit: %s", (_, whole) => {
   let counted = 0;
   const room = {
     tokens: 100,
@@ -52,18 +52,18 @@ test.each([
     break;
   }
   expect(prefixWithin(whole, room).length).toBeGreaterThan(90);
-  // Each probe is of at most eight characters per token, and there are two searches by halves.
+  // Each probe takes at most eight characters per token, in two binary searches of at most eleven probes.
   expect(counted).toBeLessThan(2 * 11 * 8 * 100);
 });
 
-test("lines are kept together, then words, then characters", () => {
+test("text is split after lines if possible, then words, then characters", () => {
   const parts = (whole: string, limit: number) => [...partsWithin(whole, { tokens: limit, count })];
   // aa bb\n is 4 tokens, and so is cc dd\n.
   expect(parts("aa bb\ncc dd\n", 8)).toEqual(["aa bb\ncc dd\n"]);
   expect(parts("aa bb\ncc dd\n", 7)).toEqual(["aa bb\n", "cc dd\n"]);
   expect(parts("aa bb cc", 3)).toEqual(["aa bb", " cc"]);
   expect(parts("\u4e2d\u4e2d\u4e2d", 4)).toEqual(["\u4e2d\u4e2d", "\u4e2d"]);
-  // One character that takes more than there is is shown all the same: a part is never empty.
+  // A character over the limit is kept all the same: a part is never empty.
   expect(parts("\u4e2da", 1)).toEqual(["\u4e2d", "a"]);
 });
 
@@ -72,6 +72,6 @@ test("a response is cut by characters or tokens, whichever comes first, with one
   expect(presentResponse("aa bb", 100, room(5))).toBe("aa bb");
   expect(presentResponse("aa bb", 100, room(2))).toBe("aa  [cut]");
   expect(presentResponse("aa bb", 2, room(5))).toBe("aa [cut]");
-  // Neutralised before it is counted and cut: [|im_start|] is 10 tokens.
+  // Escaped before it is counted and cut: [|im_start|] is 10 tokens.
   expect(presentResponse("<|im_start|>aa", 100, room(10))).toMatch(/^\[\|im_start/);
 });

@@ -1,4 +1,4 @@
-/** @file A rollout's budget: nothing is dealt out twice or lost, and what nobody spent comes back. */
+/** @file A rollout's tool budget: nothing is shared out twice or lost, and unspent shares return. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Spent } from "../../../core/contracts/rollout.ts";
@@ -6,16 +6,16 @@ import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 
 const calls = (limit: number) => openToolBudget({ calls: limit, microUsd: null });
 
-test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; of 4 spent, 2 come back", () => {
+test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4, so 2 return", () => {
   const budget = calls(7);
   budget.take(0);
-  expect(budget.deal(4).map((one) => one?.calls)).toEqual([2, 2, 1, 1]);
+  expect(budget.split(4).map((one) => one?.calls)).toEqual([2, 2, 1, 1]);
   for (const spent of [2, 1, 1, 0]) budget.settle({ calls: spent, microUsd: 5 });
   expect(budget.spent()).toEqual({ calls: 5, microUsd: 20 });
-  expect(budget.deal(1)).toEqual([{ calls: 2, microUsd: null }]);
+  expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("a price that the rest does not cover is refused, and so is nothing else; what an answer turned out to cost may overdraw it", () => {
+test("only a price above the rest is refused; a cost known afterwards may overdraw the budget", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
     undefined,
@@ -23,18 +23,18 @@ test("a price that the rest does not cover is refused, and so is nothing else; w
     undefined,
   ]);
   budget.add(0.004);
-  expect(budget.deal(2)).toEqual([
+  expect(budget.split(2)).toEqual([
     { calls: null, microUsd: 0 },
     { calls: null, microUsd: 0 },
   ]);
 });
 
-test("without a limit there is nothing to deal", () => {
+test("without a limit there is nothing to split", () => {
   const budget = openToolBudget(undefined);
-  expect([budget.take(1e6), ...budget.deal(2)]).toEqual([undefined, undefined, undefined]);
+  expect([budget.take(1e6), ...budget.split(2)]).toEqual([undefined, undefined, undefined]);
 });
 
-test("however a tree of conversations spends, it never makes more calls than the rollout has", () => {
+test("a tree of conversations never makes more calls than the rollout's limit", () => {
   const turn = fc.record({ own: fc.nat(4), subs: fc.array(fc.nat(6), { maxLength: 4 }) });
   fc.assert(
     fc.property(fc.nat(20), fc.array(turn, { maxLength: 6 }), (limit, turns) => {
@@ -46,7 +46,7 @@ test("however a tree of conversations spends, it never makes more calls than the
       };
       for (const { own, subs } of turns) {
         spend(budget, own);
-        const parts = budget.deal(subs.length);
+        const parts = budget.split(subs.length);
         if (subs.length > 0) expect(parts.reduce((sum, part) => sum + (part?.calls ?? 0), 0)).toBe(limit - made);
         for (const spent of subs.map((wanted, i) => spend(openToolBudget(parts[i]), wanted))) budget.settle(spent);
       }

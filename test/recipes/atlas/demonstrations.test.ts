@@ -1,8 +1,8 @@
 /** @file Demonstrations: well formed by the protocol's own parser, faulty as often as declared, never about a held-out chain. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { demonstrationsOf } from "../../../recipes/atlas/demonstrations/demonstrations.ts";
 import { PLANNER_FAULTS, SEARCHER_FAULTS } from "../../../recipes/atlas/demonstrations/faults.ts";

@@ -137,7 +137,7 @@ test("no file of a finished evaluation holds what an encrypted question says", {
   // What was asked of tools is kept, and opens with its canary.
   const kept = files(join(folder, "answers")).map((path) => readFileSync(path, "utf8"));
   expect(kept.filter((text) => text.startsWith(`{"canary":"${CANARY}"`)).length).toBeGreaterThanOrEqual(5);
-  expect(readFileSync(join(folder, "eval.log"), "utf8")).toContain("attempt spoiled");
+  expect(readFileSync(join(folder, "eval.log"), "utf8")).toContain("attempt failed");
   const written = files(folder).map((path) => readFileSync(path));
   expect(written.length).toBeGreaterThan(10);
   for (const plain of [...SOLVED, ...SPOILED, "乌有城的钟楼", "clock before it had"]) {

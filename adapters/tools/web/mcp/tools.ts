@@ -5,7 +5,7 @@
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
-import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";

@@ -1,5 +1,5 @@
 /** @file Reading a page towards a goal: another model reads it all and reports what matters, so that the agent need not. */
-import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
 import type { Outside } from "../outside/outside.ts";
 import { askModel, type ToolModel } from "./model.ts";

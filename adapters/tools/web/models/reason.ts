@@ -1,6 +1,6 @@
 /** @file The tool `reason`: another model thinks about a problem. It knows nothing of the conversation but what it is told. */
 import * as z from "zod";
-import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
+import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { unlessAborted } from "../outside/cache.ts";
 import type { Outside } from "../outside/outside.ts";

@@ -8,9 +8,9 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
+import { parseTurn } from "../../../../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { openToolbox } from "../../../../core/conversation/toolbox.ts";
-import { parseTurn } from "../../../../core/conversation/turn.ts";
 import { callText, question } from "../../../fakes/conversations.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { worldConfig } from "../../../world/tools.ts";

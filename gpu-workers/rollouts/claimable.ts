@@ -1,24 +1,28 @@
-/** @file Which rollouts of a group a worker may take. Pure: a group's record in, rollout indices out. */
+/** @file Which rollouts of a group a worker may claim. Pure: a GROUP record in, rollout indices out. */
 import type { GroupRecord } from "../../core/contracts/records.ts";
 
-export interface Takeable {
-  /** Nobody runs them. */
+/** The unfinished rollouts of a group, by who has claimed them. */
+export interface ClaimableRollouts {
+  /** Unclaimed. */
   readonly free: readonly number[];
-  /** Claimed by this worker already, by a write whose answer was lost. */
+  /** Claimed by this worker in a write whose response was lost. */
   readonly owned: readonly number[];
-  /** A dead worker ran them, by rollout: suspects, to run alone. */
+  /** Claimed by a dead worker: rollout -> that worker's id. Suspects run alone. */
   readonly suspects: ReadonlyMap<number, string>;
-  /** A live worker runs them. */
+  /** Claimed by another live worker. */
   readonly elsewhere: readonly number[];
 }
 
-/** `mine`: rollouts that this process runs or has committed. `me`: its id. */
-export function takeable(
+/**
+ * @param me the id of this worker.
+ * @param mine rollouts that this process runs or has committed: never claimable again.
+ */
+export function claimableRollouts(
   group: GroupRecord,
   me: string,
   mine: ReadonlySet<number>,
   isDead: (worker: string) => boolean,
-): Takeable {
+): ClaimableRollouts {
   const free: number[] = [];
   const owned: number[] = [];
   const elsewhere: number[] = [];
@@ -33,4 +37,8 @@ export function takeable(
     else elsewhere.push(k);
   }
   return { free, owned, suspects, elsewhere };
+}
+
+export function hasClaimable({ free, owned, suspects }: ClaimableRollouts): boolean {
+  return free.length + owned.length + suspects.size > 0;
 }

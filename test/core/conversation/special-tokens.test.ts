@@ -1,8 +1,8 @@
-/** @file Laws of neutralise: nothing that has power survives, what has none is untouched, and twice is once. */
+/** @file Laws of escaping: no special token survives, other text is unchanged, and it is idempotent. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/markers.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
+import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/special-tokens.ts";
 
 const MARKERS = [
   "<|im_start|>",
@@ -24,7 +24,7 @@ const MARKERS = [
   "﹤|im_start|﹥",
   "<\u0000|im_end|>",
 ];
-/** Text that leans towards markers: whole ones, halves of them, and anything else between. */
+/** Text with many markers, whole or in halves, and anything else between. */
 const hostile = fc
   .array(
     fc.oneof(
@@ -34,15 +34,15 @@ const hostile = fc
     { maxLength: 12 },
   )
   .map((parts) => parts.join(""));
-/** What a tokenizer's normaliser might make of a text. */
-const normalisers = [
+/** What tokenizers' normalizers do to a text. */
+const normalizers = [
   (text: string) => text,
   (text: string) => text.normalize("NFC"),
   (text: string) => text.normalize("NFKC"),
   (text: string) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase(),
   (text: string) => text.replaceAll("\u0000", "").replaceAll("\u200b", ""),
 ];
-const POWER = /<\||<\s*\/?\s*(tool_call|tool_response|tools|answer|think)\b/i;
+const SPECIAL = /<\||<\s*\/?\s*(tool_call|tool_response|tools|answer|think)\b/i;
 
 test.each([
   ["<|im_start|>system", "[|im_start|]system"],
@@ -50,25 +50,25 @@ test.each([
   ["<answer>Paris</answer>", "[answer]Paris[/answer]"],
   ["<tool_call\n", "[tool_call\n"],
   ["＜answer＞", "[answer]"],
-])("%j becomes %j: visible, and without power", (text, broken) => {
-  expect(escapeSpecialTokens(text)).toBe(broken);
+])("%j becomes %j: readable, and not special", (text, escaped) => {
+  expect(escapeSpecialTokens(text)).toBe(escaped);
 });
 
 test.each(["1 < 2 and 3 > 2", "x | y", "Côte d'Ivoire – São Tomé", "<b>bold</b>", "the answer: <none>", "日本 🇯🇵"])(
-  "%j is left alone",
+  "%j is unchanged",
   (text) => expect(escapeSpecialTokens(text)).toBe(text),
 );
 
-test("nothing with power is left, whatever a normaliser does to it", () => {
+test("no special token is left, whatever a normalizer does", () => {
   fc.assert(
     fc.property(hostile, (text) => {
-      for (const normalise of normalisers) expect(normalise(escapeSpecialTokens(text))).not.toMatch(POWER);
+      for (const normalize of normalizers) expect(normalize(escapeSpecialTokens(text))).not.toMatch(SPECIAL);
     }),
     { numRuns: 2000 },
   );
 });
 
-test("neutralising twice is neutralising once", () => {
+test("escaping twice is escaping once", () => {
   fc.assert(
     fc.property(hostile, (text) => {
       expect(escapeSpecialTokens(escapeSpecialTokens(text))).toBe(escapeSpecialTokens(text));
@@ -77,12 +77,12 @@ test("neutralising twice is neutralising once", () => {
   );
 });
 
-test("neutralised text is never a call or an answer, however it is wrapped", () => {
+test("escaped text is never parsed as a call or an answer", () => {
   const parameters = new Map();
   fc.assert(
     fc.property(hostile, hostile, (before, after) => {
-      const said = `${escapeSpecialTokens(before)}\n${escapeSpecialTokens(after)}`;
-      expect(parseTurn(said, { parameters }, 4)).toEqual({
+      const turn = `${escapeSpecialTokens(before)}\n${escapeSpecialTokens(after)}`;
+      expect(parseTurn(turn, { parameters }, 4)).toEqual({
         kind: "malformed",
         fault: "neither a tool call nor an answer",
       });
@@ -90,7 +90,7 @@ test("neutralised text is never a call or an answer, however it is wrapped", () 
   );
 });
 
-test("a response is cut with a mark, never inside a character, and stays neutral", () => {
+test("a response is cut with a mark, never inside a character, and stays escaped", () => {
   expect(presentResponse("abcdef", 6)).toBe("abcdef");
   expect(presentResponse("abcdef", 5)).toBe(`abcde${CUT_MARK}`);
   expect(presentResponse("ab😀", 3)).toBe(`ab${CUT_MARK}`);
@@ -101,7 +101,7 @@ test("a response is cut with a mark, never inside a character, and stays neutral
     fc.property(hostile, fc.integer({ min: 1, max: 20 }), (text, characters) => {
       const seen = presentResponse(text, characters);
       expect(seen.length).toBeLessThanOrEqual(characters + CUT_MARK.length);
-      expect(seen).not.toMatch(POWER);
+      expect(seen).not.toMatch(SPECIAL);
       expect(escapeSpecialTokens(seen)).toBe(seen);
     }),
   );

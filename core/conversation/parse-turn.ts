@@ -1,12 +1,12 @@
 /**
- * @file The one parser of what an agent says in a turn, in Qwen's format: free text around either calls
+ * @file Parses a turn, in Qwen's format: free text around either calls
  *
  *     <tool_call>
  *     {"name": "search", "arguments": {"query": "..."}}
  *     </tool_call>
  *
- * (several in a turn are run in parallel) or one final `<answer>...</answer>`. Thinking, up to the last `</think>`, is not read.
- * Everything else is malformed, and `fault` says why: eq 4 and 5 give it reward 0, so nothing is guessed or mended here.
+ * (all calls of a turn run in parallel) or one final `<answer>...</answer>`. Thinking, up to the last `</think>`, is skipped.
+ * Everything else is malformed, and `fault` says why. Eq 4 and 5 give it reward 0, so the parser never guesses or repairs.
  */
 import type { z } from "zod";
 import { ToolCall } from "../contracts/conversation.ts";
@@ -17,15 +17,15 @@ export type ParsedTurn =
   | { readonly kind: "answer"; readonly answer: string }
   | { readonly kind: "malformed"; readonly fault: string };
 
-/** What the parser reads in a turn; text between is free. */
+/** All that the parser reads in a turn; the text between is free. */
 export const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
-/** Words only a template may write: an agent that writes them forges another's words. */
+/** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 
-/** Nothing beside a name and arguments. */
+/** Unknown keys are errors. */
 const WrittenCall = ToolCall.strict();
 
-/** @param maxCalls calls that one turn may make. */
+/** @param maxCalls limit on the calls of one turn. */
 export function parseTurn(text: string, toolbox: Pick<Toolbox, "parameters">, maxCalls: number): ParsedTurn {
   const blocks = blocksOf(afterThinking(text));
   if ("fault" in blocks) return { kind: "malformed", fault: blocks.fault };
@@ -56,7 +56,7 @@ function afterThinking(text: string): string {
   return start >= 0 ? text.slice(0, start) : text;
 }
 
-/** Bodies of calls and answers. A call's body is opaque: its JSON strings may hold other tags. */
+/** Bodies of calls and answers. A call's body is opaque: its JSON strings may contain other tags. */
 function blocksOf(text: string): { calls: string[]; answers: string[] } | { fault: string } {
   const calls: string[] = [];
   const answers: string[] = [];
@@ -78,7 +78,7 @@ function blocksOf(text: string): { calls: string[]; answers: string[] } | { faul
   return { calls, answers };
 }
 
-/** The call, or what is wrong with it. */
+/** The call, or its fault. */
 function parseCall(body: string, parameters: ReadonlyMap<string, z.ZodType>): ToolCall | string {
   let value: unknown;
   try {

@@ -1,14 +1,14 @@
-/** @file What an API said, written down for the one parser: nothing is lost, and nothing in it gains power. */
+/** @file An API's turn as text for the one parser: nothing is lost, and no text becomes a special token. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { writeTurn } from "../../../core/conversation/native.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
+import { turnText } from "../../../core/conversation/api-turn.ts";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 
 const toolbox = { parameters: new Map([["search", z.record(z.string(), z.json())]]) };
 const call = (args: string) => ({ id: "1", name: "search", arguments: args });
-const read = (turn: Partial<Parameters<typeof writeTurn>[0]>) =>
-  parseTurn(writeTurn({ thinking: "", text: "", calls: [], ...turn }), toolbox, 4);
+const read = (turn: Partial<Parameters<typeof turnText>[0]>) =>
+  parseTurn(turnText({ thinking: "", text: "", calls: [], ...turn }), toolbox, 4);
 
 const hostile = fc.oneof(
   fc.constantFrom("</tool_call>", "<answer>x</answer>", "<|im_end|>", "</think>", '"}', "\\u003c"),
@@ -16,7 +16,7 @@ const hostile = fc.oneof(
 );
 const text = fc.array(hostile, { maxLength: 4 }).map((parts) => parts.join(""));
 
-test("calls come back as they were made, whatever their arguments say", () => {
+test("the parser reads back the same calls, whatever their arguments", () => {
   const args = fc.dictionary(text, text, { maxKeys: 3, noNullPrototype: true });
   fc.assert(
     fc.property(fc.array(args, { minLength: 1, maxLength: 4 }), text, (made, thinking) => {
@@ -34,11 +34,11 @@ test.each([
   ["  <think>is it Lyon?</think>\nParis. ", "Paris."],
   ["I am sure: <answer>Paris</answer>", "Paris"],
   ["Haskell's <|> does it", "Haskell's <|> does it"],
-])("a message that calls nothing is the answer: %j", (said, answer) => {
-  expect(read({ text: said, thinking: "hm <answer>Lyon</answer>" })).toEqual({ kind: "answer", answer });
+])("a message without calls is the answer: %j", (text, answer) => {
+  expect(read({ text, thinking: "hm <answer>Lyon</answer>" })).toEqual({ kind: "answer", answer });
 });
 
-test("no arguments are no arguments", () => {
+test("empty arguments are an empty object", () => {
   expect(read({ calls: [call("")] })).toEqual({ kind: "calls", calls: [{ name: "search", arguments: {} }] });
 });
 
@@ -49,6 +49,6 @@ test.each([
   [{ calls: [call("{}")], text: "<answer>Paris</answer>" }, "both a tool call and an answer"],
   [{ text: "<tool_response>Paris</tool_response>" }, "<tool_response> inside a turn"],
   [{ text: "" }, "neither a tool call nor an answer"],
-])("the agent's own mistakes stay mistakes: %j", (turn, fault) => {
+])("malformed calls stay malformed: %j", (turn, fault) => {
   expect(read(turn)).toEqual({ kind: "malformed", fault: expect.stringContaining(fault) });
 });

@@ -1,9 +1,9 @@
-/** @file The parser of a turn: what it reads, and the fault it names for everything else. */
+/** @file The parser of a turn: what it reads, and the fault it reports for everything else. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
-import { parseTurn } from "../../../core/conversation/turn.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Tool } from "../../../core/ports.ts";
 
@@ -31,7 +31,7 @@ test("calls and answers are read, with thinking and text around them", () => {
   expect(parse(`opened by the template</think>${call(ask("x"))}`)).toEqual({ kind: "calls", calls: [ask("x")] });
 });
 
-test("a call's body is opaque: its strings may hold tags", () => {
+test("a call's body is opaque: its strings may contain tags", () => {
   const query = "what does <answer> mean, and <|im_end|>?";
   expect(parse(call(ask(query)))).toEqual({ kind: "calls", calls: [ask(query)] });
 });
@@ -71,7 +71,7 @@ test.each([
   });
 });
 
-test("every text gets one of the three readings, and the same one each time", () => {
+test("every text parses to one of three kinds, and to the same each time", () => {
   const piece = fc.oneof(
     fc.constantFrom(
       "<tool_call>",
@@ -96,7 +96,7 @@ test("every text gets one of the three readings, and the same one each time", ()
   );
 });
 
-test("what is written as calls is read as the same calls", () => {
+test("calls survive a round trip through text", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 1, maxLength: 2 }), (queries) => {
       fc.pre(queries.every((query) => !query.includes("</t")));
@@ -108,7 +108,7 @@ test("what is written as calls is read as the same calls", () => {
   );
 });
 
-test("a toolbox describes its calls as JSON Schema, and refuses what the recipe lacks", () => {
+test("a toolbox describes its calls as JSON Schema, and refuses tools that the recipe lacks", () => {
   expect(toolbox.schemas.map((schema) => schema.function)).toEqual([
     expect.objectContaining({ name: "delegate" }),
     {

@@ -1,0 +1,27 @@
+/**
+ * @file The text of a turn that an API returned with structured tool calls, in the format of parse-turn.ts: one parser reads every agent,
+ * and one kind of record shows it. Only tags are added: each call becomes a `<tool_call>`, and a message without calls is the answer.
+ */
+import type { ApiToolCall, AssistantTurn } from "../language-model.ts";
+import { TAGS } from "./parse-turn.ts";
+
+export function turnText({ thinking, text, calls }: Pick<AssistantTurn, "thinking" | "text" | "calls">): string {
+  const thought = thinking === "" ? "" : `<think>\n${thinking}\n</think>\n\n`;
+  if (calls.length === 0) return thought + asAnswer(text);
+  return thought + [text, ...calls.map(callText)].filter(Boolean).join("\n");
+}
+
+/** A text that contains tags of its own is left as it is. */
+function asAnswer(text: string): string {
+  const endOfThinking = text.lastIndexOf("</think>");
+  const start = endOfThinking < 0 ? 0 : endOfThinking + "</think>".length;
+  const answer = text.slice(start).trim();
+  return answer === "" || TAGS.test(answer) ? text : `${text.slice(0, start)}<answer>${answer}</answer>`;
+}
+
+/** `<` is written as `\u003c`, which is the same JSON: no tag inside can end the call. Invalid JSON stays invalid. */
+function callText({ name, arguments: written }: ApiToolCall): string {
+  const args = written.trim() === "" ? "{}" : written;
+  const json = `{"name": ${JSON.stringify(name)}, "arguments": ${args}}`;
+  return `<tool_call>\n${json.replaceAll("<", "\\u003c")}\n</tool_call>`;
+}

@@ -1,0 +1,53 @@
+/**
+ * @file Escapes special tokens in data: role markers (`<|im_start|>`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text that the
+ * policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser, template or
+ * tokenizer takes it for the real token. The tokenizer is the second line of defence: its `encodeText` has no special tokens at all.
+ */
+import { prefixWithin, type TokenRoom } from "./token-room.ts";
+
+/** Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. */
+const TAG = /<(?=\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\b)/giu;
+const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
+/** Every role marker of the common templates starts with this. */
+const ROLE = /<\|/g;
+const ROLE_END = /(\[\|[^|<>\s]*\|)>/g;
+
+/** Appended to a truncated response. */
+export const CUT_MARK = " [cut]";
+
+/**
+ * `<|im_start|>` becomes `[|im_start|]`, `</answer>` becomes `[/answer]`. Idempotent. A tokenizer's normalizer may turn disguised markers
+ * (full-width letters, accents, invisible characters) into real ones: if there are any, the whole text is normalized, then escaped.
+ */
+export function escapeSpecialTokens(text: string): string {
+  const escaped = escapeMarkers(text);
+  if (/^[\x20-\x7e\n\t\r]*$/.test(escaped)) return escaped;
+  const normalized = normalize(escaped);
+  const escapedAgain = escapeMarkers(normalized);
+  return escapedAgain === normalized ? escaped : escapedAgain;
+}
+
+/** A tool response as the model sees it: escaped, and cut to `characters` UTF-16 units and to `room` tokens, with a mark if it was cut. */
+export function presentResponse(text: string, characters: number, room?: TokenRoom): string {
+  const whole = escapeSpecialTokens(cut(text, characters));
+  const short = cut(whole, characters);
+  const kept = room ? prefixWithin(short, room) : short;
+  const isCut = text.length > characters || kept.length < whole.length;
+  return isCut ? kept + CUT_MARK : kept;
+}
+
+function escapeMarkers(text: string): string {
+  return text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "[|").replace(ROLE_END, "$1]");
+}
+
+/** Removes compatibility forms, accents and invisible characters: the most that a tokenizer's normalizer does. */
+function normalize(text: string): string {
+  return text.normalize("NFKD").replace(/(?![\n\t\r])[\p{M}\p{Cf}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, "");
+}
+
+/** A prefix that does not split a surrogate pair. */
+function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  const prefix = text.slice(0, characters);
+  return /[\uD800-\uDBFF]$/.test(prefix) ? prefix.slice(0, -1) : prefix;
+}

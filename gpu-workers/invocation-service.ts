@@ -1,0 +1,75 @@
+/** @file The server of a sub-agent's worker: other workers invoke the agent over signed HTTP. */
+import { randomBytes } from "node:crypto";
+import { haltIfRefused } from "./halt.ts";
+import { admissionRules } from "./invocations/admission.ts";
+import type { WorkerNetwork } from "./invocations/network.ts";
+import { type InvocationRegistry, openInvocationRegistry } from "./invocations/registry.ts";
+import { runInvocation } from "./invocations/run-invocation.ts";
+import { invocationApp } from "./invocations/server.ts";
+import { openCallVerifier, openReportSigner } from "./invocations/signature.ts";
+import type { StepWatch } from "./liveness/watch.ts";
+import type { HostedAgent } from "./rollouts/agent.ts";
+import type { RunContext } from "./run-context.ts";
+import type { TrajectoryCache } from "./training/trajectories.ts";
+
+export interface InvocationService {
+  /** Where other workers reach it. */
+  readonly url: string;
+  /** Resolves when running invocations have ended, or were cancelled after `seconds`. */
+  drain(seconds: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface InvocationServiceParts {
+  readonly run: RunContext;
+  readonly agent: HostedAgent;
+  readonly watch: StepWatch;
+  readonly trajectories: TrajectoryCache;
+  readonly network: WorkerNetwork;
+  readonly options: {
+    readonly host: string;
+    readonly port: number;
+    readonly url: string | undefined;
+    readonly token: string;
+  };
+  /** Called with an error that the process cannot continue after. */
+  readonly crash: (error: unknown) => void;
+}
+
+export async function openInvocationService(parts: InvocationServiceParts): Promise<InvocationService> {
+  const { run, agent, network, options } = parts;
+  const registry = openRegistry(parts);
+  // A path of its own: a call meant for another worker that had this port gets 404.
+  const path = randomBytes(6).toString("hex");
+  const signatures = {
+    verify: openCallVerifier(options.token, run.store.clock),
+    signReport: openReportSigner(options.token),
+  };
+  const app = invocationApp(agent.name, path, signatures, registry, run.log);
+  const server = await network.listen(app, options.host, options.port);
+  const base = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`;
+  return {
+    url: `${base}/${path}`,
+    drain: (seconds) => registry.drain(seconds),
+    close: () => server.close(),
+  };
+}
+
+function openRegistry({ run, agent, watch, trajectories, crash }: InvocationServiceParts): InvocationRegistry {
+  return openInvocationRegistry({
+    async run(id, request, signal) {
+      const options = { purpose: [run.config.seed, "sample"], trajectories };
+      try {
+        return await runInvocation(run, agent, id, request, options, signal);
+      } catch (error) {
+        throw (await haltIfRefused(run, error)) ?? error;
+      } finally {
+        watch.expectChange();
+      }
+    },
+    ...admissionRules(run, agent.name, watch),
+    loading: () => agent.policy.loading(),
+    wallClockSeconds: run.config.limits.invocationSeconds,
+    onFatal: crash,
+  });
+}

@@ -1,0 +1,34 @@
+/** @file An agent's chat layout with its toolbox: the tools that its chat template describes are those that it may call. */
+import type { AgentConfig } from "../../core/contracts/config.ts";
+import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
+import type { Tokenizer, Tool } from "../../core/ports.ts";
+import { type ChatLayout, openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+
+export interface AgentLayout extends ChatLayout {
+  readonly toolbox: Toolbox;
+}
+
+type Settings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking">;
+
+export function openAgentLayout(
+  agent: string,
+  config: Settings,
+  tokenizer: Tokenizer,
+  tools: ReadonlyMap<string, Tool>,
+): AgentLayout {
+  const toolbox = openToolbox(agent, config, tools);
+  const { system, thinking } = config;
+  return { toolbox, ...openChatLayout(tokenizer, { agent, system, thinking, tools: toolbox.schemas }) };
+}
+
+/** The layout of an agent, shared by all its conversations: rendering its template costs more than a short turn. */
+export const agentLayoutOf = ((): typeof openAgentLayout => {
+  const known = new WeakMap<Tokenizer, WeakMap<Settings, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>>();
+  return (agent, config, tokenizer, tools) => {
+    const byConfig = known.get(tokenizer) ?? new WeakMap<Settings, WeakMap<ReadonlyMap<string, Tool>, AgentLayout>>();
+    const byTools = byConfig.get(config) ?? new WeakMap<ReadonlyMap<string, Tool>, AgentLayout>();
+    const layout = byTools.get(tools) ?? openAgentLayout(agent, config, tokenizer, tools);
+    known.set(tokenizer, byConfig.set(config, byTools.set(tools, layout)));
+    return layout;
+  };
+})();

@@ -1,0 +1,140 @@
+/**
+ * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: what they leave of the
+ * budget is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
+ */
+import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
+import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
+import type { PlannedCall } from "../../core/conversation/reducer.ts";
+import { escapeSpecialTokens, presentResponse } from "../../core/conversation/special-tokens.ts";
+import type { ToolBudget } from "../../core/conversation/tool-budget.ts";
+import { DELEGATE } from "../../core/conversation/toolbox.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Tool, ToolContext } from "../../core/ports.ts";
+
+/** What the main agent reads if a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
+export const NO_REPORT = "no report";
+
+export interface DelegationRequest {
+  readonly agent: string;
+  readonly task: string;
+  /** Counts the delegations of the conversation, in text order. */
+  readonly call: number;
+  /** Its share of the conversation's remaining allowance. */
+  readonly allowance: Allowance | undefined;
+}
+
+/** Runs a sub-agent. */
+export type Delegate = (request: DelegationRequest, signal: AbortSignal) => Promise<InvocationReport>;
+
+/** What the calls of a conversation have in common. */
+export interface CallContext {
+  readonly toolContext: Omit<ToolContext, "signal">;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly delegate: Delegate;
+  readonly budget: ToolBudget;
+  /** Tools do not run and return the empty text. */
+  readonly closedBook: boolean;
+  /** Names the conversation in errors. */
+  readonly sequence: string;
+  /** Called as each call completes. */
+  readonly onAnswered: (call: ToolCall, response: ToolResponse) => void;
+}
+
+export interface AnsweredCall {
+  readonly response: ToolResponse;
+  /** For delegations. */
+  readonly invocation?: InvocationRef;
+}
+
+type PlannedTool = Extract<PlannedCall, { kind: "tool" }>;
+type PlannedDelegation = Extract<PlannedCall, { kind: "delegate" }>;
+
+/** Rejects as soon as the signal aborts, even if a call ignores cancellation. */
+export async function answerCalls(
+  calls: readonly PlannedCall[],
+  context: CallContext,
+  signal: AbortSignal,
+): Promise<AnsweredCall[]> {
+  throwIfAborted(signal, context.sequence);
+  const failed = new AbortController();
+  const cancelled = AbortSignal.any([signal, failed.signal]);
+  const aborted = new Promise<never>((_, reject) => {
+    cancelled.addEventListener("abort", () => reject(abortError(signal, context.sequence)), { once: true });
+  });
+  try {
+    return await Promise.race([aborted, Promise.all(startAll(calls, context, cancelled))]);
+  } catch (error) {
+    failed.abort(error);
+    throw error;
+  }
+}
+
+function startAll(calls: readonly PlannedCall[], context: CallContext, signal: AbortSignal): Promise<AnsweredCall>[] {
+  const answers: Promise<AnsweredCall>[] = [];
+  const delegations: { readonly position: number; readonly call: PlannedDelegation }[] = [];
+  for (const [position, call] of calls.entries()) {
+    if (call.kind === "tool") answers[position] = answerByTool(call, context, signal);
+    else delegations.push({ position, call });
+  }
+  const allowances = context.budget.split(delegations.length);
+  for (const [i, { position, call }] of delegations.entries()) {
+    answers[position] = answerBySubAgent(call, allowances[i], context, signal);
+  }
+  return answers;
+}
+
+async function answerBySubAgent(
+  { agent, task, call }: PlannedDelegation,
+  allowance: Allowance | undefined,
+  { delegate, budget, toolContext, onAnswered }: CallContext,
+  signal: AbortSignal,
+): Promise<AnsweredCall> {
+  const request = { agent, task: escapeSpecialTokens(task), call, allowance };
+  const { ref, answer, spent } = await delegate(request, signal);
+  if (spent) budget.settle(spent);
+  const response = { name: DELEGATE, text: present(answer ?? NO_REPORT, toolContext), invocation: ref.id };
+  onAnswered({ name: DELEGATE, arguments: { agent, task } }, response);
+  return { response, invocation: ref };
+}
+
+async function answerByTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<AnsweredCall> {
+  const text = context.closedBook ? "" : present(await runTool(call, context, signal), context.toolContext);
+  const response = { name: call.name, text };
+  context.onAnswered({ name: call.name, arguments: call.arguments }, response);
+  return { response };
+}
+
+/** An error that is no MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+async function runTool(call: PlannedTool, { tools, toolContext }: CallContext, signal: AbortSignal): Promise<string> {
+  const tool = tools.get(call.name);
+  if (!tool) throw new RangeError(`tool '${call.name}' was parsed but does not exist`);
+  try {
+    // The parser has checked the arguments against this schema; a map of tools cannot express their type.
+    return await tool.run(tool.parameters.parse(call.arguments) as never, { ...toolContext, signal });
+  } catch (cause) {
+    if (cause instanceof MgrpoError) throw cause;
+    if (signal.aborted) throw new MgrpoError("cancelled", `tool '${call.name}' was cancelled`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const { id } = toolContext.question;
+    throw new MgrpoError("tool-backend", `tool '${call.name}' failed on question '${id}': ${reason}`, {
+      retryable: true,
+      cause,
+      evidence: call.arguments,
+    });
+  }
+}
+
+function present(text: string, { responseCharacters, responseTokens }: CallContext["toolContext"]): string {
+  return presentResponse(text, responseCharacters, responseTokens);
+}
+
+export function throwIfAborted(signal: AbortSignal, sequence: string): void {
+  if (signal.aborted) throw abortError(signal, sequence);
+}
+
+function abortError(signal: AbortSignal, sequence: string): MgrpoError {
+  const cause: unknown = signal.reason;
+  return cause instanceof MgrpoError
+    ? cause
+    : new MgrpoError("cancelled", `conversation ${sequence} was cancelled`, { cause });
+}

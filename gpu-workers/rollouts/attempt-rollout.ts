@@ -1,0 +1,132 @@
+/**
+ * @file One rollout: the whole team on one question, each agent at its pinned version, up to an Outcome. The agents' own failures end in
+ * a finished outcome. Infrastructure failures end the attempt and never become text.
+ */
+import type { Question } from "../../core/contracts/question.ts";
+import type { FinishedOutcome, Outcome, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
+import type { Delegation } from "../../core/ports.ts";
+import type { StreamName } from "../../core/random.ts";
+import { invocationId } from "../identity.ts";
+import { type TimeLimit, timeLimitAfter } from "../limits.ts";
+import type { RunContext } from "../run-context.ts";
+import { type HostedAgent, runConversation } from "./agent.ts";
+import type { Delegate } from "./answer-calls.ts";
+
+export interface RolloutPlan {
+  readonly address: RolloutAddress;
+  readonly question: Question;
+  /** Agent -> its pinned version. */
+  readonly versions: Readonly<Record<string, number>>;
+  readonly sampling: Sampling;
+  readonly purpose: StreamName;
+  readonly closedBook: boolean;
+  /** Time limits count once it resolves; absent: from the beginning. */
+  readonly opened?: Promise<unknown>;
+}
+
+/** Where rollouts run: the main agent here, its sub-agents behind a port. */
+export interface RolloutHost {
+  readonly run: RunContext;
+  readonly agent: HostedAgent;
+  readonly delegation: Delegation;
+  /** Whether every sub-agent has a live worker. Attempts that fail without one do not count. */
+  hasLiveSubAgents(): boolean;
+}
+
+/** Failures of infrastructure that another attempt may not meet. */
+export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
+  isMgrpoError(error, "deadline", "tool-backend", "endpoint-unavailable", "worker-unavailable", "prefix-drift") &&
+  refusalOf(error) === undefined;
+
+/** Called after each failed attempt; false: the rollout rejects with the error. */
+export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
+
+/**
+ * Attempts a rollout until it finishes, at most `limits.attempts` times; then its outcome is `failed`, with the last reason. Rejects with
+ * `cancelled` when the signal aborts, with the cause if `shouldRetry` says no, and at once with a refusal, which a retry would meet again.
+ */
+export async function attemptRollout(
+  host: RolloutHost,
+  plan: RolloutPlan,
+  signal: AbortSignal,
+  shouldRetry: ShouldRetry,
+): Promise<Outcome> {
+  const { config, store, log } = host.run;
+  const { address, question } = plan;
+  for (let attempt = 1; ; ) {
+    const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
+    try {
+      return await runOnce(host, plan, AbortSignal.any([signal, deadline.signal]));
+    } catch (error) {
+      const failure = failureOf(error, deadline, config.limits.rolloutSeconds, signal);
+      const rollout = `${address.step}/${address.group}/${address.rollout}`;
+      log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
+      if (host.hasLiveSubAgents()) {
+        if (attempt >= config.limits.attempts) {
+          const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;
+          return { status: "failed", address, questionId: question.id, reason };
+        }
+        if (!shouldRetry(failure, attempt)) throw failure;
+        attempt += 1;
+      }
+      await store.clock.sleep(Math.min(0.1 * 2 ** attempt, 5), signal);
+    } finally {
+      deadline.end();
+    }
+  }
+}
+
+async function runOnce(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
+  const { agent } = host;
+  const { address, question } = plan;
+  const { conversation, trajectory, invocations } = await runConversation(
+    agent,
+    {
+      address,
+      version: versionOf(plan, agent.name),
+      question,
+      prompt: question.prompt,
+      delegate: delegateOf(host, plan),
+      sampling: plan.sampling,
+      purpose: plan.purpose,
+      closedBook: plan.closedBook,
+      allowance: agent.allowance,
+    },
+    signal,
+  );
+  return { status: "finished", address, questionId: question.id, conversation, trajectory, invocations };
+}
+
+function delegateOf({ delegation }: RolloutHost, plan: RolloutPlan): Delegate {
+  return async ({ agent, task, call, allowance }, signal) => {
+    const request = {
+      address: plan.address,
+      questionId: plan.question.id,
+      agent,
+      version: versionOf(plan, agent),
+      call,
+      task,
+      sampling: plan.sampling,
+      closedBook: plan.closedBook,
+      ...(allowance && { allowance }),
+    };
+    return delegation.invoke(invocationId(request), request, signal, plan.opened);
+  };
+}
+
+function versionOf({ versions, address }: RolloutPlan, agent: string): number {
+  const version = versions[agent];
+  if (version !== undefined) return version;
+  throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
+}
+
+/** Why an attempt failed. Rethrows what a retry cannot help, and `cancelled` if the signal has aborted. */
+function failureOf(error: unknown, deadline: TimeLimit, seconds: number, signal: AbortSignal): MgrpoError {
+  if (signal.aborted) throw new MgrpoError("cancelled", "the rollout was stopped", { cause: error });
+  if (deadline.signal.aborted) {
+    return new MgrpoError("deadline", `the rollout took more than limits.rolloutSeconds ${seconds}`);
+  }
+  if (!isInfrastructureFailure(error)) throw error;
+  return error;
+}

@@ -1,0 +1,144 @@
+/**
+ * @file The attempts in flight of one step: each runs one claimed rollout, commits its outcome or gives its claim back.
+ *
+ *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
+ *                          ├──> quarantined ──start alone──> …     its sub-agent's worker died during the attempt
+ *                          └──> released                           aborted, step closed, or run halted
+ *
+ * Any other error is a fault of this process. It is rethrown to the loop and the claims stay, so that others count the crash.
+ */
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { digestOf } from "../../core/contracts/names.ts";
+import type { Outcome } from "../../core/contracts/rollout.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import { releaseClaim } from "../../core/training/writes.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { haltIfRefused } from "../halt.ts";
+import { recordBytes } from "../identity.ts";
+import { attemptRollout, type RolloutPlan } from "./attempt-rollout.ts";
+import type { GroupView } from "./group-view.ts";
+import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
+
+export class Attempts {
+  readonly #work: StepWork;
+  readonly #onEnd: () => void;
+  #inFlight = 0;
+  /** A rollout runs alone, or is about to: nothing else starts. */
+  #isAlone = false;
+  #fault: { readonly error: unknown } | undefined;
+
+  /** @param onEnd called after each attempt. */
+  constructor(work: StepWork, onEnd: () => void) {
+    this.#work = work;
+    this.#onEnd = onEnd;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Attempts that may still start. */
+  get room(): number {
+    return this.#isAlone ? 0 : this.#work.role.capacity - this.#inFlight;
+  }
+
+  /** Throws the error of an attempt that this process cannot continue after. */
+  throwFault(): void {
+    if (this.#fault) throw this.#fault.error;
+  }
+
+  /** Runs a rollout that this worker has claimed, beside others. */
+  start(view: GroupView, k: number): void {
+    this.#launch(view, k, (signal) => this.#run(view, k, signal, false));
+  }
+
+  /** Runs a rollout with no other in flight. WORKER.inFlight names it meanwhile, so that a crash counts against it. */
+  startAlone(view: GroupView, k: number): void {
+    const { membership } = this.#work.role;
+    this.#isAlone = true;
+    this.#launch(view, k, async (signal) => {
+      await membership.setInFlight([`${this.#work.step}/${view.index}/${k}`]);
+      await this.#run(view, k, signal, true);
+      this.#isAlone = false;
+      await membership.setInFlight([]);
+    });
+  }
+
+  async commit(outcome: Outcome): Promise<void> {
+    const { run, watch, trajectories } = this.#work.role;
+    const key = objectKeys.outcome(outcome.address);
+    const bytes = recordBytes(outcome);
+    const isFirst = await run.store.objects.commit(key, bytes);
+    if (isFirst && outcome.status === "finished") {
+      trajectories.put(this.#work.step, key, outcome.trajectory, digestOf(sha256(bytes)));
+    }
+    if (outcome.status === "failed") run.log.warn("rollout given up", { key, reason: outcome.reason });
+    watch.expectChange();
+  }
+
+  /** Waits for every attempt to end, then gives back the claims of quarantined rollouts. Call after the step's signal has aborted. */
+  async close(): Promise<void> {
+    const { views } = this.#work;
+    await Promise.all(views.flatMap(({ running }) => [...running.values()].map(({ done }) => done)));
+    if (this.#fault) return;
+    await Promise.all(views.flatMap((view) => [...view.quarantined].map((k) => this.#release(view, k))));
+  }
+
+  #launch(view: GroupView, k: number, attempt: (signal: AbortSignal) => Promise<void>): void {
+    const controller = new AbortController();
+    view.mine.add(k);
+    this.#inFlight += 1;
+    const done = attempt(AbortSignal.any([this.#work.signal, controller.signal]))
+      .catch((error: unknown) => {
+        this.#fault ??= { error };
+      })
+      .finally(() => {
+        view.running.delete(k);
+        this.#inFlight -= 1;
+        this.#onEnd();
+      });
+    view.running.set(k, { controller, done });
+  }
+
+  async #run(view: GroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
+    const plan = planOf(this.#work, view, k);
+    try {
+      // Beside others, a rollout whose sub-agent's worker is gone is not retried here: it runs alone next.
+      const canRetry = (error: unknown) => isAlone || !isMgrpoError(error, "worker-unavailable");
+      await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));
+    } catch (error) {
+      if (isMgrpoError(error, "worker-unavailable")) {
+        view.quarantined.add(k);
+        return;
+      }
+      if (!isMgrpoError(error, "cancelled", "step-closed")) await this.#haltOrThrow(error);
+      await this.#release(view, k);
+      view.mine.delete(k);
+    }
+  }
+
+  async #haltOrThrow(error: unknown): Promise<void> {
+    const { run, watch } = this.#work.role;
+    if (!(await haltIfRefused(run, error))) throw error;
+    await watch.refresh();
+  }
+
+  async #release(view: GroupView, k: number): Promise<void> {
+    const { run, membership } = this.#work.role;
+    const change = releaseClaim(groupAddress(this.#work, view), k, membership.id);
+    updateView(this.#work, view, (await run.store.table.update(change)).item);
+  }
+}
+
+function planOf(work: StepWork, view: GroupView, k: number): RolloutPlan {
+  const { run } = work.role;
+  return {
+    address: rolloutAddress(work, view, k),
+    question: run.question(view.record?.questionId ?? ""),
+    versions: work.versions,
+    sampling: { temperature: run.config.temperature, topP: 1, topK: 0 },
+    purpose: [run.config.seed, "sample"],
+    closedBook: false,
+    opened: work.opened,
+  };
+}

@@ -1,0 +1,195 @@
+/**
+ * @file One round of claiming: reads the groups that need it, claims rollouts up to the free capacity, and starts them.
+ *
+ *     unread group  ──claimUnbegun──────────────────> start        without a read: most likely no other worker has begun it
+ *     free          ──claimUnbegun, claimRollouts───> start        unless its outcome exists
+ *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
+ *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES crashes alone
+ *     quarantined   ────────────────────────────────> start alone
+ *
+ *     a claim   waits for: free capacity, and a live worker of each sub-agent
+ *     alone     waits for: no other attempt in flight here, and the step to be open for all
+ *
+ * Every claim is one conditional write on the GROUP item. Claims save work; correctness rests on the outcome object alone.
+ */
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { TableChange } from "../../core/ports.ts";
+import { POISON_CRASHES } from "../../core/training/give-up.ts";
+import { claimRollouts, claimUnbegun } from "../../core/training/writes.ts";
+import { inParallel } from "../parallel.ts";
+import type { Attempts } from "./attempts.ts";
+import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
+import { claimOrder, dueViews, type GroupView, newGroupView } from "./group-view.ts";
+import type { Pacing } from "./pacing.ts";
+import { groupAddress, isEarly, rolloutAddress, type StepWork, updateView } from "./step-work.ts";
+
+type ClaimableByGroup = ReadonlyMap<GroupView, ClaimableRollouts>;
+
+export class Claiming {
+  readonly #work: StepWork;
+  readonly #attempts: Attempts;
+  readonly #pacing: Pacing;
+  /** The workers as of the start of the step: the claim order stays the same throughout. */
+  readonly #peers: readonly WorkerRecord[];
+  /** Seconds, on the monotonic clock. */
+  #surveyedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(work: StepWork, attempts: Attempts, pacing: Pacing) {
+    this.#work = work;
+    this.#attempts = attempts;
+    this.#pacing = pacing;
+    this.#peers = work.role.observer.workers();
+  }
+
+  /** Starts what there is room for. True if another round may soon find more. */
+  async round({ groups }: StepRecord): Promise<boolean> {
+    const { role, host, views } = this.#work;
+    while (views.length < groups.length) views.push(newGroupView(views.length));
+    const order = claimOrder(role.membership.id, role.agent.name, this.#peers, views);
+    const hasRoom = this.#attempts.room > 0;
+    await this.#readOrClaim(order, hasRoom);
+    if (!hasRoom) return false;
+    const claimable = await this.#claimable();
+    if ([...claimable.values()].some(hasClaimable) && !host.hasLiveSubAgents()) {
+      await role.observer.refresh(true);
+      if (!host.hasLiveSubAgents()) return true;
+    }
+    const hasClaimed = await this.#startFree(order, claimable);
+    if (this.#attempts.inFlight === 0 && !hasClaimed) await this.#startAlone(claimable);
+    const isUnread = claimable.size < views.length;
+    return (
+      hasClaimed ||
+      isUnread ||
+      [...claimable.values()].some((group) => group.elsewhere.length + group.suspects.size > 0)
+    );
+  }
+
+  /** Reads the views that are due. Unread groups are claimed from instead, as far as there is room. */
+  async #readOrClaim(order: readonly GroupView[], hasRoom: boolean): Promise<void> {
+    const { host, role } = this.#work;
+    const due = this.#dueViews(order, hasRoom);
+    let room = hasRoom && host.hasLiveSubAgents() ? this.#attempts.room : 0;
+    const unread: { view: GroupView; wanted: readonly number[] }[] = [];
+    const reads = order.flatMap((view) => {
+      if (view.record || room === 0) return due.has(view) ? [this.#read(view)] : [];
+      const wanted = [...Array(Math.min(room, role.run.config.rolloutsPerQuestion)).keys()];
+      room -= wanted.length;
+      unread.push({ view, wanted });
+      return [];
+    });
+    // Two claims at a time: with all at once, the first conversation would not start before the last claim is answered.
+    await Promise.all([...reads, inParallel(unread, 2, ({ view, wanted }) => this.#claimUnread(view, wanted))]);
+  }
+
+  #dueViews(order: readonly GroupView[], hasRoom: boolean): ReadonlySet<GroupView> {
+    const { membership, run } = this.#work.role;
+    const now = run.store.clock.monotonic();
+    const isSurvey = hasRoom && now - this.#surveyedAt >= this.#pacing.seconds / 2;
+    if (isSurvey) this.#surveyedAt = now;
+    return dueViews(order, { me: membership.id, staleBefore: now - run.config.liveness.leaseSeconds / 2, isSurvey });
+  }
+
+  async #read(view: GroupView): Promise<void> {
+    const { role, step } = this.#work;
+    updateView(this.#work, view, await role.run.store.table.get(tableKeys.group(role.run.name, step, view.index)));
+  }
+
+  /** Of the groups that have been read. If other workers hold claims, it first checks which of them are dead. */
+  async #claimable(): Promise<ClaimableByGroup> {
+    const { role, views } = this.#work;
+    const classify = () =>
+      new Map(
+        views.flatMap((view) => {
+          if (!view.record) return [];
+          return [[view, claimableRollouts(view.record, role.membership.id, view.mine, role.observer.isDead)]];
+        }),
+      );
+    const found = classify();
+    if (![...found.values()].some(({ elsewhere }) => elsewhere.length > 0)) return found;
+    await role.observer.refresh();
+    return classify();
+  }
+
+  /** Starts owned rollouts and claims free ones, in claim order. True if it tried to claim any. */
+  async #startFree(order: readonly GroupView[], claimable: ClaimableByGroup): Promise<boolean> {
+    let { room } = this.#attempts;
+    const claims = order.flatMap((view) => {
+      const group = claimable.get(view);
+      if (!group) return [];
+      for (const k of group.owned.slice(0, room)) this.#attempts.start(view, k);
+      room -= Math.min(room, group.owned.length);
+      const wanted = group.free.slice(0, room);
+      room -= wanted.length;
+      return wanted.length > 0 ? [this.#claim(view, wanted)] : [];
+    });
+    await Promise.all(claims);
+    return claims.length > 0;
+  }
+
+  async #claim(view: GroupView, wanted: readonly number[]): Promise<void> {
+    const rollouts = await this.#withoutOutcome(view, wanted);
+    if (rollouts.length === 0) return;
+    const claim = view.record?.claims ? claimRollouts : claimUnbegun;
+    const isClaimed = await this.#write(view, claim(groupAddress(this.#work, view), rollouts, this.#me));
+    if (isClaimed) for (const k of rollouts) this.#attempts.start(view, k);
+  }
+
+  async #claimUnread(view: GroupView, wanted: readonly number[]): Promise<void> {
+    const isClaimed = await this.#write(view, claimUnbegun(groupAddress(this.#work, view), wanted, this.#me));
+    if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
+  }
+
+  /** Starts one quarantined or suspect rollout, but not while another agent still trains the step before. */
+  async #startAlone(claimable: ClaimableByGroup): Promise<void> {
+    if (isEarly(this.#work)) return;
+    for (const view of this.#work.views) {
+      const [quarantined] = view.quarantined;
+      if (quarantined !== undefined) {
+        view.quarantined.delete(quarantined);
+        return this.#attempts.startAlone(view, quarantined);
+      }
+      const [suspect] = claimable.get(view)?.suspects ?? [];
+      if (suspect) return this.#takeOver(view, ...suspect);
+    }
+  }
+
+  async #takeOver(view: GroupView, k: number, deadWorker: string): Promise<void> {
+    if ((await this.#withoutOutcome(view, [k])).length === 0) return;
+    const instead = new Map([[k, deadWorker]]);
+    const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
+    if (!(await this.#write(view, change))) return;
+    const crashes = view.record?.crashes[k] ?? 0;
+    if (crashes < Math.min(POISON_CRASHES, this.#work.role.run.config.limits.attempts)) {
+      return this.#attempts.startAlone(view, k);
+    }
+    view.mine.add(k);
+    await this.#attempts.commit({
+      status: "failed",
+      address: rolloutAddress(this.#work, view, k),
+      questionId: view.record?.questionId ?? "",
+      reason: `infrastructure: its worker crashed ${crashes} times while it ran alone`,
+    });
+  }
+
+  /** Drops rollouts whose outcome exists: the outcome object decides, not the claim. A fresh group has none. */
+  async #withoutOutcome(view: GroupView, candidates: readonly number[]): Promise<readonly number[]> {
+    if (view.fresh) return candidates;
+    const { objects } = this.#work.role.run.store;
+    const keyOf = (k: number) => objectKeys.outcome(rolloutAddress(this.#work, view, k));
+    const sizes = await Promise.all(candidates.map((k) => objects.head(keyOf(k))));
+    for (const [i, k] of candidates.entries()) if (sizes[i] !== undefined) view.mine.add(k);
+    return candidates.filter((_, i) => sizes[i] === undefined);
+  }
+
+  /** True if the change was made; the view is up to date either way. */
+  async #write(view: GroupView, change: TableChange): Promise<boolean> {
+    const { applied, item } = await this.#work.role.run.store.table.update(change);
+    updateView(this.#work, view, item);
+    return applied;
+  }
+
+  get #me(): string {
+    return this.#work.role.membership.id;
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * @file The pause between two rounds of claiming: the poll interval after a round that started attempts, and a tenth longer after each
+ * round that started none, up to ten times the poll interval.
+ *
+ *     pause   waits for: the next round   unblocked by: the pause's end, `wake` (an attempt ended), the step moving on, the stop signal
+ */
+import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
+
+export class Pacing {
+  readonly #pollSeconds: number;
+  #seconds: number;
+  #wake = new AbortController();
+
+  constructor(pollSeconds: number) {
+    this.#pollSeconds = pollSeconds;
+    this.#seconds = pollSeconds;
+  }
+
+  /** The pause before the next round, if that round may find more to claim. */
+  get seconds(): number {
+    return this.#seconds;
+  }
+
+  /** Ends the current pause, or the next one if there is none. */
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  afterRound(hasStarted: boolean): void {
+    this.#seconds = hasStarted ? this.#pollSeconds : Math.min(this.#seconds * 1.1, this.#pollSeconds * 10);
+  }
+
+  /** @param hasMoved whether the step is no longer as it was when the pause began. */
+  async pause(
+    watch: StepWatch,
+    seconds: number,
+    hasMoved: (seen: RunSnapshot) => boolean,
+    stop: AbortSignal,
+  ): Promise<void> {
+    const pick = (seen: RunSnapshot) => (hasMoved(seen) ? true : undefined);
+    await watch.pause(seconds, pick, AbortSignal.any([stop, this.#wake.signal]));
+    if (this.#wake.signal.aborted) this.#wake = new AbortController();
+  }
+}

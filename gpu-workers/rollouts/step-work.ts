@@ -1,0 +1,85 @@
+/** @file One step that this worker samples: what claiming, attempts and pacing share, and what the worker has read of its groups. */
+import { parse } from "../../core/contracts/parse.ts";
+import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
+import type { RolloutAddress } from "../../core/contracts/rollout.ts";
+import type { TableItem } from "../../core/ports.ts";
+import { workersServing } from "../invocations/worker-pool.ts";
+import type { Membership } from "../liveness/membership.ts";
+import type { WorkerObserver } from "../liveness/observer.ts";
+import { whenOpen } from "../liveness/opening.ts";
+import type { StepWatch } from "../liveness/watch.ts";
+import type { TrajectoryCache } from "../training/trajectories.ts";
+import type { RolloutHost } from "./attempt-rollout.ts";
+import { type GroupView, newGroupView } from "./group-view.ts";
+
+export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents"> {
+  readonly membership: Membership;
+  readonly watch: StepWatch;
+  readonly observer: WorkerObserver;
+  readonly trajectories: TrajectoryCache;
+  /** Maximum number of conversations in flight. */
+  readonly capacity: number;
+}
+
+export interface StepWork {
+  readonly role: RolloutRole;
+  readonly host: RolloutHost;
+  readonly step: number;
+  /** Agent -> the version that samples this step. */
+  readonly versions: StepRecord["policy"];
+  /** One per group; a replacement round adds groups. */
+  readonly views: GroupView[];
+  /** Resolves once RUN is at this step: time limits count from then on. */
+  readonly opened: Promise<unknown>;
+  /** Aborts when this worker is done with the step. */
+  readonly signal: AbortSignal;
+}
+
+export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecord, signal: AbortSignal): StepWork {
+  const { delegates } = role.agent.config;
+  return {
+    role,
+    host: {
+      ...role,
+      hasLiveSubAgents: () => delegates.every((name) => workersServing(role.observer, name).length > 0),
+    },
+    step,
+    versions: policy,
+    views: groups.map((_, index) => newGroupView(index)),
+    opened: whenOpen(role.watch, step, signal),
+    signal,
+  };
+}
+
+/** Whether the step is sampled while other agents still train the one before. */
+export function isEarly({ role, step }: StepWork): boolean {
+  return role.watch.current()?.run.step !== step;
+}
+
+export function groupAddress({ role, step }: StepWork, { index }: GroupView) {
+  return { run: role.run.name, step, group: index };
+}
+
+export function rolloutAddress(work: StepWork, view: GroupView, rollout: number): RolloutAddress {
+  return { ...groupAddress(work, view), phase: "train", rollout };
+}
+
+/** Takes in a GROUP record, and aborts attempts whose result would no longer count. */
+export function updateView({ role, step }: StepWork, view: GroupView, item: TableItem | undefined): void {
+  const me = role.membership.id;
+  const isFirstRead = view.record === undefined;
+  view.readAt = role.run.store.clock.monotonic();
+  view.record = item && parse(GroupRecord, item, `GROUP ${step}/${view.index}`);
+  if (!view.record) return;
+  const { rollouts, claims = {}, crashes } = view.record;
+  const isBegun = Object.values(claims).some((worker) => worker !== me) || hasKeys(rollouts) || hasKeys(crashes);
+  if (isFirstRead && isBegun) view.fresh = false;
+  for (const [k, attempt] of view.running) {
+    // Another worker has decided or claimed the rollout.
+    if (rollouts[k] || claims[k] !== me) attempt.controller.abort();
+  }
+}
+
+function hasKeys(record: object): boolean {
+  return Object.keys(record).length > 0;
+}

@@ -1,0 +1,85 @@
+/**
+ * @file The loops that an incarnation of a worker runs, by its roles:
+ *
+ *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server (invocation-service.ts)
+ *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
+ */
+import type { AgentConfig } from "../core/contracts/config.ts";
+import { recordBytes } from "./identity.ts";
+import { httpDelegation } from "./invocations/client.ts";
+import type { Membership } from "./liveness/membership.ts";
+import type { HostedAgent } from "./rollouts/agent.ts";
+import { runRollouts } from "./rollouts/rollout-loop.ts";
+import type { RolloutRole } from "./rollouts/step-work.ts";
+import { runTraining, type TrainRole } from "./training/train-loop.ts";
+import { hasRole, type WorkerProcess } from "./worker-process.ts";
+
+/** Starts the loops. They run until the signal aborts. */
+export function startLoops(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void>[] {
+  const { own, watch, options, parts, isTrainer } = worker;
+  const loops = [watch.poll(signal)];
+  if (own && own.name === parts.run.config.main && hasRole(options, "rollout")) {
+    loops.push(runRollouts(rolloutRole(worker, own, membership), signal));
+  }
+  if (own && isTrainer) loops.push(runTraining(trainRole(worker, own, membership.id, signal), signal));
+  return loops;
+}
+
+function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Membership): RolloutRole {
+  const { parts, options, network, watch, observer, trajectories } = worker;
+  return {
+    run: parts.run,
+    agent,
+    delegation: httpDelegation(parts.run, observer, options.token, network),
+    membership,
+    watch,
+    observer,
+    trajectories,
+    capacity: capacityOf(agent.config),
+  };
+}
+
+/** Conversations in flight: one that waits for a sub-agent leaves its slot to another. */
+function capacityOf({ engine, delegates }: AgentConfig): number {
+  return engine.slots * (delegates.length > 0 ? 2 : 1);
+}
+
+function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal: AbortSignal): TrainRole {
+  const { parts, options, checkpoints, observer, watch, trajectories, meter } = worker;
+  const { run } = parts;
+  const samples = hasRole(options, "rollout");
+  const prepare = async (version: number) => {
+    if (!samples) return;
+    watch.markServable(version);
+    await agent.policy.activate(version);
+  };
+  return {
+    run,
+    agent: agent.name,
+    engine: parts.engineOf(agent.config.policy),
+    checkpoints,
+    worker: id,
+    observer,
+    watch,
+    trajectories,
+    meter,
+    prepare,
+    preload(version, files) {
+      if (!samples) return;
+      agent.policy.preload(version, files);
+      watch.markServable(version);
+    },
+    async published(version, step) {
+      await prepare(version);
+      if (!options.recordBusy) return;
+      // Claims come first: the record must not delay them.
+      await run.store.clock.sleep(run.config.liveness.pollSeconds, signal);
+      await recordBusy(worker, id, step);
+    },
+  };
+}
+
+async function recordBusy({ parts: { run }, meter }: WorkerProcess, id: string, step: number): Promise<void> {
+  const key = `runs/${run.name}/busy/${String(step).padStart(6, "0")}/${id}.json`;
+  await run.store.objects.commit(key, recordBytes(meter.takeIntervals()));
+}

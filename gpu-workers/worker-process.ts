@@ -1,0 +1,130 @@
+/** @file What lives as long as a worker process, through all its incarnations: agents, server, pollers, trajectories in memory. */
+import type { OpenOutside } from "../core/checkpoint-source.ts";
+import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
+import type { WorkerRole } from "../core/contracts/records.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Scorer } from "../core/scorer.ts";
+import { type AgentParts, openAgents, verifyEngines } from "./agents.ts";
+import { type BusyMeter, createBusyMeter } from "./busy.ts";
+import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
+import { type InvocationService, openInvocationService } from "./invocation-service.ts";
+import type { WorkerNetwork } from "./invocations/network.ts";
+import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
+import { type StepWatch, watchSteps } from "./liveness/watch.ts";
+import type { HostedAgent } from "./rollouts/agent.ts";
+import type { RunContext } from "./run-context.ts";
+import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
+
+export interface WorkerParts extends AgentParts {
+  /** Large files of base models; without it they are read from the store. */
+  readonly openOutside?: OpenOutside;
+  scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
+}
+
+export interface ServeOptions {
+  /** The agent to serve, or `*` for the whole team. */
+  readonly agent: string;
+  readonly roles: readonly WorkerRole[];
+  readonly host: string;
+  readonly port: number;
+  /** The URL at which other workers reach this one; undefined: the host and port it listens on. */
+  readonly url: string | undefined;
+  /** The secret that signs calls between workers. */
+  readonly token: string;
+  /** Another process stops this worker; otherwise it ends with its run. */
+  readonly supervised: boolean;
+  /** Whether to record when the engine was busy, for benchmarks. */
+  readonly recordBusy: boolean;
+  /** Claims a place in the run for the registered worker; false: there is none, and the worker leaves. Absent: it needs none. */
+  readonly enter?: (worker: string) => Promise<boolean>;
+  /** Registers a callback for hints that the run has moved on. */
+  readonly onHint?: (hint: () => void) => void;
+}
+
+export interface WorkerProcess {
+  readonly parts: WorkerParts;
+  readonly options: ServeOptions;
+  readonly network: WorkerNetwork;
+  readonly agents: ReadonlyMap<string, HostedAgent>;
+  /** The agent that it serves; undefined for the whole team. */
+  readonly own: HostedAgent | undefined;
+  readonly isTrainer: boolean;
+  readonly observer: WorkerObserver;
+  readonly watch: StepWatch;
+  readonly checkpoints: Checkpoints;
+  readonly meter: BusyMeter;
+  readonly trajectories: TrajectoryCache;
+  /** For a sub-agent that samples. */
+  readonly invocations: InvocationService | undefined;
+  /** Rejects on a fault outside the loops that the process cannot continue after. */
+  readonly crashed: Promise<never>;
+}
+
+/** Rejects before the worker registers if its server or GPU is missing: so it claims nothing, and its end makes no rollout suspect. */
+export async function openWorkerProcess(
+  parts: WorkerParts,
+  options: ServeOptions,
+  network: WorkerNetwork,
+): Promise<WorkerProcess> {
+  const { run } = parts;
+  requireKnownAgent(run, options);
+  const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
+  const checkpoints = openCheckpoints(run.name, run.store, parts.openOutside);
+  const observer = openWorkerObserver(run);
+  const agents = openAgents(parts, options.agent, checkpoints, meter);
+  const own = agents.get(options.agent);
+  const watch = watchSteps(run, own?.name);
+  options.onHint?.(() => watch.pollNow());
+  const isTrainer = hasRole(options, "train") && own?.config.trained === true;
+  const trajectories = isTrainer ? openTrajectoryCache() : noTrajectoryCache;
+  await verifyEngines(parts, agents, checkpoints);
+  const { crashed, crash } = openCrash();
+  const isServer = own !== undefined && own.name !== run.config.main && hasRole(options, "rollout");
+  const invocations = isServer
+    ? await openInvocationService({ run, agent: own, watch, trajectories, network, options, crash })
+    : undefined;
+  return {
+    parts,
+    options,
+    network,
+    agents,
+    own,
+    isTrainer,
+    observer,
+    watch,
+    checkpoints,
+    meter,
+    trajectories,
+    invocations,
+    crashed,
+  };
+}
+
+export async function closeWorkerProcess({ invocations, agents }: WorkerProcess): Promise<void> {
+  await invocations?.close();
+  await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
+}
+
+export function hasRole({ roles }: Pick<ServeOptions, "roles">, role: WorkerRole): boolean {
+  return roles.includes(role);
+}
+
+function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeOptions): void {
+  if (agent !== "*" && !config.agents[agent]) {
+    const known = Object.keys(config.agents).join(", ");
+    throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
+  }
+  if ((agent === "*") !== (hasRole({ roles }, "eval") && roles.length === 1)) {
+    throw new MgrpoError("config-invalid", "--agent * goes with --roles eval, and one agent with rollout and train");
+  }
+}
+
+function openCrash(): { crashed: Promise<never>; crash: (error: unknown) => void } {
+  let crash: (error: unknown) => void = () => {};
+  const crashed = new Promise<never>((_resolve, reject) => {
+    crash = reject;
+  });
+  // Between two incarnations nothing awaits it.
+  crashed.catch(() => {});
+  return { crashed, crash };
+}
