@@ -10,7 +10,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { wholeFile } from "./files.ts";
-import { type Layout, layoutOf, parameterLayout } from "./parameters.ts";
+import { layoutOf, type ParameterLayout, parameterLayout } from "./parameters.ts";
 import { readSafetensors } from "./safetensors.ts";
 
 export const ADAPTER_FILE = "adapter_model.safetensors";
@@ -18,7 +18,7 @@ export const ADAPTER_CONFIG_FILE = "adapter_config.json";
 
 export interface Adapter {
   readonly lora: LoraConfig;
-  readonly layout: Layout;
+  readonly layout: ParameterLayout;
   /** All of A and B, in the layout's order. */
   readonly weights: Float32Array;
 }
@@ -29,7 +29,7 @@ export function adapterNames(weight: string): { readonly down: string; readonly 
   return { down: `${layer}.lora_A.weight`, up: `${layer}.lora_B.weight` };
 }
 
-export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): Layout {
+export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): ParameterLayout {
   const names: readonly string[] = targets;
   return layoutOf(
     parameterLayout(config).parameters.flatMap(({ name, shape }): [string, number[]][] => {

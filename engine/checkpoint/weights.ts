@@ -3,7 +3,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "../model/adamw.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
-import { HEAD, type Layout, parameterLayout, views } from "./parameters.ts";
+import { HEAD, type ParameterLayout, parameterLayout, views } from "./parameters.ts";
 import { type NamedTensor, readSafetensors, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
 import { locateTensors, MODEL_FILE, type TensorPlace } from "./tensors.ts";
 
@@ -12,7 +12,7 @@ const CHECKED_AT_A_TIME = 1 << 20;
 
 export interface Checkpoint {
   readonly config: ModelConfig;
-  readonly layout: Layout;
+  readonly layout: ParameterLayout;
   /** All parameters, in the layout's order. */
   readonly weights: Float32Array;
 }
@@ -31,7 +31,7 @@ export function readCheckpoint(files: CheckpointFiles): Checkpoint {
 export function locateParameters(
   files: CheckpointFiles,
   config: ModelConfig,
-  layout: Layout,
+  layout: ParameterLayout,
 ): Map<string, TensorPlace> {
   const found = locateTensors(files);
   const places = new Map<string, TensorPlace>();
@@ -95,7 +95,7 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
 }
 
 /** All of a layout as a safetensors file. */
-export function writeModel(layout: Layout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
+export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
   const parts = views(layout, weights);
   const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
     name,

@@ -4,22 +4,22 @@
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
-import { dataParallel } from "./data-parallel.ts";
 import { divide, type LaneOptions } from "./lanes.ts";
-import type { Chosen } from "./providers.ts";
-import { sampleAcross } from "./sample-across.ts";
+import type { ProviderDecision } from "./providers.ts";
+import { laneSampler } from "./sampling/lane-sampler.ts";
 import { EngineThread } from "./thread.ts";
-import type { LaneTrainer } from "./trainer.ts";
+import { dataParallel } from "./training/data-parallel.ts";
+import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 const sampling: EngineThread[] = [];
 const training: EngineThread[] = [];
 /** All that a GPU computes: onnxruntime's WebGPU device crashes the process when two threads use it. */
 const onGpu = new EngineThread();
-const chosen = new Map<string, Promise<Chosen>>();
+const chosen = new Map<string, Promise<ProviderDecision>>();
 
 export const compiledEngine: PolicyEngine = {
   async openSampler(files, options) {
-    return sampleAcross(await openLanes(sampling, openSampler, files, options));
+    return laneSampler(await openLanes(sampling, openSampler, files, options));
   },
   async openTrainer(files, options) {
     return dataParallel(await openLanes(training, openTrainer, files, options));
@@ -38,12 +38,12 @@ async function openLanes<T>(threads: EngineThread[], open: Open<T>, files: Check
   return Promise.all(threads.slice(0, lanes).map((thread) => open(thread, files, each)));
 }
 
-async function choose({ provider: choice = "cpu", precision = "fp32" }: EngineOptions): Promise<Chosen> {
+async function choose({ provider: choice = "cpu", precision = "fp32" }: EngineOptions): Promise<ProviderDecision> {
   if (choice === "cpu") return { provider: "cpu", why: "cpu" };
   const key = `${choice} ${precision}`;
   const known = chosen.get(key);
   if (known) return known;
-  const choosing = onGpu.call<Chosen>(onGpu.newHandle(), { method: "chooseProvider", choice, precision });
+  const choosing = onGpu.call<ProviderDecision>(onGpu.newHandle(), { method: "chooseProvider", choice, precision });
   chosen.set(key, choosing);
   choosing.catch(() => chosen.delete(key));
   return choosing;

@@ -8,10 +8,10 @@ import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
-import { cacheBytes } from "./cache.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
-import { HEAD_ARRAYS, headRows } from "./layered-passes.ts";
+import { kvCacheBytes } from "./sampling/kv-cache.ts";
+import { HEAD_ARRAYS, headRows } from "./training/layered-passes.ts";
 
 export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with an engine thread for sampling and one for training. */
@@ -65,7 +65,7 @@ export function planMemory(
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
-    cache: cacheBytes(config, options.slots, options.contextTokens),
+    cache: kvCacheBytes(config, options.slots, options.contextTokens),
     saving: FLOAT_BYTES * trained * 4,
   };
 }

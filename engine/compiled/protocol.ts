@@ -7,7 +7,7 @@ import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../
 import type { LaneOptions } from "./lanes.ts";
 
 /** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
-export type Call =
+export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
   | {
       readonly method: "chooseProvider";
@@ -34,7 +34,7 @@ export type Call =
   | { readonly method: "close" };
 
 export type ToThread =
-  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: Call }
+  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: EngineCall }
   /** The caller gave up on a call. */
   | { readonly kind: "cancel"; readonly call: number }
   | { readonly kind: "release"; readonly handle: number; readonly sequence: string };

@@ -6,9 +6,9 @@ import { existsSync } from "node:fs";
 import type { ExecutionProvider, Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { checkCuda } from "./cuda.ts";
-import { deviationFromCpu } from "./proof.ts";
+import { deviationFromCpu } from "./provider-check.ts";
 
-export interface Chosen {
+export interface ProviderDecision {
   readonly provider: ExecutionProvider;
   /** For the log: the provider, and what speaks for it, or against those before it. */
   readonly why: string;
@@ -21,7 +21,10 @@ const LARGEST_DEVIATION = 0.01;
 /** Where Linux shows a GPU, WSL's among them. Without one, Vulkan computes on the CPU, slower than we do. */
 const GPU_DEVICES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
 
-export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">, precision: Precision): Promise<Chosen> {
+export async function chooseProvider(
+  choice: Exclude<ProviderChoice, "cpu">,
+  precision: Precision,
+): Promise<ProviderDecision> {
   if (choice !== "auto") {
     try {
       return await prove(choice, precision);
@@ -44,7 +47,7 @@ export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">, pre
   return { provider: "cpu", why: `cpu: ${against.join("; ")}` };
 }
 
-async function prove(provider: Gpu, precision: Precision): Promise<Chosen> {
+async function prove(provider: Gpu, precision: Precision): Promise<ProviderDecision> {
   if (provider === "cuda") checkCuda();
   let deviation: number;
   try {

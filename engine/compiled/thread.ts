@@ -5,7 +5,7 @@
 import { Worker } from "node:worker_threads";
 import { built } from "../../core/built.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Call, FromThread, ToThread } from "./protocol.ts";
+import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
 interface Open {
   readonly resolve: (value: never) => void;
@@ -23,7 +23,7 @@ export class EngineThread {
     return this.#handles++;
   }
 
-  call<T>(handle: number, body: Call, signal?: AbortSignal): Promise<T> {
+  call<T>(handle: number, body: EngineCall, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted)
       return Promise.reject(new MgrpoError("cancelled", `${body.method} was cancelled by its caller`));
     const call = this.#calls++;

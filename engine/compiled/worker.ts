@@ -5,9 +5,9 @@
 import { parentPort } from "node:worker_threads";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Sampler } from "../../core/ports.ts";
-import type { Call, FromThread, PortableError, ToThread } from "./protocol.ts";
-import { openCompiledSampler } from "./sampler.ts";
-import type { LaneTrainer } from "./trainer.ts";
+import type { EngineCall, FromThread, PortableError, ToThread } from "./protocol.ts";
+import { openCompiledSampler } from "./sampling/sampler.ts";
+import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 const port = parentPort;
 if (!port) throw new Error("engine/compiled/worker.ts runs as a worker thread only");
@@ -25,7 +25,7 @@ port.on("message", (message: ToThread) => {
   else void answer(message.call, message.handle, message.body);
 });
 
-async function answer(call: number, handle: number, body: Call): Promise<void> {
+async function answer(call: number, handle: number, body: EngineCall): Promise<void> {
   const cancellation = new AbortController();
   cancellations.set(call, cancellation);
   try {
@@ -49,14 +49,14 @@ function inTurn<T>(handle: number, work: () => Promise<T>): Promise<T> {
   return turn;
 }
 
-async function serve(handle: number, body: Call): Promise<unknown> {
+async function serve(handle: number, body: EngineCall): Promise<unknown> {
   switch (body.method) {
     case "openSampler":
       samplers.set(handle, await openCompiledSampler(body.files, body.options));
       return undefined;
     case "openTrainer": {
       // Gradients are a large library: samplers do without.
-      const { openLaneTrainer } = await import("./trainer.ts");
+      const { openLaneTrainer } = await import("./training/lane-trainer.ts");
       trainers.set(handle, openLaneTrainer(body.files, body.options));
       return undefined;
     }
@@ -77,7 +77,10 @@ async function serve(handle: number, body: Call): Promise<unknown> {
   }
 }
 
-type TrainerCall = Exclude<Call, { method: "openSampler" | "openTrainer" | "chooseProvider" | "close" | "sample" }>;
+type TrainerCall = Exclude<
+  EngineCall,
+  { method: "openSampler" | "openTrainer" | "chooseProvider" | "close" | "sample" }
+>;
 
 function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
   switch (body.method) {

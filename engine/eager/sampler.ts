@@ -6,8 +6,8 @@ import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } f
 import { stream } from "../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
-import { draw, endsWith } from "../draw.ts";
-import { checkPrompt } from "../sequences.ts";
+import { checkSampleRequest } from "../model/input-checks.ts";
+import { endsWithStop, sampleToken } from "../model/token-sampling.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
@@ -41,10 +41,10 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
         throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`);
       }
       const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
-      const { token, logProb } = draw(row, 0, config.vocabulary, request.sampling, uniform);
+      const { token, logProb } = sampleToken(row, 0, config.vocabulary, request.sampling, uniform);
       tokens.push(token);
       logProbs.push(logProb);
-      if (endsWith(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };
+      if (endsWithStop(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };
     }
     return { tokens, logProbs, stop: "length" };
   };
@@ -54,7 +54,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
 
   return {
     async sample(request, signal) {
-      checkPrompt(request, config.vocabulary, options.contextTokens);
+      checkSampleRequest(request, config.vocabulary, options.contextTokens);
       open.add(request);
       return generate(request, signal).finally(() => {
         open.delete(request);

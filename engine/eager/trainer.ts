@@ -6,10 +6,10 @@ import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
+import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
+import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
-import { checkTokens, checkTraining } from "../sequences.ts";
-import { openTrainedState } from "../trained-state.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
@@ -66,7 +66,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
     async forwardBackward(batch, loss, temperature) {
       for (const sequence of batch) {
         check(sequence.tokens);
-        checkTraining(sequence, loss);
+        checkTrainingSequence(sequence, loss);
       }
       const passes = batch.map((sequence) => compute(() => backward(sequence, loss, temperature)));
       return {

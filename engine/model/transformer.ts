@@ -12,7 +12,7 @@ import { biasOf, FINAL_NORM, layerNames } from "../checkpoint/parameters.ts";
 import { rmsNorm, rotate } from "./kernels.ts";
 
 /** Parameters by Hugging Face name, [out, in], and an adapter's by PEFT's. */
-export type Weights = Readonly<Record<string, tf.Tensor>>;
+export type WeightTensors = Readonly<Record<string, tf.Tensor>>;
 
 /** cos and sin [B, T, hd / 2] of each token's position (positions.ts). */
 export interface RotaryAngles {
@@ -34,7 +34,7 @@ export type Attend = (heads: Heads) => tf.Tensor2D;
 /** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */
 export function transformer(
   config: ModelConfig,
-  weights: Weights,
+  weights: WeightTensors,
   embedded: tf.Tensor3D,
   angles: RotaryAngles,
   attend: Attend,
@@ -47,19 +47,19 @@ export function transformer(
   return finalNorm(config, weights, x);
 }
 
-export const finalNorm = (config: ModelConfig, weights: Weights, x: tf.Tensor2D): tf.Tensor2D =>
-  rmsNorm(x, weightOf(weights, FINAL_NORM), config.epsilon);
+export const finalNorm = (config: ModelConfig, weights: WeightTensors, x: tf.Tensor2D): tf.Tensor2D =>
+  rmsNorm(x, weightNamed(weights, FINAL_NORM), config.epsilon);
 
 /** One layer of [B, T] tokens at a time: x [B * T, D] -> [B * T, D]. */
 export function decoder(
   config: ModelConfig,
-  weights: Weights,
+  weights: WeightTensors,
   [batch, tokens]: readonly [number, number],
   angles: RotaryAngles,
   attend: Attend,
   lora: LoraConfig | null,
 ): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
-  const weight = (name: string) => weightOf(weights, name);
+  const weight = (name: string) => weightNamed(weights, name);
   const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
     const product: tf.Tensor2D = tf.matMul(x, weight(name) as tf.Tensor2D, false, true);
     const bias = weights[biasOf(name)];
@@ -94,7 +94,7 @@ export function decoder(
   };
 }
 
-export function weightOf(weights: Weights, name: string): tf.Tensor {
+export function weightNamed(weights: WeightTensors, name: string): tf.Tensor {
   const weight = weights[name];
   if (!weight) throw new Error(`no weight named ${name}`);
   return weight;

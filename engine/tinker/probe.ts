@@ -12,7 +12,7 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { TinkerClient, TinkerModel } from "./client/client.ts";
 import type { AdamParams, Datum, OptimizerResult, SamplingParams } from "./client/messages.ts";
-import { aligned, scored, weighted } from "./data.ts";
+import { gradientDatum, scoringDatum, withLeadingZero } from "./data.ts";
 
 export interface ServerBehaviour {
   /** How the loss of a sequence is made of its tokens' terms, n of them. */
@@ -70,11 +70,12 @@ export async function probeServer(
 
   const tokens = [...prompt, ...sampled];
   const longer = [...tokens, ...tokens.slice(1)];
-  const logProbs = async () => aligned((await model.forward([[scored(longer)]], "cross_entropy"))[0] ?? []);
+  const logProbs = async () =>
+    withLeadingZero((await model.forward([[scoringDatum(longer)]], "cross_entropy"))[0] ?? []);
   const first = await logProbs();
   const gradient = (length: number) => new Float32Array(length).fill(-1, prompt.length, tokens.length);
-  const plain = () => weighted(tokens, first.subarray(0, tokens.length), gradient(tokens.length), 1);
-  const padded = () => weighted(longer, first, gradient(longer.length), 1);
+  const plain = () => gradientDatum(tokens, first.subarray(0, tokens.length), gradient(tokens.length), 1);
+  const padded = () => gradientDatum(longer, first, gradient(longer.length), 1);
   const step = async (data: Datum[], params: Partial<AdamParams> = {}) => {
     await model.forwardBackward([data], "importance_sampling");
     return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
@@ -99,7 +100,7 @@ export async function probeServer(
     overTokens,
     overSequences: overSequences === "same" ? "mean" : "sum",
     clips: Math.abs(byClipping) < NONE * free,
-    remembersCalls: await model.remembersCalls([scored(longer)]),
+    remembersCalls: await model.remembersCalls([scoringDatum(longer)]),
   };
 }
 

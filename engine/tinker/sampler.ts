@@ -6,8 +6,8 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { endsWith } from "../draw.ts";
-import { checkPrompt } from "../sequences.ts";
+import { checkSampleRequest } from "../model/input-checks.ts";
+import { endsWithStop } from "../model/token-sampling.ts";
 import type { SampledModel, SampleResult, SamplingParams } from "./client/messages.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, type TinkerVersion } from "./version.ts";
@@ -27,7 +27,7 @@ export async function openTinkerSampler(
 
   return {
     async sample(request, signal) {
-      checkPrompt(request, vocabulary, contextTokens);
+      checkSampleRequest(request, vocabulary, contextTokens);
       refuseTemperature(request);
       const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
       if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
@@ -82,7 +82,7 @@ function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult
   const [first] = sequences;
   const tokens = first?.tokens ?? [];
   const logProbs = first?.logprobs ?? [];
-  const length = 1 + tokens.findIndex((_, i) => endsWith(tokens.slice(0, i + 1), stop));
+  const length = 1 + tokens.findIndex((_, i) => endsWithStop(tokens.slice(0, i + 1), stop));
   const fault = faultOf(tokens, logProbs, maxTokens);
   if (fault) throw new MgrpoError("endpoint-refused", `asample of '${sequence}': the Tinker server ${fault}`);
   const kept = length === 0 ? tokens.length : length;

@@ -11,8 +11,8 @@
 import type { OptimizerConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CallJournal, CheckpointFiles, EngineOptions, Trainer } from "../../core/ports.ts";
-import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
-import { aligned, batches, scored, weighted } from "./data.ts";
+import { checkGradient, checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
+import { gradientDatum, requestBatches, scoringDatum, withLeadingZero } from "./data.ts";
 import { NO_JOURNAL, openJournaledModel } from "./journal.ts";
 import { objectiveOf } from "./objective.ts";
 import { gradientNormOf } from "./probe.ts";
@@ -49,10 +49,11 @@ export async function openTinkerTrainer(
   async function logProbsOf(sequences: readonly (readonly number[])[]): Promise<Float32Array[]> {
     const unknown = new Map(sequences.filter((tokens) => tokens.length > 1).map((tokens) => [tokens.join(), tokens]));
     for (const key of known.keys()) unknown.delete(key);
-    const asked = batches([...unknown], ([, tokens]) => tokens.length, microBatchTokens);
-    const data = asked.map((batch) => batch.map(([, tokens]) => scored(tokens)));
+    const asked = requestBatches([...unknown], ([, tokens]) => tokens.length, microBatchTokens);
+    const data = asked.map((batch) => batch.map(([, tokens]) => scoringDatum(tokens)));
     const rows = await model.on((it) => it.forward(data, "cross_entropy"));
-    for (const [i, [key, tokens]] of [...unknown].entries()) known.set(key, checked(aligned(rows[i] ?? []), tokens));
+    for (const [i, [key, tokens]] of [...unknown].entries())
+      known.set(key, checked(withLeadingZero(rows[i] ?? []), tokens));
     return sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
   }
 
@@ -66,7 +67,7 @@ export async function openTinkerTrainer(
       refuseTemperature(temperature);
       for (const sequence of batch) {
         checkTokens(sequence.tokens, vocabulary, contextTokens);
-        checkTraining(sequence, loss);
+        checkTrainingSequence(sequence, loss);
       }
       const logProbs = await logProbsOf(batch.map(({ tokens }) => tokens));
       const objectives = batch.map((sequence, i) => objectiveOf(sequence, logProbs[i] as Float32Array, loss));
@@ -89,8 +90,8 @@ export async function openTinkerTrainer(
         scale *
         (behaviour.overTokens === "mean" ? tokens.length - 1 : 1) *
         (behaviour.overSequences === "mean" ? gradient.length : 1);
-      const requests = batches(gradient, ({ tokens }) => tokens.length, microBatchTokens).map((terms) =>
-        terms.map((term) => weighted(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
+      const requests = requestBatches(gradient, ({ tokens }) => tokens.length, microBatchTokens).map((terms) =>
+        terms.map((term) => gradientDatum(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
       );
       await model.on((it) => it.forwardBackward(requests, "importance_sampling"));
       const result = await model.on((it) => it.optimizerStep(params));

@@ -13,17 +13,17 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { ChatMessage, CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { CONFIG, openTemplate, TokenizerConfig } from "./chat-template.ts";
 import {
-  continuing,
+  checkCoverage,
   damaged,
-  endsOf,
   fileOf,
-  isMarker,
+  generationEnds,
+  isControlToken,
   messageOf,
   readTokenizer,
-  refuseHoles,
   TOKENIZER,
   type TokenizerJson,
-  withoutMarkers,
+  withoutAddedTokens,
+  withoutLeadingSpace,
 } from "./vocabulary.ts";
 
 const REMEMBERED_TEXTS = 1000;
@@ -33,12 +33,14 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
   const json = readTokenizer(files);
   const config = parseJson(TokenizerConfig, fileOf(files, CONFIG), CONFIG, "tokenizer-damaged");
   const unknown = json.model.unk_token ?? config.unk_token ?? undefined;
-  refuseHoles(json, unknown);
+  checkCoverage(json, unknown);
   const libraryConfig = { ...config, unk_token: unknown, clean_up_tokenization_spaces: false };
   const template = openLibrary(json, libraryConfig);
-  const data = openLibrary(continuing(withoutMarkers(json, unknown)), libraryConfig);
-  const goingOn = continuing(json) === json ? template : openLibrary(continuing(json), libraryConfig);
-  const markers = new Map(json.added_tokens.filter((token) => isMarker(token, unknown)).map((t) => [t.content, t.id]));
+  const data = openLibrary(withoutLeadingSpace(withoutAddedTokens(json, unknown)), libraryConfig);
+  const goingOn = withoutLeadingSpace(json) === json ? template : openLibrary(withoutLeadingSpace(json), libraryConfig);
+  const markers = new Map(
+    json.added_tokens.filter((token) => isControlToken(token, unknown)).map((t) => [t.content, t.id]),
+  );
   const markerIds = new Set(markers.values());
   const render = openTemplate(files, config);
 
@@ -66,7 +68,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
     decode: (tokens) => decode(template, tokens),
     render,
     endOfTurn,
-    ends: [...new Set([endOfTurn, ...endsOf(files, json)])],
+    ends: [...new Set([endOfTurn, ...generationEnds(files, json)])],
   };
 }
 

@@ -58,7 +58,7 @@ export function checkVocabulary(files: CheckpointFiles, rows: number): void {
 }
 
 /** What generation_config.json, or where there is none config.json, says that generation ends with. */
-export function endsOf(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
+export function generationEnds(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
   const name = files.has(GENERATION) ? GENERATION : CONFIG;
   const file = files.get(name);
   if (!file) return [];
@@ -73,19 +73,21 @@ export function endsOf(files: CheckpointFiles, { added_tokens }: TokenizerJson):
 }
 
 /** A tokenizer that cannot spell some text would lose it without a word. */
-export function refuseHoles({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
+export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
   if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
   throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
 }
 
 /** The unknown token is where strange text goes anyway; runs of spaces are listed by some tokenizers only to be kept whole. */
-export function isMarker(token: AddedToken, unknown: string | undefined): boolean {
+export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
 }
 
-export function withoutMarkers(json: TokenizerJson, unknown: string | undefined): TokenizerJson {
-  const gone = new Set(json.added_tokens.filter((token) => isMarker(token, unknown)).map(({ content }) => content));
+export function withoutAddedTokens(json: TokenizerJson, unknown: string | undefined): TokenizerJson {
+  const gone = new Set(
+    json.added_tokens.filter((token) => isControlToken(token, unknown)).map(({ content }) => content),
+  );
   const { vocab, merges } = json.model;
   return {
     ...json,
@@ -108,7 +110,7 @@ export function withoutMarkers(json: TokenizerJson, unknown: string | undefined)
 type Part = z.infer<typeof Part>;
 
 /** For text that follows other text; the same object if nothing is put before a text's first word. */
-export function continuing(json: TokenizerJson): TokenizerJson {
+export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {
   const [normalizer, pre_tokenizer] = [withoutPrefix(json.normalizer), withoutPrefix(json.pre_tokenizer)];
   if (normalizer === json.normalizer && pre_tokenizer === json.pre_tokenizer) return json;
   return { ...json, normalizer, pre_tokenizer };

@@ -4,7 +4,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { ADAPTER_FILE } from "../../engine/checkpoint/adapter.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { openCompiledSampler } from "../../engine/compiled/sampler.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
 import { tinyTinker } from "../engine/tinker/tiny-tinker.ts";
 import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../engine/tiny.ts";

@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
-import { Decoder } from "../../engine/compiled/decoder.ts";
-import { DeviceDecoder } from "../../engine/compiled/device-decoder.ts";
 import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
 import { traceExtendOnDevice } from "../../engine/compiled/graphs/extend-on-device.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
-import { type Decoding, openCompiledSampler } from "../../engine/compiled/sampler.ts";
-import { sharedSession } from "../../engine/compiled/sessions.ts";
+import { DeviceDecoder } from "../../engine/compiled/sampling/device-decoder.ts";
+import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";
+import { type Decoding, openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
+import { sharedSession } from "../../engine/compiled/shared-sessions.ts";
 import { localFiles } from "../fixtures/checkpoints.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -17,18 +17,18 @@ const CONTEXT = 90;
 const options = { ...OPTIONS, provider: "cpu" } as const;
 const shape = { config: TINY, lora: null };
 
-async function openBoth(): Promise<(Decoder | DeviceDecoder)[]> {
+async function openBoth(): Promise<(HostDecoder | DeviceDecoder)[]> {
   const { layout, weights } = readCheckpoint(tinyCheckpoint());
   const feeds = parameterTensors(layout, weights);
   const [host, device] = await Promise.all([
     sharedSession("extend", shape, options, traceExtend),
     sharedSession("extend-on-device", shape, options, traceExtendOnDevice),
   ]);
-  return [new Decoder(host, TINY, feeds, SLOTS, CONTEXT), new DeviceDecoder(device, TINY, feeds, SLOTS, CONTEXT)];
+  return [new HostDecoder(host, TINY, feeds, SLOTS, CONTEXT), new DeviceDecoder(device, TINY, feeds, SLOTS, CONTEXT)];
 }
 
 /** Probabilities of rows 0 to count - 1. */
-async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
+async function speak(decoder: HostDecoder | DeviceDecoder): Promise<number[][]> {
   const said: number[][] = [];
   const lengths = [0, 0, 0, 0];
   const fill = async (slot: number, tokens: number[]) => {
@@ -76,7 +76,7 @@ async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
 }
 
 test("the cache on the device is the cache on the host, through prefills, copies, swaps and moves", async () => {
-  const [host, device] = (await openBoth()) as [Decoder, DeviceDecoder];
+  const [host, device] = (await openBoth()) as [HostDecoder, DeviceDecoder];
   const [wanted, found] = [await speak(host), await speak(device)];
   expect(wanted).toHaveLength(13);
   wanted.forEach((row, i) => {

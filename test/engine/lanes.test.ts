@@ -1,7 +1,7 @@
 /** @file Which lane of a sampler a conversation goes to. */
 import { expect, test } from "vitest";
 import type { Sampler } from "../../core/ports.ts";
-import { sampleAcross } from "../../engine/compiled/sample-across.ts";
+import { laneSampler } from "../../engine/compiled/sampling/lane-sampler.ts";
 
 /** So many lanes, and which sequences each was asked for. */
 function lanes(count: number) {
@@ -16,7 +16,7 @@ function lanes(count: number) {
       async close() {},
     }),
   );
-  const sampler = sampleAcross(samplers);
+  const sampler = laneSampler(samplers);
   const ask = async (sequence: string, tokens: readonly number[]) => {
     const sampling = { temperature: 1, topP: 1, topK: 0 };
     await sampler.sample({ sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] });

@@ -1,13 +1,13 @@
 /** @file Prefilling: what is computed, what is copied from another conversation, and what must not be. */
 import { expect, test } from "vitest";
-import { Cache } from "../../engine/compiled/cache.ts";
-import type { Piece } from "../../engine/compiled/decoder.ts";
-import { prefill } from "../../engine/compiled/prefill.ts";
-import { hold, type Placed, stateOf } from "../../engine/compiled/residents.ts";
-import { type How, States } from "../../engine/compiled/states.ts";
+import type { PrefillChunk } from "../../engine/compiled/sampling/host-decoder.ts";
+import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
+import { hold, type SlotEntry, stateOf } from "../../engine/compiled/sampling/kv-cache-slots.ts";
+import { prefill } from "../../engine/compiled/sampling/prefill.ts";
+import { type ComputePath, PrefixStates } from "../../engine/compiled/sampling/prefix-states.ts";
 import { TINY } from "./tiny.ts";
 
-const resident = (slot: number): Placed => ({
+const resident = (slot: number): SlotEntry => ({
   sequence: `s${slot}`,
   tokens: [],
   states: [],
@@ -18,10 +18,10 @@ const resident = (slot: number): Placed => ({
   lastUse: 0,
 });
 
-const states = new States();
+const states = new PrefixStates();
 
 /** Whose cache was filled with these: in one piece, or one at a time. */
-function filled(slot: number, how: How, tokens: readonly number[]): Placed {
+function filled(slot: number, how: ComputePath, tokens: readonly number[]): SlotEntry {
   const member = resident(slot);
   const pieces = how === "prefilled" ? [tokens] : tokens.map((token) => [token]);
   for (const piece of pieces) hold(member, piece, states.after(stateOf(member), how, piece));
@@ -30,15 +30,15 @@ function filled(slot: number, how: How, tokens: readonly number[]): Placed {
 
 /** Computes nothing: says which pieces it was asked for, and which copies were made. */
 class Recorder {
-  readonly computed: Piece[] = [];
+  readonly computed: PrefillChunk[] = [];
   readonly copied: number[][] = [];
-  readonly cache = new Cache(TINY, 8, 800);
+  readonly cache = new KvCache(TINY, 8, 800);
 
   constructor() {
     this.cache.copy = (...copy) => this.copied.push(copy);
   }
 
-  async prefill(pieces: readonly Piece[]) {
+  async prefill(pieces: readonly PrefillChunk[]) {
     this.computed.push(...pieces);
   }
 }

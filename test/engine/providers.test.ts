@@ -9,8 +9,8 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../../core/ports.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { forWebGpu } from "../../engine/compiled/onnx/webgpu.ts";
-import { openSession, tensor } from "../../engine/compiled/session.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { rmsNorm } from "../../engine/model/kernels.ts";
@@ -79,8 +79,8 @@ describe("without a GPU", () => {
     const row = (length: number) => Float32Array.from({ length }, (_, i) => Math.sin(3 * i + 1));
     const feeds = { x: tensor(row(30), [6, 5]), gain: tensor(row(5), [5]) };
     const [wanted, found] = [
-      await (await openSession(traced, CPU)).run({}, feeds),
-      await (await openSession(rewritten, CPU)).run({}, feeds),
+      await (await openGraphSession(traced, CPU)).run({}, feeds),
+      await (await openGraphSession(rewritten, CPU)).run({}, feeds),
     ];
     expect(Object.keys(wanted)).toHaveLength(9);
     for (const [name, values] of Object.entries(wanted)) expect(distance(found[name], values), name).toBeLessThan(1e-6);

@@ -6,7 +6,7 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import * as z from "zod";
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
-import { AdamParams, LoraConfig, ModelInput, PassInput, SamplingParams } from "../../engine/tinker/client/messages.ts";
+import { AdamParams, ModelInput, PassInput, SamplingParams, TinkerLora } from "../../engine/tinker/client/messages.ts";
 import { OperationFailed, SKYRL_JAX, TinkerModels, type TinkerRules } from "./tinker-models.ts";
 
 export interface FakeTinkerOptions {
@@ -43,7 +43,7 @@ const Numbered = { model_id: z.string(), seq_id: z.int().nullish() };
 const Bodies = {
   create_session: z.object({ tags: z.array(z.string()), sdk_version: z.string() }),
   session_heartbeat: z.object({ session_id: z.string() }),
-  create_model: z.object({ session_id: z.string(), base_model: z.string(), lora_config: LoraConfig }),
+  create_model: z.object({ session_id: z.string(), base_model: z.string(), lora_config: TinkerLora }),
   unload_model: z.object({ model_id: z.string() }),
   get_info: z.object({ model_id: z.string() }),
   forward: z.object({ ...Numbered, forward_input: PassInput }),

@@ -11,9 +11,9 @@ import { cacheNames, traceExtend } from "./extend.ts";
 /** Inputs with an entry per step, by their name in a step. */
 const PER_STEP = ["cos", "sin", "mask", "uniform", "written"];
 /** What has an entry per step. */
-export const blockName = (name: string): string => `block:${name}`;
+export const perStepName = (name: string): string => `block:${name}`;
 /** What is carried from step to step, before the first. */
-export const firstName = (name: string): string => `first:${name}`;
+export const initialName = (name: string): string => `first:${name}`;
 
 const { batch, cached } = symbolic;
 const OWN: readonly Port[] = [
@@ -53,13 +53,13 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
   const ports = new Map([...graph.inputs, ...graph.outputs, ...OWN].map((port) => [port.name, port]));
   const portOf = (name: string, as = name): Port => ({ ...(ports.get(name) as Port), name: as });
   const perStep = (name: string): Port => {
-    const port = portOf(name, blockName(name));
+    const port = portOf(name, perStepName(name));
     return { ...port, dims: ["steps", ...port.dims] };
   };
   const body: Graph = {
     name: "step",
     nodes: [
-      ...PER_STEP.map((name) => node("Gather", [blockName(name), "step"], [name], { axis: 0 })),
+      ...PER_STEP.map((name) => node("Gather", [perStepName(name), "step"], [name], { axis: 0 })),
       ...graph.nodes,
       ...DRAW,
       ...PLACES,
@@ -79,7 +79,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
     constants: [],
   };
   const ends = carried.map((name) => `end:${name}`);
-  const loop = node("Loop", ["steps", "", ...carried.map(firstName)], [...ends, ...collected.map(blockName)], {
+  const loop = node("Loop", ["steps", "", ...carried.map(initialName)], [...ends, ...collected.map(perStepName)], {
     body: { graph: body },
   });
   return {
@@ -89,7 +89,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
       nodes: [loop],
       inputs: [
         { name: "steps", type: "int64", dims: [] },
-        ...carried.map((name) => portOf(name, firstName(name))),
+        ...carried.map((name) => portOf(name, initialName(name))),
         ...PER_STEP.map(perStep),
         ...graph.inputs.filter(({ name }) => ![...carried, ...PER_STEP].includes(name)),
       ],

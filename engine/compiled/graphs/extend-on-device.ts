@@ -9,7 +9,7 @@ import { type TracedGraph, traceGraph } from "../trace/trace.ts";
 import { cacheNames, extend } from "./extend.ts";
 
 /** Of what comes out in the place of a layer's keys or values. */
-export const nextName = (name: string): string => `next:${name}`;
+export const updatedCacheName = (name: string): string => `next:${name}`;
 
 /**
  * Inputs: those of extend.ts, but per layer keys [S, KV, hd, C] and values [S, KV, C, hd]; slots [B], the slot whose cache each row reads, and
@@ -30,7 +30,7 @@ export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
       // By products, since WebGPU cannot turn the axes of a condition, and the optimizer would.
       const here = tf.reshape(written, mask);
       const kept = tf.mul(tf.gather(cache, order), tf.sub(1, here));
-      scope.output(nextName(name), tf.add(tf.mul(placed, here), kept));
+      scope.output(updatedCacheName(name), tf.add(tf.mul(placed, here), kept));
     };
     const caches = (layer: number) => {
       const { keys, values } = cacheNames(layer);

@@ -9,7 +9,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";
 import { splitHeads } from "../../model/attention.ts";
-import { type Attend, transformer, weightOf } from "../../model/transformer.ts";
+import { type Attend, transformer, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
@@ -96,9 +96,9 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
     );
     return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
   };
-  const embedded = tf.gather(weightOf(weights, EMBEDDING), ids) as tf.Tensor3D;
+  const embedded = tf.gather(weightNamed(weights, EMBEDDING), ids) as tf.Tensor3D;
   const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
   const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
-  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
+  const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
   scope.output("probabilities", tf.softmax(logitsOf(chosen, head)));
 }

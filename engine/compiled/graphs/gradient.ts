@@ -3,8 +3,8 @@
  * over micro-batches is taken while its terms lie in the cache. Both are one array: an entry is read before it is written.
  */
 import * as tf from "@tensorflow/tfjs-core";
-import type { Layout, Parameter } from "../../checkpoint/parameters.ts";
-import type { Feeds } from "../session.ts";
+import type { Parameter, ParameterLayout } from "../../checkpoint/parameters.ts";
+import type { Feeds } from "../graph-session.ts";
 import type { TraceScope } from "../trace/trace.ts";
 import { parameterTensors } from "./weights.ts";
 
@@ -18,7 +18,7 @@ export function outputGradient(scope: TraceScope, parameter: string, gradient: t
 
 /** What a graph reads and writes to add to parts of a flat gradient. */
 export function gradientTensors(
-  layout: Layout,
+  layout: ParameterLayout,
   gradient: Float32Array,
   parameters: readonly Parameter[],
 ): { sums: Feeds; outputs: Feeds } {

@@ -11,11 +11,11 @@ import { EMBEDDING, FINAL_NORM, headName, type Parameter, parameterLayout } from
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
 import { loss } from "../../model/losses.ts";
-import { decoder, finalNorm, type Weights, weightOf } from "../../model/transformer.ts";
+import { decoder, finalNorm, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
-import { after } from "./after.ts";
+import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
 import { logProbsByParts } from "./head.ts";
 import { ATTENTION_BLOCKS, declareLossRows } from "./train.ts";
@@ -37,7 +37,7 @@ export function traceStates(shape: PolicyShape): TracedGraph {
     const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
     const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
     const layers = declareDecoder(shape, scope);
-    const embedded = tf.gather(weightOf(weights, EMBEDDING), tokens);
+    const embedded = tf.gather(weightNamed(weights, EMBEDDING), tokens);
     let x = tf.reshape(embedded, [ROWS, config.width]) as tf.Tensor2D;
     scope.output(stateName(0), x);
     for (let layer = 0; layer < config.layers; layer++) {
@@ -70,7 +70,7 @@ export function traceHeadLoss(shape: PolicyShape): TracedGraph {
       tf.keep(pass.logProbs);
       return loss(pass.logProbs, rows);
     };
-    const given = [declareStates(shape, scope), ...trained.map((name) => weightOf(weights, name))];
+    const given = [declareStates(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
     const { value, grads } = tf.valueAndGrads((...values) => lossOf(...(values as [tf.Tensor])))(given);
     if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
     scope.output("loss", value);
@@ -104,8 +104,8 @@ export function traceBackward(shape: PolicyShape): TracedGraph {
       const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
         layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
       // A layer is computed anew only when all gradients of the one above are there: one layer's arrays at a time.
-      const x = after(states[layer] as tf.Tensor2D, before);
-      const given = [x, ...names.map((name) => weightOf(weights, name))];
+      const x = controlDependency(states[layer] as tf.Tensor2D, before);
+      const given = [x, ...names.map((name) => weightNamed(weights, name))];
       const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
       gradients.forEach((gradient, i) => {
         outputGradient(scope, names[i] ?? "", gradient);
@@ -117,7 +117,7 @@ export function traceBackward(shape: PolicyShape): TracedGraph {
   });
 }
 
-const named = (names: readonly string[], values: readonly tf.Tensor[]): Weights =>
+const named = (names: readonly string[], values: readonly tf.Tensor[]): WeightTensors =>
   Object.fromEntries(values.map((value, i) => [names[i] ?? "", value]));
 
 /** Parameters of the layers, the adapter's among them, and some more. */
@@ -132,7 +132,7 @@ function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope) {
   const sin = scope.input("sin", [batch, TOKENS, config.headWidth / 2]);
   const mask = scope.input<tf.Tensor2D>("mask", [TOKENS, TOKENS]);
   const attend = causalAttention(config, mask, ATTENTION_BLOCKS);
-  return (weights: Weights) => decoder(config, weights, [batch, TOKENS], { cos, sin }, attend, lora);
+  return (weights: WeightTensors) => decoder(config, weights, [batch, TOKENS], { cos, sin }, attend, lora);
 }
 
 const declareStates = ({ config }: PolicyShape, scope: TraceScope) =>
@@ -144,8 +144,8 @@ function declareHead(shape: PolicyShape, scope: TraceScope) {
   const weights = declareWeights(used, scope);
   const targets = scope.input<tf.Tensor1D>("targets", [symbolic.rows], "int32");
   const inverseTemperature = scope.input<tf.Scalar>("inverseTemperature", []);
-  const predict = (x: tf.Tensor2D, given: Weights) => {
-    const head = weightOf(given, headName(config)) as tf.Tensor2D;
+  const predict = (x: tf.Tensor2D, given: WeightTensors) => {
+    const head = weightNamed(given, headName(config)) as tf.Tensor2D;
     return logProbsByParts(finalNorm(config, given, x), head, targets, inverseTemperature);
   };
   return { weights, predict };

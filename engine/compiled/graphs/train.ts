@@ -7,7 +7,7 @@ import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../chec
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
 import { type LossRows, loss } from "../../model/losses.ts";
-import { transformer, type Weights, weightOf } from "../../model/transformer.ts";
+import { transformer, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
@@ -107,9 +107,9 @@ function declareInputs(config: ModelConfig, scope: TraceScope): ForwardInputs {
   };
 }
 
-function forward(config: ModelConfig, inputs: ForwardInputs, weights: Weights, embedded: tf.Tensor3D) {
+function forward(config: ModelConfig, inputs: ForwardInputs, weights: WeightTensors, embedded: tf.Tensor3D) {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
-  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
+  const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
   const asked = pickRows(hidden, inputs.rows, inputs.places);
   return logProbsByParts(asked, head, inputs.targets, inputs.inverseTemperature);
 }

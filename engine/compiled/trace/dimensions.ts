@@ -38,7 +38,7 @@ export function dimension(size: number): Dimension {
 export const isSymbolic = (size: number): boolean => dimension(size).names.length > 0;
 
 /** Refuses a model whose own dimension would be taken for a varying one. */
-export function requireForeign(name: string, shape: readonly number[]): void {
+export function refuseSymbolicDimensions(name: string, shape: readonly number[]): void {
   const size = shape.find(isSymbolic);
   if (size === undefined) return;
   const primes = Object.values(PRIMES).join(", ");

@@ -16,7 +16,6 @@ import {
   type Datum,
   Heartbeat,
   Loaded,
-  type LoraConfig,
   type LossFunction,
   ModelCreated,
   ModelInfo,
@@ -29,6 +28,7 @@ import {
   type SamplingParams,
   Saved,
   SessionCreated,
+  type TinkerLora,
 } from "./messages.ts";
 import { openTransport, type Ticket, type Transport, type TransportOptions } from "./transport.ts";
 
@@ -58,7 +58,7 @@ export interface TinkerClient {
 export interface TinkerSession {
   readonly id: string;
   /** A fresh adapter on the base model. Refused when the server made one of another base or rank. */
-  createModel(baseModel: string, lora: LoraConfig, before?: BeforeCall): Promise<TinkerModel>;
+  createModel(baseModel: string, lora: TinkerLora, before?: BeforeCall): Promise<TinkerModel>;
   /** A model of this session that another process made; `next`: the number of its next call. Undefined: it was unloaded. */
   resumeModel(id: string, next: number, before?: BeforeCall): Promise<TinkerModel | undefined>;
   /** Stops the beat: the server unloads what is left. */

@@ -60,11 +60,11 @@ export type SamplingParams = z.infer<typeof SamplingParams>;
 /** What is sampled from: the base model, or weights that were saved for sampling. */
 export type SampledModel = { readonly base_model: string } | { readonly model_path: string };
 
-export const LoraConfig = z.object({
+export const TinkerLora = z.object({
   rank: z.int().nonnegative(),
   seed: z.int().nonnegative().nullish(),
 });
-export type LoraConfig = z.infer<typeof LoraConfig>;
+export type TinkerLora = z.infer<typeof TinkerLora>;
 
 // ---------------------------------------------------------------- what is answered
 
@@ -90,7 +90,7 @@ export const ModelCreated = z.object({
   model_id: z.string(),
   /** What the server really trains: SkyRL creates a model of its own base whatever is asked for. */
   base_model: z.string().nullish(),
-  lora_config: LoraConfig.nullish(),
+  lora_config: TinkerLora.nullish(),
 });
 /** SkyRL tells of a model that was unloaded for as long as it tells of others; of one that went with its server it does not know. */
 export const ModelInfo = z.object({ model_id: z.string(), status: z.string().nullish() });

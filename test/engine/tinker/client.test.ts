@@ -6,14 +6,14 @@ import { expect, test } from "vitest";
 import { openTinkerClient, type TinkerModel } from "../../../engine/tinker/client/client.ts";
 import type { Datum } from "../../../engine/tinker/client/messages.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
-import { scored } from "../../../engine/tinker/data.ts";
+import { scoringDatum } from "../../../engine/tinker/data.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { type Call, type Fault, fakeTinker } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
 import { QUICK } from "./tiny-tinker.ts";
 
 const BASE = "http://127.0.0.1:9";
-const DATA: Datum[][] = [[scored([1, 2, 3])], [scored([4, 5])]];
+const DATA: Datum[][] = [[scoringDatum([1, 2, 3])], [scoringDatum([4, 5])]];
 const ADAM = { learning_rate: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0 };
 const GREEDY = { max_tokens: 2, temperature: 0, top_k: -1, top_p: 1 };
 const json = (value: unknown, status = 200, headers: Record<string, string> = {}) =>
