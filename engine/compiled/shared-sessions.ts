@@ -1,8 +1,7 @@
 /**
- * @file Sessions by graph and shape of policy: a graph depends on no weights that are fed, so every version of a policy shares one.
- * Weights that are mapped from files belong to the session.
+ * @file Sessions shared by graph and policy shape: fed weights are not part of a graph, so all versions of a policy share one session.
+ * Memory-mapped weights are part of the session and of its key.
  */
-
 import { type GraphSession, openGraphSession } from "./graph-session.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { ExternalTensors } from "./onnx/serialize.ts";

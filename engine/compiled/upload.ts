@@ -1,12 +1,11 @@
-/** @file Arrays as tensors on the device: a graph that hands its inputs over as they are, and whose outputs stay there. */
-
+/** @file Copies arrays to the device: a graph that returns its inputs unchanged and whose outputs stay on the device. */
 import { type Feeds, type GraphSession, openGraphSession } from "./graph-session.ts";
 import type { LaneOptions } from "./lanes.ts";
 
-/** By the names and shapes of what they take. */
+/** By the names and shapes of the inputs. */
 const sessions = new Map<string, Promise<GraphSession>>();
 
-/** Of float32 feeds. Whoever asks disposes of them. */
+/** `feeds` are float32. The caller disposes of the result. */
 export async function uploadToDevice(feeds: Feeds, { threads, provider }: LaneOptions): Promise<Feeds> {
   const ports = Object.entries(feeds).map(([name, { dims }]) => ({ name, type: "float32" as const, dims }));
   if (ports.length === 0) return {};

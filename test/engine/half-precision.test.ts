@@ -17,7 +17,7 @@ import { OPTIONS, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
 
 const FLOAT = 1;
 const BFLOAT16 = 16;
-const ON_GPU = { rowsFirst: true, precision: "bf16", multipliesHalves: true } as const;
+const ON_GPU = { gathersBeforeCast: true, precision: "bf16", multipliesBfloat16: true } as const;
 const isProduct = ({ op }: GraphNode) => op === "MatMul" || op === "FusedMatMul";
 const bodiesOf = ({ attributes }: GraphNode): Graph[] =>
   Object.values(attributes).flatMap((value: Attribute) =>

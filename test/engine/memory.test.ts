@@ -19,7 +19,7 @@ const plan = (changed: Partial<EngineOptions> = {}, rank = 16) =>
 test("keys and values take what the cache allocates", () => {
   const cache = new KvCache(TINY, OPTIONS.slots, 100);
   cache.reserve(100);
-  const arrays = Object.values(cache.first(OPTIONS.slots));
+  const arrays = Object.values(cache.firstSlots(OPTIONS.slots));
   const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
   // Width 128, and the 64 that it grew from.
   expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);

@@ -1,10 +1,12 @@
 /**
- * @file Slots of a cache on the device: what is moved between two runs is an order, in which the next run reads. Nothing is parked: who must leave a slot
- * is computed anew, which a device does sooner than it sends.
+ * @file Slots of a KV cache on the device. Moving slots between two runs only changes an order, which the next run reads by. Nothing is
+ * parked: for a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
-export class DeviceSlotOrder {
+import type { SlotStorage } from "./slot-decoder.ts";
+
+export class DeviceSlotOrder implements SlotStorage {
   readonly slots: number;
-  /** Per slot: where what it holds lies. */
+  /** For each slot, the slot of the device's arrays that holds its contents. */
   #order: Int32Array;
 
   constructor(slots: number) {
@@ -12,14 +14,14 @@ export class DeviceSlotOrder {
     this.#order = this.#identity();
   }
 
-  /** For the run that puts every slot in its place. */
+  /** The order for the run that writes every slot back in place. */
   takeOrder(): Int32Array {
     const order = this.#order;
     this.#order = this.#identity();
     return order;
   }
 
-  /** Gives a slot what another holds up to `end`: before `begin` they hold the same, and after `end` nobody looks. */
+  /** Copies the whole slot: before `begin` both hold the same, and what lies after `end` is masked. */
   copy(from: number, to: number): void {
     this.move(from, to);
   }
@@ -29,9 +31,9 @@ export class DeviceSlotOrder {
   }
 
   swap(a: number, b: number): void {
-    const [ofA, ofB] = [this.#order[a] as number, this.#order[b] as number];
-    this.#order[a] = ofB;
-    this.#order[b] = ofA;
+    const [first, second] = [this.#order[a] as number, this.#order[b] as number];
+    this.#order[a] = second;
+    this.#order[b] = first;
   }
 
   park(): undefined {
@@ -39,7 +41,7 @@ export class DeviceSlotOrder {
   }
 
   restore(): never {
-    throw new Error("nothing was parked");
+    throw new Error("a device cache parks nothing");
   }
 
   #identity(): Int32Array {

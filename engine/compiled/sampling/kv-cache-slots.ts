@@ -1,152 +1,150 @@
 /**
- * @file Which conversation lives in which slot. A conversation's cache stays between its turns, and after its end until the slot is needed,
- * since others may begin alike (prefill.ts). When slots run out, the one unused for longest is parked. Those that are decoded
- * are kept in the lowest slots, so that a decode reads no other.
+ * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its end until another sequence needs the
+ * slot, since later sequences may share its prefix (prefill.ts). When slots run out, the least recently used idle sequence is parked.
+ * Sequences that decode are kept in the lowest slots, so that a decode reads no others.
  */
-import type { ParkedKv } from "./kv-cache.ts";
 import { EMPTY_STATE } from "./prefix-states.ts";
+import type { ParkedKv, SlotStorage } from "./slot-decoder.ts";
 
-export interface Resident {
-  readonly sequence: string;
-  /** Tokens whose keys and values the cache holds. */
+/** The tokens of a sequence that the KV cache holds. */
+export interface CachedTokens {
   tokens: number[];
-  /** Entry i names the cache as it was when it held i + 1 of them (states.ts); EMPTY in the middle of a piece. */
+  /** Entry i: the prefix state after i + 1 tokens; EMPTY_STATE inside a chunk. */
   states: number[];
-  slot: number | undefined;
-  parked: ParkedKv | undefined;
-  /** A request is being served: it cannot be parked. */
-  active: boolean;
-  /** Nobody will ask for it again. */
-  released: boolean;
+}
+
+/** A sequence in a slot. */
+export interface SlotEntry extends CachedTokens {
+  readonly sequence: string;
+  slot: number;
+  /** Serves a request: it keeps its slot. */
+  isActive: boolean;
+  /** No further request will come. */
+  isReleased: boolean;
   lastUse: number;
 }
 
-export type SlotEntry = Resident & { slot: number };
-
-/** The conversation starts anew. */
-export function forget(resident: Resident): void {
-  resident.tokens = [];
-  resident.states = [];
+/** A sequence that lost its slot and will come back. */
+interface ParkedSequence extends CachedTokens {
+  readonly kv: ParkedKv;
 }
 
-export const stateOf = ({ states }: Resident): number => states.at(-1) ?? EMPTY_STATE;
+export function clearTokens(cached: CachedTokens): void {
+  cached.tokens = [];
+  cached.states = [];
+}
 
-/** The cache holds these tokens now, and has this name. */
-export function hold(resident: Resident, tokens: readonly number[], state: number): void {
+export const prefixStateOf = ({ states }: CachedTokens): number => states.at(-1) ?? EMPTY_STATE;
+
+/** Records that the cache now holds these tokens too, and is in this state. */
+export function appendTokens(cached: CachedTokens, tokens: readonly number[], state: number): void {
   for (const token of tokens) {
-    resident.tokens.push(token);
-    resident.states.push(EMPTY_STATE);
+    cached.tokens.push(token);
+    cached.states.push(EMPTY_STATE);
   }
-  resident.states[resident.states.length - 1] = state;
+  cached.states[cached.states.length - 1] = state;
 }
 
-/** Whose cache, as it was when it held so many tokens, had this name. */
-export function withState(among: readonly SlotEntry[], state: number, tokens: number): SlotEntry | undefined {
-  return among.find(({ states }) => states[tokens - 1] === state);
-}
-
-/** What holds the slots. */
-export interface Slots {
-  move(from: number, to: number): void;
-  swap(a: number, b: number): void;
-  /** Undefined: it is not kept. */
-  park(slot: number, tokens: number): ParkedKv | undefined;
-  restore(slot: number, parked: ParkedKv): void;
+/** An entry whose first `length` tokens are in this prefix state. */
+export function entryWithPrefix(entries: readonly SlotEntry[], state: number, length: number): SlotEntry | undefined {
+  return entries.find(({ states }) => states[length - 1] === state);
 }
 
 export class KvCacheSlots {
-  readonly #cache: Slots;
+  readonly #storage: SlotStorage;
   readonly #slots: (SlotEntry | undefined)[];
-  readonly #bySequence = new Map<string, Resident>();
+  /** Sequences that are not released, by name: each is in a slot or parked, never both. */
+  readonly #inSlot = new Map<string, SlotEntry>();
+  readonly #parked = new Map<string, ParkedSequence>();
   #uses = 0;
 
-  constructor(cache: Slots, slots: number) {
-    this.#cache = cache;
+  constructor(storage: SlotStorage, slots: number) {
+    this.#storage = storage;
     this.#slots = Array.from({ length: slots });
   }
 
-  /** Everyone with a slot. */
-  get placed(): readonly SlotEntry[] {
-    return this.#slots.filter((resident) => resident !== undefined);
+  /** Every sequence in a slot, released ones included. */
+  get entries(): readonly SlotEntry[] {
+    return this.#slots.filter((entry) => entry !== undefined);
   }
 
   isActive(sequence: string): boolean {
-    return this.#bySequence.get(sequence)?.active ?? false;
+    return this.#inSlot.get(sequence)?.isActive ?? false;
   }
 
-  /** Gives the conversation a slot, its cache restored; undefined when every slot is busy. */
+  /** Gives the sequence a slot with its cache restored; undefined when every slot is busy. */
   activate(sequence: string): SlotEntry | undefined {
-    const resident = this.#bySequence.get(sequence) ?? {
-      sequence,
-      tokens: [],
-      states: [],
-      slot: undefined,
-      parked: undefined,
-      active: false,
-      released: false,
-      lastUse: 0,
-    };
-    if (resident.slot === undefined) {
-      const slot = this.#freeSlot();
-      if (slot === undefined) return undefined;
-      this.#put(resident, slot);
-      if (resident.parked) this.#cache.restore(slot, resident.parked);
-      resident.parked = undefined;
-    }
-    this.#bySequence.set(sequence, resident);
-    resident.active = true;
-    resident.lastUse = this.#uses++;
-    return resident as SlotEntry;
+    const entry = this.#inSlot.get(sequence) ?? this.#assignSlot(sequence);
+    if (!entry) return undefined;
+    entry.isActive = true;
+    entry.lastUse = this.#uses++;
+    return entry;
   }
 
   release(sequence: string): void {
-    const resident = this.#bySequence.get(sequence);
-    if (resident) resident.released = true;
-    this.#bySequence.delete(sequence);
+    const entry = this.#inSlot.get(sequence);
+    if (entry) entry.isReleased = true;
+    this.#inSlot.delete(sequence);
+    this.#parked.delete(sequence);
   }
 
-  /** Moves these into the lowest slots; those who sit there trade places with them. Returns their number. */
-  compact(speakers: readonly SlotEntry[]): number {
-    const moving = speakers.filter(({ slot }) => slot >= speakers.length);
-    const holes = this.#slots.slice(0, speakers.length).flatMap((resident, slot) => {
-      return resident && speakers.includes(resident) ? [] : [slot];
+  /** Moves these entries into the lowest slots, trading places with the entries there. Returns their number. */
+  compact(decoding: readonly SlotEntry[]): number {
+    const count = decoding.length;
+    const free = this.#slots.slice(0, count).flatMap((entry, slot) => {
+      return entry && decoding.includes(entry) ? [] : [slot];
     });
-    moving.forEach((resident, i) => {
-      this.#trade(resident, holes[i] as number);
-    });
-    return speakers.length;
-  }
-
-  #trade(resident: SlotEntry, slot: number): void {
-    const other = this.#slots[slot];
-    const left = resident.slot;
-    if (other && !other.released) {
-      this.#cache.swap(left, slot);
-      this.#put(other, left);
-    } else {
-      this.#cache.move(left, slot);
-      this.#slots[left] = undefined;
+    const moving = decoding.filter(({ slot }) => slot >= count);
+    for (const [i, slot] of free.entries()) {
+      const entry = moving[i];
+      if (entry) this.#moveTo(entry, slot);
     }
-    this.#put(resident, slot);
+    return count;
   }
 
-  #put(resident: Resident, slot: number): void {
-    resident.slot = slot;
-    this.#slots[slot] = resident as SlotEntry;
+  #moveTo(entry: SlotEntry, slot: number): void {
+    const previous = entry.slot;
+    const other = this.#slots[slot];
+    if (other && !other.isReleased) {
+      this.#storage.swap(previous, slot);
+      this.#put(other, previous);
+    } else {
+      this.#storage.move(previous, slot);
+      this.#slots[previous] = undefined;
+    }
+    this.#put(entry, slot);
+  }
+
+  #put(entry: SlotEntry, slot: number): void {
+    entry.slot = slot;
+    this.#slots[slot] = entry;
+  }
+
+  #assignSlot(sequence: string): SlotEntry | undefined {
+    const slot = this.#freeSlot();
+    if (slot === undefined) return undefined;
+    const parked = this.#parked.get(sequence);
+    const { tokens, states } = parked ?? { tokens: [], states: [] };
+    const entry = { sequence, tokens, states, slot, isActive: true, isReleased: false, lastUse: 0 };
+    this.#slots[slot] = entry;
+    this.#inSlot.set(sequence, entry);
+    this.#parked.delete(sequence);
+    if (parked) this.#storage.restore(slot, parked.kv);
+    return entry;
   }
 
   #freeSlot(): number | undefined {
     const free = this.#slots.indexOf(undefined);
     if (free >= 0) return free;
-    const idle = this.placed.filter(({ active }) => !active);
-    const [oldest] = idle.sort((a, b) => Number(b.released) - Number(a.released) || a.lastUse - b.lastUse);
-    if (!oldest) return undefined;
-    const { slot } = oldest;
-    if (!oldest.released) {
-      (oldest as Resident).parked = this.#cache.park(slot, oldest.tokens.length);
-      if (!oldest.parked) forget(oldest);
-    }
-    (oldest as Resident).slot = undefined;
-    return slot;
+    const idle = this.entries.filter(({ isActive }) => !isActive);
+    const [oldest] = idle.sort((a, b) => Number(b.isReleased) - Number(a.isReleased) || a.lastUse - b.lastUse);
+    if (oldest && !oldest.isReleased) this.#park(oldest);
+    return oldest?.slot;
+  }
+
+  #park({ sequence, tokens, states, slot }: SlotEntry): void {
+    const kv = this.#storage.park(slot, tokens.length);
+    this.#inSlot.delete(sequence);
+    if (kv) this.#parked.set(sequence, { tokens, states, kv });
   }
 }

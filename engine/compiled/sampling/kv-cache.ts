@@ -1,41 +1,38 @@
 /**
- * @file The key/value cache: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd]; the graph reads them where they
- * lie, and new rows are written here. C, the cache width, grows in steps as the longest sequence does; slots lie one after the other, so the first ones are a view.
- * A sequence that must leave its slot is parked as a compact copy.
+ * @file The KV cache in host memory: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd]. The graph reads them in
+ * place; new rows are written here. C, the cache width, grows in steps with the longest sequence. Slots are contiguous, so the first n are a
+ * view. A sequence that loses its slot is parked as a compact copy.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
+import type { ParkedKv, PrefillChunk, SlotStorage } from "./slot-decoder.ts";
 
-const GRAIN = 64;
-const FEW = 16;
+/** The cache width is a multiple of it. */
+const WIDTH_STEP = 64;
+/** Elements below which a loop is faster than `copyWithin`. */
+const SMALL_COPY = 16;
 
-/** Of sequences of at most so many tokens; while it widens, the narrower one is there too. */
+/** Peak bytes of a cache for sequences of `contextTokens`: while it widens, the narrower copy exists too. */
 export function kvCacheBytes(
   { layers, kvHeads, headWidth }: ModelConfig,
   slots: number,
   contextTokens: number,
 ): number {
   const width = maximumCacheWidth(contextTokens);
-  return 4 * 2 * layers * kvHeads * headWidth * slots * (width + Math.max(0, width - GRAIN));
+  return 4 * 2 * layers * kvHeads * headWidth * slots * (width + Math.max(0, width - WIDTH_STEP));
 }
 
-export const maximumCacheWidth = (contextTokens: number) => Math.ceil((contextTokens + 1) / GRAIN) * GRAIN;
+export const maximumCacheWidth = (contextTokens: number) => Math.ceil((contextTokens + 1) / WIDTH_STEP) * WIDTH_STEP;
 
-/** One sequence's keys and values, [KV, hd, n] and [KV, n, hd] per layer. */
-export interface ParkedKv {
-  readonly tokens: number;
-  readonly arrays: readonly Float32Array[];
-}
-
-export class KvCache {
+export class KvCache implements SlotStorage {
   readonly #config: ModelConfig;
   readonly #slots: number;
   readonly #limit: number;
-  #width = GRAIN;
+  #width = WIDTH_STEP;
   /** keys of layer 0, values of layer 0, keys of layer 1, ... */
   #arrays: Float32Array[];
-  /** Of the first so many slots. */
+  /** Feeds of the first n slots, by n. */
   readonly #views = new Map<number, Feeds>();
 
   constructor(config: ModelConfig, slots: number, contextTokens: number) {
@@ -49,10 +46,10 @@ export class KvCache {
     return this.#width;
   }
 
-  /** Makes room for sequences of so many tokens and one more. True: the width changed, and with it every view. */
-  reserve(tokens: number): boolean {
-    if (tokens < this.#width) return false;
-    const width = Math.min(this.#limit, Math.ceil((tokens + 1) / GRAIN) * GRAIN);
+  /** Makes room for sequences of `tokens` tokens and one more. Widening invalidates every view. */
+  reserve(tokens: number): void {
+    if (tokens < this.#width) return;
+    const width = Math.min(this.#limit, Math.ceil((tokens + 1) / WIDTH_STEP) * WIDTH_STEP);
     const wider = this.#allocate(width);
     this.#arrays.forEach((from, index) => {
       const to = { array: wider[index] as Float32Array, width, slot: 0 };
@@ -61,11 +58,10 @@ export class KvCache {
     this.#arrays = wider;
     this.#width = width;
     this.#views.clear();
-    return true;
   }
 
-  /** Feeds of the first `count` slots. */
-  first(count: number): Feeds {
+  /** Views of the first `count` slots. */
+  firstSlots(count: number): Feeds {
     const known = this.#views.get(count);
     if (known) return known;
     const { kvHeads, headWidth } = this.#config;
@@ -81,24 +77,24 @@ export class KvCache {
     return feeds;
   }
 
-  /** Copies of some slots' caches, one after the other, as narrow as their tokens allow. */
-  gather(pieces: readonly { readonly slot: number; readonly position: number }[]): { feeds: Feeds; width: number } {
+  /** Copies of the chunks' slots, one row each, as narrow as their tokens allow. */
+  gather(chunks: readonly PrefillChunk[]): { feeds: Feeds; width: number } {
     const { kvHeads, headWidth } = this.#config;
-    const width = Math.ceil(Math.max(1, ...pieces.map(({ position }) => position)) / GRAIN) * GRAIN;
+    const width = Math.ceil(Math.max(1, ...chunks.map(({ position }) => position)) / WIDTH_STEP) * WIDTH_STEP;
     const feeds: Feeds = {};
     this.#arrays.forEach((array, index) => {
-      const copy = new Float32Array(pieces.length * kvHeads * headWidth * width);
-      pieces.forEach(({ slot, position }, row) => {
+      const copy = new Float32Array(chunks.length * kvHeads * headWidth * width);
+      chunks.forEach(({ slot, position }, row) => {
         this.#copy(index, { array, width: this.#width, slot }, { array: copy, width, slot: row }, 1, position);
       });
       const name = cacheNames(index >> 1);
-      if (index % 2 === 0) feeds[name.keys] = tensor(copy, [pieces.length, kvHeads, headWidth, width]);
-      else feeds[name.values] = tensor(copy, [pieces.length, kvHeads, width, headWidth]);
+      if (index % 2 === 0) feeds[name.keys] = tensor(copy, [chunks.length, kvHeads, headWidth, width]);
+      else feeds[name.values] = tensor(copy, [chunks.length, kvHeads, width, headWidth]);
     });
     return { feeds, width };
   }
 
-  /** Puts the first `tokens` of the `stride` new keys and values in the graph's row `row` into a slot from `position` on. */
+  /** Writes the first `tokens` of the `stride` new keys and values of a graph's row `row` into a slot, from `position` on. */
   write(
     slot: number,
     position: number,
@@ -123,14 +119,13 @@ export class KvCache {
       for (let head = 0; head < kvHeads; head++) {
         const source = (from + head * headWidth) * stride;
         const target = (to + head * headWidth) * width + position * headWidth;
-        // Of one token there is less to copy than a view of it would cost.
+        // For a single token, copying is cheaper than creating a view.
         if (tokens === 1) for (let i = 0; i < headWidth; i++) values[target + i] = newValues[source + i] as number;
         else values.set(newValues.subarray(source, source + tokens * headWidth), target);
       }
     }
   }
 
-  /** Gives a slot what another holds at positions [begin, end). */
   copy(from: number, to: number, begin: number, end: number): void {
     this.#arrays.forEach((array, index) => {
       const [rows, unit] = this.#rows(index);
@@ -139,19 +134,16 @@ export class KvCache {
       for (let row = 0; row < rows; row++) {
         const source = (from * rows + row) * positions + begin * unit;
         const target = (to * rows + row) * positions + begin * unit;
-        // Of few numbers there is less to copy than a call costs.
-        if (length < FEW) for (let i = 0; i < length; i++) array[target + i] = array[source + i] as number;
+        if (length < SMALL_COPY) for (let i = 0; i < length; i++) array[target + i] = array[source + i] as number;
         else array.copyWithin(target, source, source + length);
       }
     });
   }
 
-  /** Gives a slot all that another holds. */
   move(from: number, to: number): void {
     for (const array of this.#arrays) this.#copySlot(array, from, array, to);
   }
 
-  /** Two slots trade what they hold. */
   swap(a: number, b: number): void {
     const spare = new Float32Array(this.#slotLength);
     for (const array of this.#arrays) {
@@ -184,7 +176,7 @@ export class KvCache {
     return Array.from({ length: 2 * layers }, () => new Float32Array(this.#slots * kvHeads * headWidth * width));
   }
 
-  /** Numbers that a slot has in each array. */
+  /** Elements of one slot in each array. */
   get #slotLength(): number {
     return this.#config.kvHeads * this.#config.headWidth * this.#width;
   }
@@ -194,14 +186,14 @@ export class KvCache {
     to.set(from.subarray(source * size, (source + 1) * size), target * size);
   }
 
-  /** Keys have a row of C numbers per (head, hd), values one of C * hd per head. */
+  /** Keys have one row of C elements per (head, hd), values one row of C * hd per head. */
   #rows(index: number): [rows: number, unit: number] {
     const { kvHeads, headWidth } = this.#config;
     return index % 2 === 0 ? [kvHeads * headWidth, 1] : [kvHeads, headWidth];
   }
 
-  /** Copies the first positions of some slots. */
-  #copy(index: number, from: Place, to: Place, slots: number, positions: number): void {
+  /** Copies the first positions of `slots` slots. */
+  #copy(index: number, from: SlotRange, to: SlotRange, slots: number, positions: number): void {
     const [rows, unit] = this.#rows(index);
     for (let row = 0; row < slots * rows; row++) {
       const start = (from.slot * rows + row) * from.width * unit;
@@ -211,8 +203,8 @@ export class KvCache {
   }
 }
 
-/** From a slot on in an array of a cache width. */
-interface Place {
+/** The part of an array from `slot` on; `width` is that array's cache width. */
+interface SlotRange {
   readonly array: Float32Array;
   readonly width: number;
   readonly slot: number;

@@ -1,45 +1,50 @@
 /**
- * @file A sampler on several lanes: a sequence stays where its cache is. A new one goes to the lane with the fewest, or to one with a few more
- * where others began with the same tokens: rollouts of a question share its prompt, and all that they go on to say alike.
+ * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache. A new one goes to the lane with the fewest sequences,
+ * or to a slightly fuller one that already has its prompt: rollouts of a question share their prompt and often more.
  */
 import type { SampleRequest, Sampler } from "../../../core/ports.ts";
 
-/** So many more sequences than the emptiest lane has are no reason to part from one's kind. */
-const UNEVEN = 8;
+/** A lane that shares the prompt may have this many more sequences than the emptiest one. */
+const MAXIMUM_IMBALANCE = 8;
 
-interface Lane {
+interface SamplerLane {
   readonly sampler: Sampler;
-  /** How each of its sequences began. */
-  readonly beginnings: Map<string, string>;
+  /** Prompt of each of its sequences. */
+  readonly prompts: Map<string, string>;
 }
 
 export function laneSampler(samplers: readonly Sampler[]): Sampler {
-  const lanes = samplers.map((sampler): Lane => ({ sampler, beginnings: new Map() }));
-  const homes = new Map<string, Lane>();
-  const homeOf = ({ sequence, tokens }: SampleRequest): Lane => {
-    const known = homes.get(sequence);
+  const lanes = samplers.map((sampler): SamplerLane => ({ sampler, prompts: new Map() }));
+  const laneBySequence = new Map<string, SamplerLane>();
+  const laneOf = ({ sequence, tokens }: SampleRequest): SamplerLane => {
+    const known = laneBySequence.get(sequence);
     if (known) return known;
-    const beginning = tokens.join();
-    const sorted = lanes.toSorted((a, b) => a.beginnings.size - b.beginnings.size);
-    const [least] = sorted as [Lane, ...Lane[]];
-    const isAlike = ({ beginnings }: Lane) =>
-      beginnings.size < least.beginnings.size + UNEVEN && [...beginnings.values()].includes(beginning);
-    const home = sorted.find(isAlike) ?? least;
-    home.beginnings.set(sequence, beginning);
-    homes.set(sequence, home);
-    return home;
+    const prompt = tokens.join();
+    const lane = chooseLane(lanes, prompt);
+    lane.prompts.set(sequence, prompt);
+    laneBySequence.set(sequence, lane);
+    return lane;
   };
   return {
-    sample: (request, signal) => homeOf(request).sampler.sample(request, signal),
+    sample: (request, signal) => laneOf(request).sampler.sample(request, signal),
     release(sequence) {
-      const home = homes.get(sequence);
-      if (!home) return;
-      homes.delete(sequence);
-      home.beginnings.delete(sequence);
-      home.sampler.release(sequence);
+      const lane = laneBySequence.get(sequence);
+      if (!lane) return;
+      laneBySequence.delete(sequence);
+      lane.prompts.delete(sequence);
+      lane.sampler.release(sequence);
     },
     async close() {
       await Promise.all(samplers.map((sampler) => sampler.close()));
     },
   };
+}
+
+function chooseLane(lanes: readonly SamplerLane[], prompt: string): SamplerLane {
+  const sorted = lanes.toSorted((a, b) => a.prompts.size - b.prompts.size);
+  const [emptiest] = sorted;
+  if (!emptiest) throw new RangeError("a sampler needs a lane");
+  const sharesPrompt = ({ prompts }: SamplerLane) =>
+    prompts.size < emptiest.prompts.size + MAXIMUM_IMBALANCE && [...prompts.values()].includes(prompt);
+  return sorted.find(sharesPrompt) ?? emptiest;
 }

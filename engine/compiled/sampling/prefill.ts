@@ -1,74 +1,77 @@
 /**
- * @file Fills the caches of conversations before they speak. What one cache holds, another is given as a copy: rollouts of a question share
- * its prompt, all questions the system message and the tools, and those that did the same so far the response they got.
+ * @file Prefill with shared-prefix deduplication. A prefix that one sequence has cached is copied to the others: rollouts of a question share
+ * its prompt, all questions share the system message and the tools, and rollouts with the same history share the tool response.
  *
- * A cache's bits depend on the tokens and on how they were cut into pieces. Pieces begin where a turn begins and are CHUNK long, whoever
- * else is there; and only whole pieces are copied, from a cache that was cut alike up to their end (states.ts). So a copy has
- * the bits that computing would have given.
+ * A cache's bits depend on its tokens and on how they were cut into chunks. Chunks begin where a turn begins and hold CHUNK_TOKENS tokens,
+ * whatever else is in the batch. Only whole chunks are copied, from a cache in the same prefix state (prefix-states.ts), so a copy
+ * has the bits that computing it would have given.
  */
-import type { PrefillChunk } from "./host-decoder.ts";
-import { hold, type SlotEntry, stateOf, withState } from "./kv-cache-slots.ts";
+import { appendTokens, entryWithPrefix, prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";
 import type { PrefixStates } from "./prefix-states.ts";
+import type { PrefillChunk, SlotDecoder, SlotStorage } from "./slot-decoder.ts";
 
-/** Tokens of a piece, at most. */
-const CHUNK = 256;
+/** Tokens of a chunk, at most. */
+const CHUNK_TOKENS = 256;
 
-/** A conversation, and all that its cache is to hold. */
-export interface Filling {
-  readonly resident: SlotEntry;
+/** A sequence and all the tokens that its cache must hold. */
+export interface PrefillTask {
+  readonly entry: SlotEntry;
   readonly tokens: readonly number[];
 }
 
-export interface Filler {
-  /** Gives a slot what another holds at positions [begin, end); before them they hold the same. */
-  readonly cache: { copy(from: number, to: number, begin: number, end: number): void };
-  prefill(pieces: readonly PrefillChunk[]): Promise<void>;
+export interface Prefiller {
+  readonly cache: Pick<SlotStorage, "copy">;
+  readonly prefill: SlotDecoder["prefill"];
 }
 
-/** Ends when every cache holds its tokens. `known` are all caches that can be copied from, those to be filled among them. */
+/** Completes every task. `entries` are all caches that may be copied from, including those of the tasks. */
 export async function prefill(
-  fillings: readonly Filling[],
-  known: readonly SlotEntry[],
+  tasks: readonly PrefillTask[],
+  entries: readonly SlotEntry[],
   states: PrefixStates,
-  decoder: Filler,
+  decoder: Prefiller,
 ): Promise<void> {
-  let left = fillings;
+  let left = tasks;
   while (true) {
-    for (const filling of left) copyPieces(filling, known, states, decoder.cache);
-    left = left.filter(unfinished);
+    for (const task of left) copyChunks(task, entries, states, decoder.cache);
+    left = left.filter(isUnfinished);
     if (left.length === 0) return;
-    // One computes for all who need the same; the others copy from it when it is done.
-    const next = left.map((filling) => nextState(filling, states));
+    // One task computes each distinct chunk; in the next round the others copy it.
+    const next = left.map((task) => nextState(task, states));
     const first = left.filter((_, i) => next.indexOf(next[i] as number) === i);
-    await decoder.prefill(first.map(nextPiece));
-    for (const filling of first) hold(filling.resident, tokensOf(filling), nextState(filling, states));
+    await decoder.prefill(first.map(nextChunk));
+    for (const task of first) appendTokens(task.entry, nextTokens(task), nextState(task, states));
   }
 }
 
-function copyPieces(filling: Filling, known: readonly SlotEntry[], states: PrefixStates, cache: Filler["cache"]): void {
-  const { resident } = filling;
-  while (unfinished(filling)) {
-    const state = nextState(filling, states);
-    const source = withState(known, state, end(filling));
+function copyChunks(
+  task: PrefillTask,
+  entries: readonly SlotEntry[],
+  states: PrefixStates,
+  cache: Prefiller["cache"],
+): void {
+  const { entry } = task;
+  while (isUnfinished(task)) {
+    const state = nextState(task, states);
+    const source = entryWithPrefix(entries, state, chunkEnd(task));
     if (!source) return;
-    cache.copy(source.slot, resident.slot, resident.tokens.length, end(filling));
-    hold(resident, tokensOf(filling), state);
+    cache.copy(source.slot, entry.slot, entry.tokens.length, chunkEnd(task));
+    appendTokens(entry, nextTokens(task), state);
   }
 }
 
-const unfinished = ({ resident, tokens }: Filling) => resident.tokens.length < tokens.length;
+const isUnfinished = ({ entry, tokens }: PrefillTask) => entry.tokens.length < tokens.length;
 
-/** Where the next piece ends. */
-const end = ({ resident, tokens }: Filling) => Math.min(resident.tokens.length + CHUNK, tokens.length);
+const chunkEnd = ({ entry, tokens }: PrefillTask) => Math.min(entry.tokens.length + CHUNK_TOKENS, tokens.length);
 
-const tokensOf = (filling: Filling) => filling.tokens.slice(filling.resident.tokens.length, end(filling));
+const nextTokens = (task: PrefillTask) => task.tokens.slice(task.entry.tokens.length, chunkEnd(task));
 
-/** The cache's name when it holds the next piece. */
-const nextState = (filling: Filling, states: PrefixStates) =>
-  states.after(stateOf(filling.resident), "prefilled", tokensOf(filling));
+/** The prefix state once the next chunk is in the cache. */
+const nextState = (task: PrefillTask, states: PrefixStates) =>
+  states.after(prefixStateOf(task.entry), "prefilled", nextTokens(task));
 
-const nextPiece = (filling: Filling): PrefillChunk => ({
-  slot: filling.resident.slot,
-  position: filling.resident.tokens.length,
-  tokens: tokensOf(filling),
+const nextChunk = (task: PrefillTask): PrefillChunk => ({
+  slot: task.entry.slot,
+  position: task.entry.tokens.length,
+  tokens: nextTokens(task),
 });

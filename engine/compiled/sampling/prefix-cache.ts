@@ -1,54 +1,54 @@
 /**
- * @file What followed from a state is kept for those who come to it later: rollouts of a question say the same for a while, and the surer
- * their policy the longer. Each draws for itself, from a distribution that was computed once.
+ * @file Prefix cache: next-token distributions by prefix state. Rollouts of one question share a prefix for a while, the longer the more
+ * certain the policy. Each distribution is computed once, and every rollout draws from it with its own random stream.
  */
 
-/** Of all distributions that are kept; */
-const BYTES = 2 ** 24;
-/** where they are so long that fewer than this could be, none are: copying them costs more than is found again. */
-const FEWEST = 512;
-/** Room is made for so many at a time: arrays that come and go are what the collector counts. */
-const ROWS = 64;
+/** Memory for all distributions. */
+const CAPACITY_BYTES = 2 ** 24;
+/** Below this many entries (a very large vocabulary) the cache is off: copying costs more than the few hits save. */
+const MINIMUM_ENTRIES = 512;
+/** Rows per allocation: few large arrays are cheaper for the garbage collector. */
+const BLOCK_ROWS = 64;
 
 export class PrefixCache {
   readonly #vocabulary: number;
-  readonly #most: number;
-  readonly #room: Float32Array[] = [];
-  /** Where each lies, the oldest first. */
-  readonly #places = new Map<string, number>();
+  readonly #capacity: number;
+  readonly #blocks: Float32Array[] = [];
+  /** Row of each key, the oldest first. */
+  readonly #rows = new Map<string, number>();
 
   constructor(vocabulary: number) {
     this.#vocabulary = vocabulary;
-    const most = Math.floor(BYTES / (4 * vocabulary));
-    this.#most = most < FEWEST ? 0 : most;
+    const capacity = Math.floor(CAPACITY_BYTES / (4 * vocabulary));
+    this.#capacity = capacity < MINIMUM_ENTRIES ? 0 : capacity;
   }
 
-  /** A view, until so many others have been put there that it is the oldest. */
+  /** A view, valid until the entry is evicted (first in, first out). */
   get(key: string): Float32Array | undefined {
-    const place = this.#places.get(key);
-    return place === undefined ? undefined : this.#row(place);
+    const row = this.#rows.get(key);
+    return row === undefined ? undefined : this.#view(row);
   }
 
-  /** Keeps a copy. */
-  put(key: string, probabilities: Float32Array): void {
-    if (this.#most === 0) return;
-    const place = this.#places.get(key) ?? this.#freePlace();
-    this.#places.set(key, place);
-    this.#row(place).set(probabilities);
+  /** Stores a copy. */
+  set(key: string, probabilities: Float32Array): void {
+    if (this.#capacity === 0) return;
+    const row = this.#rows.get(key) ?? this.#freeRow();
+    this.#rows.set(key, row);
+    this.#view(row).set(probabilities);
   }
 
-  #freePlace(): number {
-    if (this.#places.size < this.#most) return this.#places.size;
-    const [first] = this.#places;
-    const [oldest, place] = first as [string, number];
-    this.#places.delete(oldest);
-    return place;
+  #freeRow(): number {
+    const [oldest] = this.#rows;
+    if (!oldest || this.#rows.size < this.#capacity) return this.#rows.size;
+    const [key, row] = oldest;
+    this.#rows.delete(key);
+    return row;
   }
 
-  #row(place: number): Float32Array {
-    const block = Math.floor(place / ROWS);
-    this.#room[block] ??= new Float32Array(ROWS * this.#vocabulary);
-    const from = (place % ROWS) * this.#vocabulary;
-    return this.#room[block].subarray(from, from + this.#vocabulary);
+  #view(row: number): Float32Array {
+    const block = Math.floor(row / BLOCK_ROWS);
+    this.#blocks[block] ??= new Float32Array(BLOCK_ROWS * this.#vocabulary);
+    const start = (row % BLOCK_ROWS) * this.#vocabulary;
+    return this.#blocks[block].subarray(start, start + this.#vocabulary);
   }
 }

@@ -1,27 +1,27 @@
 /**
- * @file Names of what a cache holds. Its bits depend on its tokens and on how they came into it, and on nothing else: of two caches with one
- * name, either may be copied for the other, and what follows from one follows from the other.
+ * @file Prefix states: ids for the contents of a sequence's KV cache. Its bits depend only on the tokens and on how each was computed, so
+ * two caches with the same state are interchangeable and predict the same next token.
  */
 
-/** Prefilled in one piece, decoded one at a time, or spoken in a block of several: other graphs, other bits. */
-export type ComputePath = "prefilled" | "decoded" | "spoken";
+/** Prefilled in one chunk, decoded one at a time, or decoded in a block: each is another graph, with other rounding. */
+export type ComputePath = "prefilled" | "decoded" | "block-decoded";
 
-/** The name of an empty cache. */
+/** The state of an empty cache; also marks positions inside a chunk, which have no state of their own. */
 export const EMPTY_STATE = 0;
-/** Remembered at a time: a name is never given twice, so who forgets finds less to share, and nothing that is wrong. */
-const MOST = 50_000;
+/** Transitions kept at a time. Ids are never reused, so dropping transitions only loses sharing. */
+const MAXIMUM_TRANSITIONS = 50_000;
 
 export class PrefixStates {
-  readonly #names = new Map<string, number>();
+  readonly #transitions = new Map<string, number>();
   #last = EMPTY_STATE;
 
-  /** The name of a cache of that name with these tokens added. */
-  after(before: number, how: ComputePath, tokens: readonly number[]): number {
-    const what = `${before} ${how} ${tokens.join()}`;
-    const known = this.#names.get(what);
+  /** The state after appending `tokens` to a cache in state `before`. */
+  after(before: number, path: ComputePath, tokens: readonly number[]): number {
+    const key = `${before} ${path} ${tokens.join()}`;
+    const known = this.#transitions.get(key);
     if (known !== undefined) return known;
-    if (this.#names.size === MOST) this.#names.clear();
-    this.#names.set(what, ++this.#last);
+    if (this.#transitions.size === MAXIMUM_TRANSITIONS) this.#transitions.clear();
+    this.#transitions.set(key, ++this.#last);
     return this.#last;
   }
 }
