@@ -1,6 +1,6 @@
 /**
- * @file Weights that stay as they are while they are open: a sampler's, or the base under an adapter. What lies on disk is mapped from
- * there, without a copy; what is in memory already, or begins where its type may not, is read, converted, and fed.
+ * @file Weights that do not change while they are open: a sampler's, or the base under an adapter. Aligned tensors on disk are memory-mapped
+ * without a copy; tensors in memory or misaligned ones are read, converted to float32 and fed.
  */
 import { realpathSync } from "node:fs";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -20,35 +20,35 @@ const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly 
 
 export interface OpenWeights {
   readonly config: ModelConfig;
-  /** For the session. */
+  /** Mapped by the session. */
   readonly external: ExternalTensors;
-  /** For every run of it. */
+  /** Fed to every run. */
   readonly feeds: Feeds;
 }
 
 export function openWeights(files: CheckpointFiles): OpenWeights {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
-  const places = locateParameters(files, config, layout);
+  const locations = locateParameters(files, config, layout);
   const external = new Map<string, ExternalTensor>();
   const feeds: Feeds = {};
   for (const parameter of layout.parameters) {
-    const place = places.get(parameter.name) as TensorPlace;
-    const mapped = externalTensor(parameter, place);
+    const location = locations.get(parameter.name) as TensorPlace;
+    const mapped = externalTensor(parameter, location);
     if (mapped) external.set(parameter.name, mapped);
-    else feeds[parameter.name] = tensor(readWeights(place, new Float32Array(parameter.length)), parameter.shape);
+    else feeds[parameter.name] = tensor(readWeights(location, new Float32Array(parameter.length)), parameter.shape);
   }
   return { config, external, feeds };
 }
 
-/** What is on disk, and begins where its type may. */
+/** On disk and aligned to its element type. */
 export const isMemoryMapped = ({ file, entry }: TensorPlace): boolean =>
   !(file instanceof Uint8Array) && entry.begin % STORED[entry.type].bytes === 0;
 
-function externalTensor({ shape: dims }: Parameter, place: TensorPlace): ExternalTensor | undefined {
-  const { file, entry } = place;
-  if (!isMemoryMapped(place) || file instanceof Uint8Array) return undefined;
-  // The files of a model hub's cache are links to others.
+function externalTensor({ shape: dims }: Parameter, location: TensorPlace): ExternalTensor | undefined {
+  const { file, entry } = location;
+  if (!isMemoryMapped(location) || file instanceof Uint8Array) return undefined;
+  // Files in a model hub's cache are symbolic links.
   const { type } = STORED[entry.type];
   return { type, path: realpathSync(file.path), offset: entry.begin, bytes: entry.end - entry.begin, dims };
 }

@@ -1,6 +1,6 @@
 /**
- * @file Whether a provider computes what the CPU computes: the log-probs and the gradient of a tiny model, and what is sampled from it. A driver, or
- * an operator of a provider, that is wrong would otherwise train a model on noise and never say so.
+ * @file Compares a provider with the CPU on a tiny model: log-probs, gradient and samples. A faulty driver or operator would otherwise
+ * train a model on noise without an error.
  */
 import type { ExecutionProvider, Precision } from "../../core/contracts/engine.ts";
 import type { TrainingSequence } from "../../core/ports.ts";
@@ -51,16 +51,20 @@ export function tinyModel(): Map<string, Uint8Array> {
   ]);
 }
 
-/** ||provider - CPU|| / ||CPU|| of log-probs, gradient and sampled log-probs: the largest. The CPU rounds to bf16 where the provider multiplies it. */
+/** The largest ||provider - CPU|| / ||CPU|| over log-probs, gradient and sampled log-probs. The CPU rounds to bf16 where the provider multiplies it. */
 export async function deviationFromCpu(provider: ExecutionProvider, precision: Precision): Promise<number> {
   const files = tinyModel();
   const onProvider = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider });
   const onCpu = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider: "cpu" });
   const sampler = await openCompiledSampler(files, { ...TINY_OPTIONS, precision, provider });
   try {
-    const [found, wanted] = [await pass(onProvider), await pass(onCpu)];
+    const [found, wanted] = [await trainingPass(onProvider), await trainingPass(onCpu)];
     const sample = await sampler.sample({
-      ...{ sequence: "proof", tokens: PROMPT, maxTokens: 8, stop: [], sampling: SAMPLING },
+      sequence: "check",
+      tokens: PROMPT,
+      maxTokens: 8,
+      stop: [],
+      sampling: SAMPLING,
       stream: ["proof"],
     });
     const [scored] = await onCpu.logProbs([[...PROMPT, ...sample.tokens]], TEMPERATURE);
@@ -73,7 +77,7 @@ export async function deviationFromCpu(provider: ExecutionProvider, precision: P
   }
 }
 
-async function pass(trainer: ReturnType<typeof openLaneTrainer>): Promise<Float32Array[]> {
+async function trainingPass(trainer: ReturnType<typeof openLaneTrainer>): Promise<Float32Array[]> {
   const { logProbs } = await trainer.forwardBackward(BATCH, LOSS, TEMPERATURE);
   return [Float32Array.from(logProbs.flatMap((row) => [...row.subarray(1)])), await trainer.takeGradient()];
 }
@@ -81,6 +85,6 @@ async function pass(trainer: ReturnType<typeof openLaneTrainer>): Promise<Float3
 function deviation(found: Float32Array, wanted: Float32Array): number {
   const norm = (numbers: Float32Array) => Math.sqrt(numbers.reduce((sum, value) => sum + value * value, 0));
   const relative = norm(wanted.map((value, i) => value - (found[i] ?? 0))) / norm(wanted);
-  // Not a number is no small number.
+  // NaN must fail the comparison with the tolerance.
   return Number.isNaN(relative) ? Number.POSITIVE_INFINITY : relative;
 }

@@ -1,4 +1,4 @@
-/** @file Weights as graph inputs: a new version of a policy is new feeds, never a new graph. */
+/** @file Weights as graph inputs: a new version of a policy means new feeds, never a new graph. */
 import { type Parameter, type ParameterLayout, views } from "../../checkpoint/parameters.ts";
 import type { WeightTensors } from "../../model/transformer.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
@@ -10,7 +10,7 @@ export function declareWeights(parameters: readonly Parameter[], scope: TraceSco
   return Object.fromEntries(parameters.map(({ name, shape }) => [name, scope.input(name, shape)]));
 }
 
-/** Tensors over each parameter's part of a flat vector, or of the `wanted` ones'; no copy. */
+/** Tensors over the `wanted` parameters' parts of a flat vector; no copy. */
 export function parameterTensors(
   layout: ParameterLayout,
   flat: Float32Array,

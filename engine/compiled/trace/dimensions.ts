@@ -1,6 +1,6 @@
 /**
- * @file Dimensions that vary between runs. tfjs shapes are plain numbers, so while a graph is traced such a dimension is stood for
- * by a large prime of its own; products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
+ * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between runs is represented by
+ * a large prime of its own. Products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Port } from "../onnx/serialize.ts";
@@ -37,7 +37,7 @@ export function dimension(size: number): Dimension {
 
 export const isSymbolic = (size: number): boolean => dimension(size).names.length > 0;
 
-/** Refuses a model whose own dimension would be taken for a varying one. */
+/** Refuses a model with a dimension that would be read as a symbolic one. */
 export function refuseSymbolicDimensions(name: string, shape: readonly number[]): void {
   const size = shape.find(isSymbolic);
   if (size === undefined) return;
@@ -53,7 +53,7 @@ export function evaluate(size: number, lengths: Lengths): number {
   return names.reduce((product, name) => product * (lengths[name] ?? 0), factor);
 }
 
-/** Dims of a graph port: fixed sizes stay, others get a name such as `batch*tokens`. */
+/** Dims of a graph port: fixed sizes stay numbers, symbolic ones get a name such as `batch*tokens`. */
 export function portDims(shape: readonly number[]): Port["dims"] {
   return shape.map((size) => {
     const { factor, names } = dimension(size);

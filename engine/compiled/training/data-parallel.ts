@@ -1,29 +1,22 @@
 /**
- * @file A trainer on several lanes, each with a copy of the weights: every lane takes the gradient of its part of a batch; at the
- * optimizer's step the first lane adds the gradients up, always in the same order, updates, and the others copy its weights. The
- * optimizer's state lives in the first lane alone.
+ * @file A trainer on several lanes, each with a copy of the weights. Every lane computes the gradient of its part of a batch. At an optimizer
+ * step the first lane sums the gradients, always in the same order, and updates; the others copy its weights. Only the first lane
+ * has optimizer state.
  */
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
-import { deal } from "../lanes.ts";
+import { assignToLanes } from "../lanes.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
 export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
   const [first, ...others] = lanes;
   if (!first) throw new RangeError("a trainer needs a lane");
 
-  /** Each lane with the positions of its part of a batch; lanes without any are left out. */
+  /** Each lane with the batch indices of its part; lanes without work are left out. */
   const parts = (lengths: readonly number[]) =>
-    deal(lengths, lanes.length).flatMap((members, i) => {
+    assignToLanes(lengths, lanes.length).flatMap((members, i) => {
       const lane = lanes[i];
       return lane && members.length > 0 ? [{ lane, members }] : [];
     });
-  const pick = <T>(items: readonly T[], members: readonly number[]) =>
-    members.flatMap((member) => items.slice(member, member + 1));
-  const merge = (into: Float32Array[], members: readonly number[], logProbs: readonly Float32Array[]) => {
-    members.forEach((member, i) => {
-      into[member] = logProbs[i] ?? new Float32Array();
-    });
-  };
 
   return {
     async logProbs(sequences, temperature) {
@@ -66,4 +59,11 @@ export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
       await Promise.all(lanes.map((lane) => lane.close()));
     },
   };
+}
+
+const pick = <T>(items: readonly T[], members: readonly number[]): T[] =>
+  members.flatMap((member) => items.slice(member, member + 1));
+
+function merge(into: Float32Array[], members: readonly number[], logProbs: readonly Float32Array[]): void {
+  for (const [i, member] of members.entries()) into[member] = logProbs[i] ?? new Float32Array();
 }

@@ -1,6 +1,6 @@
 /**
- * @file One lane of the trainer on compiled graphs: gradients over micro-batches accumulate in one flat vector, which AdamW applies
- * once the other lanes' gradients have been added (data-parallel.ts). All weights are trained, or an adapter on them.
+ * @file One lane of the trainer on compiled graphs. Micro-batch gradients accumulate in one flat vector, which AdamW applies once the other
+ * lanes' gradients have been added (data-parallel.ts). Trains all weights, or an adapter on them.
  */
 import type { OptimizerConfig } from "../../../core/contracts/config.ts";
 import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
@@ -9,32 +9,32 @@ import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
 import { openWeights } from "../open-weights.ts";
 import { addTo } from "./arrays.ts";
-import { layeredPasses } from "./layered-passes.ts";
-import { wholePasses } from "./whole-passes.ts";
+import { LayeredPasses } from "./layered-passes.ts";
+import type { Passes } from "./passes.ts";
+import { WholePasses } from "./whole-passes.ts";
 
 export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
-  /** The gradient so far, flat; it is zero afterwards. */
+  /** Returns the accumulated gradient, flat, and resets it to zero. */
   takeGradient(): Promise<Float32Array>;
-  /** As a Trainer's, after adding other lanes' gradients in their order. */
+  /** As Trainer's, after adding the other lanes' gradients in order. */
   optimizerStep(
     config: OptimizerConfig,
     scale: number,
     gradients: readonly Float32Array[],
   ): Promise<{ gradientNorm: number }>;
-  /** A copy of what is trained, flat. */
+  /** A copy of the trained weights, flat. */
   weights(): Promise<Float32Array>;
-  /** Replaces what is trained and nothing else. */
+  /** Replaces the trained weights; keeps gradient and optimizer state. */
   setWeights(weights: Float32Array): Promise<void>;
 }
-
-/** What computes: forwardBackward adds to the state's gradient. */
-export type Passes = Pick<Trainer, "logProbs" | "forwardBackward">;
 
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files);
   const { weights, gradient, optimizerStep, save, load } = state;
+  const passes = openPasses(state, files, options);
   return {
-    ...passesOf(state, files, options),
+    logProbs: (sequences, temperature) => passes.logProbs(sequences, temperature),
+    forwardBackward: (batch, loss, temperature) => passes.forwardBackward(batch, loss, temperature),
     async takeGradient() {
       const taken = gradient.slice();
       gradient.fill(0);
@@ -54,9 +54,9 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
   };
 }
 
-function passesOf(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
-  if (state.lora) return layeredPasses(state, openWeights(files), options);
+function openPasses(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
+  if (state.lora) return new LayeredPasses(state, openWeights(files), options);
   return computesWhole(state.config, options)
-    ? wholePasses(state, options)
-    : layeredPasses(state, { external: new Map(), feeds: {} }, options);
+    ? new WholePasses(state, options)
+    : new LayeredPasses(state, { external: new Map(), feeds: {} }, options);
 }

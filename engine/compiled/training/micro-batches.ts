@@ -1,38 +1,37 @@
 /**
- * @file Cuts a batch into micro-batches of sequences of like length. A function of the lengths alone, so the same batch gives the same
- * bits; padding and grouping change results only by rounding.
+ * @file Cuts a batch into micro-batches of sequences of similar length. The cut depends on the lengths alone, so equal batches give equal
+ * bits; padding and grouping change results by rounding only.
  */
 import type { EngineOptions } from "../../../core/ports.ts";
 import { checkTokens } from "../../model/input-checks.ts";
 import { ATTENTION_BLOCKS } from "../graphs/train.ts";
 
 export interface MicroBatch {
-  /** Positions in the batch. */
+  /** Indices into the batch. */
   readonly members: readonly number[];
-  /** Length every member is padded to. */
+  /** Length that every member is padded to. */
   readonly tokens: number;
 }
 
-/** Lengths are padded to a multiple of it: attention takes its queries in as many blocks. */
-const GRAIN = ATTENTION_BLOCKS;
-/** What a micro-batch costs beside its tokens, in tokens: a run of the graph, and one more sum over the gradient. */
-const COST = 48;
+/** Fixed cost of a micro-batch, in tokens: one run of the graph and one more sum over the gradient. */
+const RUN_COST_TOKENS = 48;
 
-export const paddedLength = (tokens: number): number => Math.ceil(tokens / GRAIN) * GRAIN;
+/** Lengths are padded to a multiple of ATTENTION_BLOCKS, since attention splits its queries into that many blocks. */
+export const paddedLength = (tokens: number): number => Math.ceil(tokens / ATTENTION_BLOCKS) * ATTENTION_BLOCKS;
 
 /**
- * Longest first; each micro-batch holds at most `microBatchTokens` padded tokens, and at least one sequence. Of all ways to cut the
- * list, the one with the least padding and cost.
+ * Longest first. Each micro-batch holds at most `microBatchTokens` padded tokens, or a single sequence. Minimises the total of padded tokens
+ * and fixed costs by dynamic programming over the sorted list.
  */
 export function microBatches(lengths: readonly number[], microBatchTokens: number): MicroBatch[] {
   const order = lengths.map((_, i) => i).sort((a, b) => (lengths[b] ?? 0) - (lengths[a] ?? 0) || a - b);
   const tokensFrom = order.map((member) => paddedLength(lengths[member] ?? 0));
-  // Of the first n sequences: the least that they take, and where the last micro-batch begins.
+  // best[n]: the least cost of the first n sequences, and where its last micro-batch begins.
   const best = [{ total: 0, begin: 0 }, ...order.map(() => ({ total: Number.POSITIVE_INFINITY, begin: 0 }))];
   tokensFrom.forEach((tokens, begin) => {
     const most = Math.max(1, Math.floor(microBatchTokens / tokens));
     for (let end = begin + 1; end <= Math.min(begin + most, order.length); end++) {
-      const total = (best[begin]?.total ?? 0) + COST + (end - begin) * tokens;
+      const total = (best[begin]?.total ?? 0) + RUN_COST_TOKENS + (end - begin) * tokens;
       if (total < (best[end]?.total ?? 0)) best[end] = { total, begin };
     }
   });
@@ -44,7 +43,7 @@ export function microBatches(lengths: readonly number[], microBatchTokens: numbe
   return batches;
 }
 
-/** Micro-batches of sequences that the model can compute; others are refused. */
+/** Micro-batches of a batch. Refuses tokens and lengths that the model cannot compute. */
 export function planMicroBatches(
   sequences: readonly (readonly number[])[],
   vocabulary: number,

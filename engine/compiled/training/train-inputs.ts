@@ -1,31 +1,31 @@
-/** @file One micro-batch as arrays. Row n = b * T + t of a sequence predicts its token t + 1; only predictions asked for reach the head. */
+/** @file One micro-batch as arrays. Row n = b * T + t predicts token t + 1 of sequence b; only wanted predictions reach the head. */
 import type { Loss, TrainingSequence } from "../../../core/ports.ts";
 import { causalMask, type RotaryTable } from "../../model/positions.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 import type { MicroBatch } from "./micro-batches.ts";
 
-/** The R predictions asked for of a micro-batch: entry r is that of token `position[r]` of the batch's sequence `member[r]`. */
+/** The R wanted predictions of a micro-batch: entry r predicts token `position[r]` of the batch's sequence `member[r]`. */
 export interface Predictions {
   readonly member: Int32Array;
   readonly position: Int32Array;
-  /** Of B * T, that makes the prediction. */
+  /** The row of B * T that makes the prediction. */
   readonly row: Int32Array;
   /** The predicted token. */
   readonly targets: Int32Array;
 }
 
-/** A single row would take the path of a matrix-vector product, with other bits: the first row fills up, with no weight. */
-const FEWEST_ROWS = 2;
-const NOBODY = -1;
+/** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads, without weight. */
+const MINIMUM_ROWS = 2;
+const PADDING = -1;
 
-/** All but the first token of each sequence for which `wanted` holds. */
+/** Predictions of the tokens that `isWanted` selects. The first token of a sequence has none. */
 export function predictions(
   { members, tokens }: MicroBatch,
   sequences: readonly (readonly number[])[],
-  wanted: (member: number, t: number) => boolean,
+  isWanted: (member: number, t: number) => boolean,
 ): Predictions {
   const [member, position, row, targets]: [number[], number[], number[], number[]] = [[], [], [], []];
-  const ask = (sequence: number, t: number, from: number, token: number) => {
+  const add = (sequence: number, t: number, from: number, token: number) => {
     member.push(sequence);
     position.push(t);
     row.push(from);
@@ -33,10 +33,10 @@ export function predictions(
   };
   members.forEach((sequence, b) => {
     sequences[sequence]?.forEach((token, t) => {
-      if (t > 0 && wanted(sequence, t)) ask(sequence, t, b * tokens + t - 1, token);
+      if (t > 0 && isWanted(sequence, t)) add(sequence, t, b * tokens + t - 1, token);
     });
   });
-  while (row.length < FEWEST_ROWS) ask(NOBODY, 0, 0, 0);
+  while (row.length < MINIMUM_ROWS) add(PADDING, 0, 0, 0);
   return {
     member: new Int32Array(member),
     position: new Int32Array(position),
@@ -45,16 +45,20 @@ export function predictions(
   };
 }
 
-/** What a graph picks the predictions' rows by, out of B * T = `count`. */
+/** Indices by which the graph picks the R predicting rows out of B * T = `count`, and their inverse. */
 export function pickFeeds({ member, row, targets }: Predictions, count: number): Feeds {
-  const places = new Int32Array(count).fill(row.length);
+  const positionInRows = new Int32Array(count).fill(row.length);
   row.forEach((from, r) => {
-    if (member[r] !== NOBODY) places[from] = r;
+    if (member[r] !== PADDING) positionInRows[from] = r;
   });
-  return { rows: tensor(row, [row.length]), targets: tensor(targets, [row.length]), places: tensor(places, [count]) };
+  return {
+    rows: tensor(row, [row.length]),
+    targets: tensor(targets, [row.length]),
+    places: tensor(positionInRows, [count]),
+  };
 }
 
-/** Positions and mask of a micro-batch, and its tokens, [B * T]. */
+/** Rotary angles and mask of a micro-batch, and its tokens [B * T], padded with 0. */
 export function forwardFeeds(
   { members, tokens }: MicroBatch,
   sequences: readonly (readonly number[])[],
@@ -79,25 +83,22 @@ export function forwardFeeds(
   return { feeds, sources };
 }
 
-/** The four vectors of the losses (losses.ts), [R]. */
-export function lossFeeds(
-  { member, position }: Predictions,
-  batch: readonly TrainingSequence[],
-  linear: boolean,
-): Feeds {
-  const row = (values: (sequence: TrainingSequence) => Float32Array | undefined, used: boolean) => {
+/** The four vectors of the losses (model/losses.ts), [R]; zero where the other loss is used. */
+export function lossFeeds({ member, position }: Predictions, batch: readonly TrainingSequence[], loss: Loss): Feeds {
+  const isLinear = loss.kind === "linear";
+  const row = (values: (sequence: TrainingSequence) => Float32Array | undefined, isUsed: boolean) => {
     const rows = new Float32Array(member.length);
-    const of = used ? batch.map(values) : [];
+    const columns = isUsed ? batch.map(values) : [];
     member.forEach((sequence, r) => {
-      rows[r] = of[sequence]?.[position[r] ?? 0] ?? 0;
+      rows[r] = columns[sequence]?.[position[r] ?? 0] ?? 0;
     });
     return tensor(rows, [member.length]);
   };
   return {
-    linearWeights: row((sequence) => sequence.weights_T, linear),
-    clippedWeights: row((sequence) => sequence.weights_T, !linear),
-    advantages: row((sequence) => sequence.advantages_T, !linear),
-    behaviourLogProbs: row((sequence) => sequence.behaviourLogProbs_T, !linear),
+    linearWeights: row((sequence) => sequence.weights_T, isLinear),
+    clippedWeights: row((sequence) => sequence.weights_T, !isLinear),
+    advantages: row((sequence) => sequence.advantages_T, !isLinear),
+    behaviourLogProbs: row((sequence) => sequence.behaviourLogProbs_T, !isLinear),
   };
 }
 
@@ -107,7 +108,7 @@ export function clipFeeds(loss: Loss): Feeds {
   return { lowest: tensor(Float32Array.of(lowest), []), highest: tensor(Float32Array.of(highest), []) };
 }
 
-/** Puts log-probs [R] where their tokens are: [T] per sequence. */
+/** Writes log-probs [R] to their tokens' positions: [T] per sequence. */
 export function scatterLogProbs(
   into: readonly Float32Array[],
   { member, position }: Predictions,
