@@ -156,7 +156,7 @@ test("a model of another base than was asked for is refused: SkyRL makes one", a
   const { client } = open();
   const session = await client.openSession();
   await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
-    message: "create_model: asked for rank 8 on 'other/model', the server made rank 8 on 'tiny-qwen3'",
+    message: "create_model: asked for rank 8 on 'other/model', the server created rank 8 on 'tiny-qwen3'",
   });
 });
 

@@ -4,7 +4,9 @@
  */
 import { expect, test } from "vitest";
 import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
+import { LoraConfig, takesLora } from "../../../core/contracts/lora.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import { tinkerFaults } from "../../../core/contracts/tinker-policy.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
@@ -182,27 +184,36 @@ test("version 0 is the folder without its weights, and a tinker.json that says t
     ["model.safetensors.index.json", new Uint8Array()],
     ["tokenizer.json", new Uint8Array([1])],
   ]);
-  const base = tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"]);
+  const base = tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7, "main"], 16);
   expect([...base.keys()]).toEqual(["config.json", "tokenizer.json", "tinker.json"]);
   expect(readTinkerVersion(base)).toMatchObject({ baseModel: "Qwen3-0.6B", rank: 16, weights: null });
-  expect(tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"])).toEqual(base);
-  // What was exported is gone on from, as what it is.
+  expect(tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7, "main"], 16)).toEqual(base);
+  expect(readTinkerVersion(tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7])).rank).toBe(32);
+  // An exported version continues with its own model and rank.
   expect(tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"])).toEqual(base);
-  expect(() => tinkerBase("tinker:http://gpu2:8000?rank=8", "main", base, [8, "main"])).toThrow(
-    /rank 16 on 'Qwen3-0.6B'/,
-  );
+  expect(() => tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"], 8)).toThrow(/rank 16 on 'Qwen3-0.6B'/);
 });
 
 test.each([
   ["tinker:gpu1:8000", /write tinker:http:\/\/host:port/],
-  ["tinker:http://gpu1:8000?rank=0", /rank/],
-  ["tinker:http://gpu1:8000?ranks=8", /Unrecognized key: "ranks"/],
+  ["tinker:http://gpu1:8000?rank=8", /^policy of gpu1:8000: the rank is .*: set agents\.<name>\.lora\.rank=8$/],
+  ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
   [
     "tinker:http://user:secret@gpu1:8000",
     /^policy: no user or key belongs in the URL of gpu1:8000: set TINKER_API_KEY$/,
   ],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
+});
+
+test("the config takes the rank of a Tinker policy's adapter, and refuses what the server decides", () => {
+  const faultsOf = (lora: object) => {
+    const agents = { main: { policy: POLICY, lora: LoraConfig.parse(lora), engine: { threads: 1 } } };
+    return tinkerFaults({ temperature: 1, agents, evaluation: { suites: [] } }).map(([path]) => path.join("."));
+  };
+  expect(takesLora(POLICY)).toBe(true);
+  expect(faultsOf({ rank: 8 })).toEqual([]);
+  expect(faultsOf({ alpha: 16, targets: ["q_proj"] })).toEqual(["agents.main.lora.alpha", "agents.main.lora.targets"]);
 });
 
 test("policy names the model as its server does", () => {
