@@ -1,13 +1,13 @@
 /**
- * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their places in one flat vector, which is
- * what gradients, AdamW and the safetensors file work on.
+ * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients, AdamW and
+ * the safetensors file share.
  */
 import type { ModelConfig } from "./config.ts";
 
 export interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Place in the flat vector, in elements. */
+  /** Offset in the flat vector, in elements. */
   readonly offset: number;
   readonly length: number;
 }
@@ -72,7 +72,7 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
   return layoutOf(shapes);
 }
 
-/** Tensors one after the other. */
+/** Lays tensors out one after the other. */
 export function layoutOf(shapes: readonly (readonly [name: string, shape: readonly number[]])[]): ParameterLayout {
   let offset = 0;
   const parameters = shapes.map(([name, shape]) => {

@@ -1,6 +1,6 @@
 /**
- * @file What every trainer holds of what it trains, all weights or an adapter: the weights, the gradient so far, Adam's moments; and how
- * they are stored. The base under an adapter is its engine's own affair.
+ * @file What every local trainer trains, all weights or an adapter: the weights, their gradient and Adam's moments, and how they are saved and
+ * loaded. The base under an adapter belongs to the engine.
  */
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -16,11 +16,11 @@ import { OPTIMIZER_FILE, readCheckpoint, readOptimizer, withConfigOf, writeModel
 export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "load"> {
   readonly config: ModelConfig;
   readonly layout: ParameterLayout;
-  /** Flat, by `layout`; always the same array, so that views of it stay true. */
+  /** Flat, by `layout`; always the same array, so that views of it stay valid. */
   readonly weights: Float32Array;
-  /** The adapter that is trained; null: all weights are. */
+  /** The trained adapter; null: all weights are trained. */
   readonly lora: LoraConfig | null;
-  /** Flat; what forwardBackward adds to. */
+  /** Flat; forwardBackward adds to it. */
   readonly gradient: Float32Array;
 }
 

@@ -7,7 +7,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import type { TensorType } from "../checkpoint/safetensors.ts";
-import type { TensorPlace } from "../checkpoint/tensors.ts";
+import type { TensorLocation } from "../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../checkpoint/weights.ts";
 import { type Feeds, tensor } from "./graph-session.ts";
 import type { ExternalTensor, ExternalTensors, StoredType } from "./onnx/serialize.ts";
@@ -33,7 +33,7 @@ export function openWeights(files: CheckpointFiles): OpenWeights {
   const external = new Map<string, ExternalTensor>();
   const feeds: Feeds = {};
   for (const parameter of layout.parameters) {
-    const location = locations.get(parameter.name) as TensorPlace;
+    const location = locations.get(parameter.name) as TensorLocation;
     const mapped = externalTensor(parameter, location);
     if (mapped) external.set(parameter.name, mapped);
     else feeds[parameter.name] = tensor(readWeights(location, new Float32Array(parameter.length)), parameter.shape);
@@ -42,10 +42,10 @@ export function openWeights(files: CheckpointFiles): OpenWeights {
 }
 
 /** On disk and aligned to its element type. */
-export const isMemoryMapped = ({ file, entry }: TensorPlace): boolean =>
+export const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
   !(file instanceof Uint8Array) && entry.begin % STORED[entry.type].bytes === 0;
 
-function externalTensor({ shape: dims }: Parameter, location: TensorPlace): ExternalTensor | undefined {
+function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {
   const { file, entry } = location;
   if (!isMemoryMapped(location) || file instanceof Uint8Array) return undefined;
   // Files in a model hub's cache are symbolic links.

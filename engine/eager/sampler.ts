@@ -1,5 +1,5 @@
-/** @file The sampler in plain tfjs: the whole prefix again for every token, one sequence after the other. Simple before fast. */
-import { setImmediate as nextTurn } from "node:timers/promises";
+/** @file The sampler in plain tfjs: recomputes the whole prefix for every token of every sequence. Simple rather than fast. */
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import * as tf from "@tensorflow/tfjs-core";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
@@ -36,7 +36,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
     const tokens: number[] = [];
     const logProbs: number[] = [];
     while (tokens.length < limit) {
-      await nextTurn();
+      await yieldToEventLoop();
       if (signal?.aborted || released.delete(request)) {
         throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`);
       }

@@ -1,14 +1,14 @@
-/** @file What every engine asks of the sequences it is given, before it computes anything. */
+/** @file Checks that every engine makes before it computes. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 
-/** Tokens must exist in the model and fit in the context. */
+/** Tokens must be in the vocabulary and fit in the context. */
 export function checkTokens(tokens: readonly number[], vocabulary: number, contextTokens: number): void {
-  const stranger = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
-  if (stranger !== undefined) {
+  const unknown = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (unknown !== undefined) {
     throw new MgrpoError(
       "tokenizer-damaged",
-      `token ${stranger} is outside the model's vocabulary of ${vocabulary}: tokenizer.json and model.safetensors do not belong together`,
+      `token ${unknown} is outside the model's vocabulary of ${vocabulary}: tokenizer.json and model.safetensors do not belong together`,
     );
   }
   if (tokens.length > contextTokens) {

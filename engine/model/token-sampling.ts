@@ -1,13 +1,13 @@
-/** @file One token from a distribution: inverse CDF with one uniform draw, after top-k and top-p; greedy at temperature 0. */
+/** @file Samples one token from a distribution: inverse CDF with one uniform draw, after top-k and top-p; argmax at temperature 0. */
 import type { Sampling } from "../../core/contracts/rollout.ts";
 
 export interface SampledToken {
   readonly token: number;
-  /** Of the whole distribution, before top-k and top-p. */
+  /** Under the full distribution, before top-k and top-p. */
   readonly logProb: number;
 }
 
-/** `probabilities` are those at the sampling temperature (at 1 when greedy); `from` is where this row starts, of `count` entries. */
+/** Samples from the `count` entries from `from` on: probabilities at the sampling temperature (at 1 when greedy). */
 export function sampleToken(
   probabilities: Float32Array,
   from: number,
@@ -18,21 +18,21 @@ export function sampleToken(
   const to = from + count;
   const chosen =
     sampling.temperature === 0
-      ? largest(probabilities, from, to)
+      ? argmax(probabilities, from, to)
       : sampling.topK === 0 && sampling.topP === 1
-        ? inverse(probabilities, from, to, uniform())
-        : truncated(probabilities, from, to, sampling, uniform());
+        ? inverseCdf(probabilities, from, to, uniform())
+        : truncatedCdf(probabilities, from, to, sampling, uniform());
   return { token: chosen - from, logProb: Math.min(0, Math.log(probabilities[chosen] ?? 0)) };
 }
 
-function largest(probabilities: Float32Array, from: number, to: number): number {
+function argmax(probabilities: Float32Array, from: number, to: number): number {
   let best = from;
   for (let i = from + 1; i < to; i++) if ((probabilities[i] as number) > (probabilities[best] as number)) best = i;
   return best;
 }
 
-/** The first token whose cumulative probability exceeds u; rounding may leave u above the total, then the last possible one. */
-function inverse(probabilities: Float32Array, from: number, to: number, u: number): number {
+/** The first token whose cumulative probability exceeds u, or, if rounding leaves u above the total, the last with a positive probability. */
+function inverseCdf(probabilities: Float32Array, from: number, to: number, u: number): number {
   let sum = 0;
   let last = from;
   for (let i = from; i < to; i++) {
@@ -44,16 +44,16 @@ function inverse(probabilities: Float32Array, from: number, to: number, u: numbe
   return last;
 }
 
-/** Top-k, then top-p: the fewest tokens, most probable first, whose sum reaches p of what is left; ties go to the lower id. */
-function truncated(probabilities: Float32Array, from: number, to: number, { topK, topP }: Sampling, u: number): number {
+/** Top-k, then top-p: the fewest tokens, most probable first, that reach a share p of the rest. Ties go to the lower id. */
+function truncatedCdf(probabilities: Float32Array, from: number, to: number, { topK, topP }: Sampling, u: number): number {
   const order = Array.from({ length: to - from }, (_, i) => from + i);
   const p = (i: number) => probabilities[i] ?? 0;
   order.sort((a, b) => p(b) - p(a) || a - b);
-  const few = topK > 0 ? order.slice(0, topK) : order;
-  const total = few.reduce((sum, i) => sum + p(i), 0);
+  const candidates = topK > 0 ? order.slice(0, topK) : order;
+  const total = candidates.reduce((sum, i) => sum + p(i), 0);
   let kept = 0;
   const nucleus: number[] = [];
-  for (const i of few) {
+  for (const i of candidates) {
     nucleus.push(i);
     kept += p(i);
     if (kept >= topP * total) break;
