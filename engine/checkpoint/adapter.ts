@@ -143,7 +143,8 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   };
   if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
   for (const [key, value] of Object.entries(config)) {
-    const plain = key === "init_lora_weights" ? PLAIN_INITIALISATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
+    const plain =
+      key === "init_lora_weights" ? PLAIN_INITIALISATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
     if (!plain) refuse(key, value, "plain LoRA, without it");
   }
   const targets = z.array(LoraTarget).safeParse(config.target_modules);

@@ -60,7 +60,8 @@ export function readHeader(file: CheckpointFile, what: string): Header {
   if (size < PREFIX_BYTES) throw damaged(`${size} bytes are no safetensors file`);
   const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
-  if (headerBytes > MAXIMUM_HEADER_BYTES) throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
+  if (headerBytes > MAXIMUM_HEADER_BYTES)
+    throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
   const start = PREFIX_BYTES + headerBytes;
   if (start > size) throw damaged(`cut off inside the header (${size} bytes)`);
   const { __metadata__: metadata = {}, ...entries } = parseJson(

@@ -38,7 +38,8 @@ export function locateTensors(files: CheckpointFiles): Map<string, TensorLocatio
       const fault = `${fileName}: not in the checkpoint, though ${INDEX_FILE} names it: add the missing shard`;
       throw new MgrpoError("checkpoint-damaged", fault);
     }
-    for (const [name, location] of tensorsOf(fileName, file)) if (weight_map[name] === fileName) locations.set(name, location);
+    for (const [name, location] of tensorsOf(fileName, file))
+      if (weight_map[name] === fileName) locations.set(name, location);
   }
   for (const [name, fileName] of Object.entries(weight_map)) {
     if (locations.has(name)) continue;

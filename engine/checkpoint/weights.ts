@@ -63,7 +63,11 @@ const isRedundant = (name: string, { tied }: ModelConfig): boolean =>
   (tied && name === HEAD) || name.endsWith(".rotary_emb.inv_freq");
 
 /** Reads one tensor as float32. Refuses NaN and infinity, which would spread to every token. */
-export function readWeights({ name, fileName, file, entry }: TensorLocation, into: Float32Array, from = 0): Float32Array {
+export function readWeights(
+  { name, fileName, file, entry }: TensorLocation,
+  into: Float32Array,
+  from = 0,
+): Float32Array {
   readTensor(file, entry, into, from);
   for (let i = 0; i < into.length; i++) {
     if (Number.isFinite(into[i])) continue;

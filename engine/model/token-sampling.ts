@@ -45,7 +45,13 @@ function inverseCdf(probabilities: Float32Array, from: number, to: number, u: nu
 }
 
 /** Top-k, then top-p: the fewest tokens, most probable first, that reach a share p of the rest. Ties go to the lower id. */
-function truncatedCdf(probabilities: Float32Array, from: number, to: number, { topK, topP }: Sampling, u: number): number {
+function truncatedCdf(
+  probabilities: Float32Array,
+  from: number,
+  to: number,
+  { topK, topP }: Sampling,
+  u: number,
+): number {
   const order = Array.from({ length: to - from }, (_, i) => from + i);
   const p = (i: number) => probabilities[i] ?? 0;
   order.sort((a, b) => p(b) - p(a) || a - b);

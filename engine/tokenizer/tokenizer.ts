@@ -37,7 +37,8 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
   const libraryConfig = { ...config, unk_token: unknown, clean_up_tokenization_spaces: false };
   const template = openLibrary(json, libraryConfig);
   const data = openLibrary(withoutLeadingSpace(withoutControlTokens(json, unknown)), libraryConfig);
-  const continued = withoutLeadingSpace(json) === json ? template : openLibrary(withoutLeadingSpace(json), libraryConfig);
+  const continued =
+    withoutLeadingSpace(json) === json ? template : openLibrary(withoutLeadingSpace(json), libraryConfig);
   const controlTokens = new Map(
     json.added_tokens.filter((token) => isControlToken(token, unknown)).map((t) => [t.content, t.id]),
   );
@@ -130,7 +131,9 @@ function endOfTurnOf(render: Tokenizer["render"], controlTokens: ReadonlyMap<str
   ];
   const text = render(messages, [], false);
   const after = text.slice(text.lastIndexOf(words) + words.length);
-  const ends = [...controlTokens].filter(([content]) => after.startsWith(content)).sort(([a], [b]) => b.length - a.length);
+  const ends = [...controlTokens]
+    .filter(([content]) => after.startsWith(content))
+    .sort(([a], [b]) => b.length - a.length);
   const end = ends[0]?.[1];
   if (end !== undefined) return end;
   throw damaged(

@@ -8,7 +8,7 @@ import type { Datum } from "../../../engine/tinker/client/messages.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
 import { scoringDatum } from "../../../engine/tinker/data.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
-import { type Call, type Fault, fakeTinker } from "../../fakes/tinker-server.ts";
+import { type Call, FakeTinker, type Fault } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
 import { QUICK } from "./tiny-tinker.ts";
 
@@ -20,7 +20,12 @@ const json = (value: unknown, status = 200, headers: Record<string, string> = {}
   new Response(JSON.stringify(value), { status, headers });
 
 function open(changes: Partial<TransportOptions> = {}) {
-  const server = fakeTinker({ engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, pollMilliseconds: 20 });
+  const server = new FakeTinker({
+    engine: bigramEngine,
+    files: bigramFiles(30),
+    options: OPTIONS,
+    pollMilliseconds: 20,
+  });
   const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, ...QUICK, ...changes });
   return { server, client };
 }

@@ -15,7 +15,7 @@ import { createLog } from "../../../gpu-workers/log.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
-import { type FakeTinker, fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { baseFiles, relayEngine } from "../../fixtures/relay/policy.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
 import { tokenizerFiles } from "../../fixtures/relay/tokenizer.ts";
@@ -140,7 +140,7 @@ async function runWith(deaths: readonly Death[] = [], { steps = 2, rules = SKYRL
   const config = configOf(steps);
   const log = createLog(() => {});
   const never = new AbortController().signal;
-  const server = fakeTinker({ engine: scripted, files: SERVER_FILES, options: OPTIONS, rules });
+  const server = new FakeTinker({ engine: scripted, files: SERVER_FILES, options: OPTIONS, rules });
   const memory = memoryStore();
   const { functions } = openWorld(memory);
   const store = withEvents(memory, () => functions, log);

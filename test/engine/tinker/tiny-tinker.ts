@@ -4,7 +4,7 @@ import { wholeFile } from "../../../engine/checkpoint/files.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
 import { tinkerEngine } from "../../../engine/tinker/engine.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
-import { type FakeTinker, type FakeTinkerOptions, fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker, type FakeTinkerOptions } from "../../fakes/tinker-server.ts";
 import { tinyCheckpoint } from "../tiny.ts";
 
 export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
@@ -34,7 +34,7 @@ export function tinyTinker(
   transport: Partial<TransportOptions> = {},
 ): TinyTinker {
   const weights = options.files ?? tinyCheckpoint();
-  const server = fakeTinker({ ...options, files: weights });
+  const server = new FakeTinker({ ...options, files: weights });
   const connect = (changes: Partial<TransportOptions> = {}) =>
     tinkerEngine(POLICY, { fetch: server.fetch, pauseSeconds: 0.001, ...transport, ...changes });
   return {

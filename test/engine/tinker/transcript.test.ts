@@ -23,7 +23,7 @@ import {
   Submitted,
 } from "../../../engine/tinker/client/messages.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
-import { fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
 
 interface Exchange {
@@ -105,7 +105,7 @@ const isReplayed = ({ path, body, status }: Exchange) =>
   status !== 409 &&
   !Object.keys(body ?? {}).some((key) => key.startsWith("sampling_session"));
 test("the server of these tests answers them alike", async () => {
-  const server = fakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
+  const server = new FakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
   const ids = new Map<string, string>();
   const requests = new Map([["99999", "99999"]]);
   const renamed = (text: string) => [...ids].reduce((all, [theirs, ours]) => all.replaceAll(theirs, ours), text);
