@@ -1,9 +1,9 @@
-/** @file Who gets a slot when there are too few: the conversation that began first, whatever its turn. */
+/** @file Admission when slots are scarce: the sequence that began first, whatever its turn. */
 import { expect, test } from "vitest";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
-test("a conversation's next turn comes before the first one of those that wait to begin", async () => {
+test("a sequence's next turn is admitted before the first turn of a waiting sequence", async () => {
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
   const ended: string[] = [];
   const turn = async (sequence: string, tokens: readonly number[], maxTokens: number) => {

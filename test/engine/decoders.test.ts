@@ -77,7 +77,7 @@ async function decodeRows(decoder: SlotDecoder): Promise<number[][]> {
   return rows;
 }
 
-test("the cache on the device is the cache on the host, through prefills, copies, swaps and moves", async () => {
+test("device and host caches give the same probabilities after prefills, copies, swaps and moves", async () => {
   const [host, device] = await openBoth();
   const [wanted, found] = [await decodeRows(host), await decodeRows(device)];
   expect(wanted).toHaveLength(13);

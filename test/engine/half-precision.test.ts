@@ -1,6 +1,6 @@
 /**
- * @file Products in bfloat16: which they are, and what they come to. The CPU, which multiplies no bfloat16, rounds to it what a product reads
- * and makes, so that what a GPU must answer is known without one.
+ * @file Products in bfloat16: which ones, and their results. The CPU, which cannot multiply bfloat16, rounds inputs and results of products to it,
+ * so a GPU's results can be tested without one.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file The memory that the engine says it will need: what can be counted is what its arrays take, and every setting bounds its part. */
+/** @file The memory plan: counted parts equal the arrays' sizes, and every setting bounds its own part. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** @file The engine's own threads: a wider cache or another lane changes no bits. (That they block no other: ../heartbeats.test.ts.) */
+/** @file The engine's threads: a wider cache or another lane changes no bits. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";

@@ -6,6 +6,7 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
 import { Bodies, type Body, type Route } from "./tinker-bodies.ts";
+import { type Call, type Fault, networkError, untilAborted } from "./tinker-faults.ts";
 import { OperationFailed, SKYRL_JAX, TinkerModels, type TinkerRules } from "./tinker-models.ts";
 
 export interface FakeTinkerOptions {
@@ -18,20 +19,6 @@ export interface FakeTinkerOptions {
   readonly maxContextLength?: number;
   /** Milliseconds that a poll is held open. */
   readonly pollMilliseconds?: number;
-}
-
-/**
- * The fate of a call: a proxy's answer in place of the server's; `hang`: no answer; `refused`: no connection; `lost`: the call is done, but
- * its answer is lost. Undefined: the server answers.
- */
-export type Fault = Response | "hang" | "refused" | "lost" | undefined;
-
-export interface Call {
-  readonly method: string;
-  /** Below /api/v1. */
-  readonly path: string;
-  readonly body: Record<string, unknown>;
-  readonly headers: Headers;
 }
 
 type Settled = { readonly done: unknown } | { readonly failed: string };
@@ -298,13 +285,4 @@ const passResult = (rows: number[][]) => ({
 
 function refuse(status: 400 | 404 | 409, detail: string): never {
   throw new HTTPException(status, { message: JSON.stringify({ detail }) });
-}
-
-const networkError = (code: string) =>
-  new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
-
-function untilAborted(signal: AbortSignal | undefined): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
 }

@@ -8,7 +8,7 @@ import { type Feeds, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import type { ParkedKv, PrefillChunk, SlotStorage } from "./slot-decoder.ts";
 
-/** The cache width is a multiple of it. */
+/** The cache width grows in these steps. */
 const WIDTH_STEP = 64;
 /** Elements below which a loop is faster than `copyWithin`. */
 const SMALL_COPY = 16;

@@ -6,8 +6,8 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { Port } from "../onnx/serialize.ts";
 
 /**
- * Primes that no model dimension is a multiple of in practice (`requireForeign` makes sure), and one sum: `seen` is what
- * concatenating `cached` and `tokens` gives.
+ * Primes of which no model dimension is a multiple in practice (`refuseSymbolicDimensions` checks), and one sum: `seen` is the length of
+ * `cached` and `tokens` concatenated.
  */
 const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009 } as const;
 export type DimensionName = keyof typeof PRIMES;

@@ -1,6 +1,6 @@
 /**
- * @file Training and sampling through the wire are training and sampling: the same numbers as the local engine's, on a server that sums
- * and on one that averages; and what a server would ignore or get wrong is refused in one line.
+ * @file Training and sampling through a server give the local engine's numbers, whether the server sums or averages. Settings that a server would
+ * ignore or get wrong are refused in one line.
  */
 import { expect, test } from "vitest";
 import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
@@ -86,7 +86,7 @@ test.each([
   expect(server.models.loaded).toEqual([]);
 });
 
-test("the log-probs of a step are computed once, and a request carries no more tokens than a micro-batch", async () => {
+test("the log-probs of a step are computed once, and a request has no more tokens than a micro-batch", async () => {
   const { engine, files: base, server } = tiny();
   const trainer = await engine.openTrainer(base, { ...OPTIONS, microBatchTokens: 10 });
   const batch = [4, 4, 4, 15].map((length, i) => ({
@@ -114,7 +114,7 @@ test.each<[string, Partial<TinkerRules>, RegExp]>([
 });
 
 test.each([HOSTED, SKYRL_JAX])(
-  "a version is sampled as it was, whatever was trained since, and leaves training alone: %o",
+  "a version is sampled unchanged by later training, and does not affect training: %o",
   async (rules) => {
     const { engine, files: base, server } = tiny(rules);
     const trainer = await engine.openTrainer(base, OPTIONS);
@@ -152,7 +152,7 @@ test("clipping is refused where the server does not clip, before anything is sen
   expect(server.calls).toHaveLength(before);
 });
 
-test("a temperature that a server has no log-probs at is refused", async () => {
+test("a temperature other than 1 is refused, since servers have log-probs at 1 only", async () => {
   const { engine, files: base } = tiny();
   const [trainer, sampler] = [await engine.openTrainer(base, OPTIONS), await engine.openSampler(base, OPTIONS)];
   expect(await refusal(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
@@ -161,7 +161,7 @@ test("a temperature that a server has no log-probs at is refused", async () => {
   expect(await refusal(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
 });
 
-test("the base model is the one that the server has, by its name", async () => {
+test("the base model is resolved by name on the server", async () => {
   const server = { engine: bigramEngine, files, options: OPTIONS };
   const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 }, QUICK);
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
@@ -178,7 +178,7 @@ test("the base model is the one that the server has, by its name", async () => {
   );
 });
 
-test("version 0 is the folder without its weights, and a tinker.json that says the rest", () => {
+test("version 0 is the folder without its weights, plus a tinker.json", () => {
   const folder = new Map([
     ...files,
     ["model.safetensors.index.json", new Uint8Array()],

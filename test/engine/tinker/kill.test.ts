@@ -1,8 +1,7 @@
 /**
- * @file A worker that dies between any two calls to its Tinker server, or while a call is on its way, and is started again: the server
- * computes every pass and every optimizer step once, and the weights are those of a run where nothing happened. A whole run: what the
- * agents say depends on the very weights that the server holds. Where the server lost the model, or does not tell a call that is made
- * again, the step is done again, on a fresh one.
+ * @file A worker that dies between any two calls to its Tinker server, or during a call, and is restarted: the server computes every pass and
+ * optimizer step once, and the weights equal those of an undisturbed run. These are whole runs, in which the rollouts depend on the
+ * server's weights. If the server lost the model, or does not recognise repeated calls, the step is redone on a fresh model.
  */
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test, vi } from "vitest";

@@ -1,4 +1,4 @@
-/** @file A Tinker server that serves a tiny model in this process, the engine that is its client, and version 0. */
+/** @file A fake Tinker server with a tiny model, an engine connected to it, and version 0. */
 import type { CheckpointFiles, PolicyEngine } from "../../../core/ports.ts";
 import { wholeFile } from "../../../engine/checkpoint/files.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
@@ -9,7 +9,7 @@ import { tinyCheckpoint } from "../tiny.ts";
 
 export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
 
-/** Seconds that let a test see what happens in minutes. */
+/** Timeouts that shrink minutes to fractions of a second. */
 export const QUICK = {
   patienceSeconds: 0.2,
   pauseSeconds: 0.001,
