@@ -2,7 +2,7 @@
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
-import { TINY_OPTIONS } from "../engine/compiled/proof.ts";
+import { TINY_OPTIONS } from "../engine/compiled/provider-check.ts";
 import { engineSample, engineTrain } from "./engine.ts";
 
 const REPEATS = 3;

@@ -1,11 +1,11 @@
-/** @file SHA-256 in hex: the identity of a checkpoint's files and of every record in the store. */
+/** @file SHA-256 in hex, which identifies checkpoint files and all records in the store. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { CheckpointFile, Hash } from "../core/ports.ts";
 
 export const sha256: Hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
-/** Streams a file that lies on disk. */
+/** Streams files on disk. */
 export async function sha256OfFile(file: CheckpointFile): Promise<string> {
   if (file instanceof Uint8Array) return sha256(file);
   const hash = createHash("sha256");

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PolicyEngine } from "../../core/ports.ts";
-import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/proof.ts";
+import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
 import { openCloudStore, openSession } from "./session.ts";

@@ -13,7 +13,7 @@ import { checkContext, readModelConfig } from "../../engine/checkpoint/config.ts
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { locateParameters } from "../../engine/checkpoint/weights.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { isMapped } from "../../engine/compiled/weights.ts";
+import { isMemoryMapped } from "../../engine/compiled/open-weights.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import type { Check } from "./checks.ts";
 import { type Bases, readModel } from "./prepare.ts";
@@ -91,7 +91,7 @@ function needsOf(agent: AgentConfig, files: CheckpointFiles, reference: boolean)
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const places = [...locateParameters(files, config, layout).values()];
-  const mapped = places.every(isMapped);
+  const mapped = places.every(isMemoryMapped);
   const bytes = places.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes }, reference);

@@ -48,7 +48,9 @@ export async function readBases(
   const bases = new Map<string, CheckpointFiles>();
   for (const [name, agent] of Object.entries(config.agents)) {
     const files = await readBase(name, agent, config.seed, given.get(name));
-    bases.set(name, use === "train" ? withAdapter(name, agent, config.seed, files) : files);
+    // On a Tinker server the adapter is the server's.
+    const hasLocalAdapter = use === "train" && !agent.policy.startsWith(TINKER);
+    bases.set(name, hasLocalAdapter ? withAdapter(name, agent, config.seed, files) : files);
   }
   return bases;
 }
@@ -75,7 +77,7 @@ async function readBase(
     if (policy.startsWith(TINKER)) {
       checkVocabulary(files, readVocabulary(files));
       checkTokenizer(files, agent);
-      return tinkerBase(policy, basename(model), files, [seed, name]);
+      return tinkerBase(policy, basename(model), files, [seed, name], agent.lora?.rank);
     }
     checkContext(files, limits.contextTokens);
     const config = checkCheckpoint(files);

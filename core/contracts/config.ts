@@ -9,7 +9,7 @@ import { EngineConfig, engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { AgentEndpoint, endpointFaults } from "./language-model.ts";
-import { LORA_POLICIES, LoraConfig } from "./lora.ts";
+import { LORA_POLICIES, LoraConfig, takesLora } from "./lora.ts";
 import { AgentName, RunName } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -51,7 +51,7 @@ export const AgentConfig = z.strictObject({
   /** Folder (or `s3://` prefix) of a checkpoint in the Hugging Face layout; behind an API, the model as the server calls it. */
   model: z.string().min(1),
   /**
-   * `compiled`, `eager`, a Tinker server (`tinker:<url>[?rank=16][#<base model>]`), a policy that the recipe brings (`recipe:<name>`), or
+   * `compiled`, `eager`, a Tinker server (`tinker:<url>[#<base model>]`), a policy that the recipe brings (`recipe:<name>`), or
    * an API (`openai:<base url>`, `bedrock:<region>`).
    */
   policy: z.string().default("compiled"),
@@ -81,7 +81,7 @@ export const AgentConfig = z.strictObject({
       responseTokens: z.int().positive().exactOptional(),
     })
     .prefault({}),
-  /** Trains an adapter and leaves the model as it is; `{}` takes the defaults. Null: every weight is trained. */
+  /** Trains an adapter and leaves the model as it is; `{}` takes the defaults. Null: every weight is trained; on a Tinker server, rank 32. */
   lora: LoraConfig.nullable().default(null),
   optimizer: ScheduledOptimizer.prefault({}),
   /** Worker processes that serve it, each on an instance of its own where fleets start them. More of them only roll out more at a time. */
@@ -228,10 +228,10 @@ export const RunConfig = z
       if (name !== config.main && agent.delegates.length > 0) {
         say(["agents", name, "delegates"], `only the main agent '${config.main}' delegates: remove it`);
       }
-      if (agent.lora !== null && !LORA_POLICIES.includes(agent.policy)) {
+      if (agent.lora !== null && !takesLora(agent.policy)) {
         say(
           ["agents", name, "lora"],
-          `policy '${agent.policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}`,
+          `policy '${agent.policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`,
         );
       }
       for (const delegate of agent.delegates) {

@@ -1,11 +1,11 @@
-/** @file What an adapter is: rank, scale and the layers it sits on, by PEFT's names. */
+/** @file A LoRA adapter: its rank, scale and target layers, by PEFT's names. */
 import * as z from "zod";
 
-/** Linear layers of a decoder that may have one. */
+/** Linear layers of a decoder that can have an adapter. */
 export const LoraTarget = z.enum(["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]);
 export type LoraTarget = z.infer<typeof LoraTarget>;
 
-/** A low-rank adapter (Hu et al. 2021): a target computes W x + alpha / rank * B A x; only A and B are trained. There is no dropout. */
+/** A low-rank adapter (Hu et al. 2021): a target computes W x + alpha / rank * B A x; only A and B are trained, without dropout. */
 export const LoraConfig = z.strictObject({
   rank: z.int().positive().default(16),
   alpha: z.number().positive().default(32),
@@ -17,5 +17,8 @@ export const LoraConfig = z.strictObject({
 });
 export type LoraConfig = z.infer<typeof LoraConfig>;
 
-/** Policies that train an adapter. */
+/** Policies of this machine that can train an adapter. */
 export const LORA_POLICIES: readonly string[] = ["compiled", "eager", "eager-gpu"];
+
+/** Whether an agent with this policy can set `lora`: a Tinker server always trains an adapter. */
+export const takesLora = (policy: string): boolean => LORA_POLICIES.includes(policy) || policy.startsWith("tinker:");

@@ -1,25 +1,42 @@
-/** @file What an agent's being on a Tinker server does not go together with. */
+/** @file Settings that do not work with an agent on a Tinker server. */
+import { LoraConfig } from "./lora.ts";
 
 interface Team {
   readonly temperature: number;
-  readonly agents: Readonly<Record<string, { readonly policy: string; readonly engine: { readonly threads: number } }>>;
+  readonly agents: Readonly<
+    Record<
+      string,
+      { readonly policy: string; readonly lora: LoraConfig | null; readonly engine: { readonly threads: number } }
+    >
+  >;
   readonly evaluation: { readonly suites: readonly { readonly temperature: number }[] };
 }
 
-/** Path and message of each. */
-export function tinkerFaults({ temperature, agents, evaluation }: Team): (readonly [(string | number)[], string])[] {
-  return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
+type Fault = readonly [path: (string | number)[], message: string];
+
+const IGNORED = "does nothing on a Tinker server: remove it";
+
+export function tinkerFaults({ temperature, agents, evaluation }: Team): Fault[] {
+  return Object.entries(agents).flatMap(([name, { policy, lora, engine }]) => {
     if (!policy.startsWith("tinker:")) return [];
     const why = `agent '${name}' is on a Tinker server, which computes log-probs at temperature 1`;
-    const faults: [(string | number)[], string][] = [];
+    const faults: Fault[] = [];
     if (temperature !== 1) faults.push([["temperature"], `${why}: set it to 1`]);
     for (const [i, suite] of evaluation.suites.entries()) {
       if (suite.temperature === 0 || suite.temperature === 1) continue;
       faults.push([["evaluation", "suites", i, "temperature"], `${why}: set it to 1, or to 0 (greedy)`]);
     }
-    if (engine.threads !== 1) {
-      faults.push([["agents", name, "engine", "threads"], "does nothing on a Tinker server: remove it"]);
-    }
-    return faults;
+    if (engine.threads !== 1) faults.push([["agents", name, "engine", "threads"], IGNORED]);
+    return [...faults, ...loraFaults(name, lora)];
   });
+}
+
+/** The server takes the rank only: scale and target layers are its own. */
+function loraFaults(name: string, lora: LoraConfig | null): Fault[] {
+  if (lora === null) return [];
+  const defaults = LoraConfig.parse({});
+  const faults: Fault[] = [];
+  if (lora.alpha !== defaults.alpha) faults.push([["agents", name, "lora", "alpha"], IGNORED]);
+  if (lora.targets.length !== defaults.targets.length) faults.push([["agents", name, "lora", "targets"], IGNORED]);
+  return faults;
 }

@@ -1,6 +1,6 @@
 /**
- * @file A LoRA adapter of a model, as PEFT keeps it: `adapter_config.json` and `adapter_model.safetensors`. What PEFT knows and we do
- * not compute is refused by name, and so is an adapter whose shapes are those of another base.
+ * @file A model's LoRA adapter in PEFT's format: `adapter_config.json` and `adapter_model.safetensors`. PEFT features that we do not compute are
+ * refused by name, and so are adapters whose shapes belong to another base.
  */
 import * as z from "zod";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
@@ -10,7 +10,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { wholeFile } from "./files.ts";
-import { type Layout, layoutOf, parameterLayout } from "./parameters.ts";
+import { layoutOf, type ParameterLayout, parameterLayout } from "./parameters.ts";
 import { readSafetensors } from "./safetensors.ts";
 
 export const ADAPTER_FILE = "adapter_model.safetensors";
@@ -18,7 +18,7 @@ export const ADAPTER_CONFIG_FILE = "adapter_config.json";
 
 export interface Adapter {
   readonly lora: LoraConfig;
-  readonly layout: Layout;
+  readonly layout: ParameterLayout;
   /** All of A and B, in the layout's order. */
   readonly weights: Float32Array;
 }
@@ -29,7 +29,7 @@ export function adapterNames(weight: string): { readonly down: string; readonly 
   return { down: `${layer}.lora_A.weight`, up: `${layer}.lora_B.weight` };
 }
 
-export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): Layout {
+export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig): ParameterLayout {
   const names: readonly string[] = targets;
   return layoutOf(
     parameterLayout(config).parameters.flatMap(({ name, shape }): [string, number[]][] => {
@@ -45,7 +45,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
   );
 }
 
-/** As PEFT does: A uniform within 1 / sqrt(in) (Kaiming, gain of sqrt 5), B zero, so that the model starts as its base. */
+/** PEFT's initialisation: A uniform within 1 / sqrt(in) (Kaiming, gain sqrt 5), B zero, so that the model starts as its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
   const weights = new Float32Array(layout.length);
@@ -58,7 +58,7 @@ export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: r
   return { lora, layout, weights };
 }
 
-/** The adapter of a checkpoint; null when it has none. */
+/** The adapter of a checkpoint; null if it has none. */
 export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapter | null {
   const lora = readAdapterConfig(files)?.lora;
   const file = files.get(ADAPTER_FILE);
@@ -72,26 +72,26 @@ export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapte
   const weights = new Float32Array(layout.length);
   for (const { name, shape, offset } of layout.parameters) {
     const tensor = tensors.get(name);
-    if (!tensor) throw foreign(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
+    if (!tensor) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
     if (tensor.shape.join() !== shape.join()) {
-      throw foreign(`'${name}' has shape [${tensor.shape}], on this base it would be [${shape}]`);
+      throw wrongBase(`'${name}' has shape [${tensor.shape}], on this base it would be [${shape}]`);
     }
     weights.set(tensor.values, offset);
     tensors.delete(name);
   }
   const [extra] = tensors.keys();
-  if (extra !== undefined) throw foreign(`tensor '${extra}' has no place in this base`);
+  if (extra !== undefined) throw wrongBase(`tensor '${extra}' has no place in this base`);
   return { lora, layout, weights };
 }
 
-const foreign = (fault: string) =>
+const wrongBase = (fault: string) =>
   new MgrpoError(
     "checkpoint-damaged",
     `${ADAPTER_FILE}: ${fault}: it is an adapter for another base; open it with its own`,
   );
 
-/** Settings of PEFT that we read, or that change nothing in what an adapter computes. Any other must be off. */
-const HARMLESS = new Set([
+/** PEFT settings that we read or that do not change what an adapter computes. All others must be off. */
+const SUPPORTED_SETTINGS = new Set([
   "auto_mapping",
   "base_model_name_or_path",
   "inference_mode",
@@ -106,8 +106,8 @@ const HARMLESS = new Set([
   "target_modules",
   "task_type",
 ]);
-/** Initialisations that leave the base as it is. */
-const PLAIN_STARTS: readonly unknown[] = [null, true, false, "gaussian"];
+/** Values of init_lora_weights that leave the base as it is. */
+const PLAIN_INITIALISATIONS: readonly unknown[] = [null, true, false, "gaussian"];
 
 const isOff = (value: unknown) =>
   value === null ||
@@ -126,11 +126,11 @@ const PeftConfig = z.looseObject({
 
 export interface AdapterConfig {
   readonly lora: LoraConfig;
-  /** Where its base is, as whoever wrote it knew it. */
+  /** Path of its base, as its writer knew it. */
   readonly base: string | undefined;
 }
 
-/** Undefined when the checkpoint has no adapter_config.json. */
+/** Undefined if the checkpoint has no adapter_config.json. */
 export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undefined {
   const file = files.get(ADAPTER_CONFIG_FILE);
   if (!file) return undefined;
@@ -143,7 +143,8 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   };
   if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
   for (const [key, value] of Object.entries(config)) {
-    const plain = key === "init_lora_weights" ? PLAIN_STARTS.includes(value) : HARMLESS.has(key) || isOff(value);
+    const plain =
+      key === "init_lora_weights" ? PLAIN_INITIALISATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
     if (!plain) refuse(key, value, "plain LoRA, without it");
   }
   const targets = z.array(LoraTarget).safeParse(config.target_modules);
@@ -152,13 +153,13 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   const lora = {
     rank: config.r,
     alpha: config.lora_alpha,
-    // PEFT writes a set, in any order.
+    // PEFT writes a set, in arbitrary order.
     targets: LoraTarget.options.filter((target) => order.includes(target)),
   };
   return { lora, base: config.base_model_name_or_path ?? undefined };
 }
 
-/** `base`: where the base model is. */
+/** `base`: path of the base model. */
 export function writeAdapterConfig({ rank, alpha, targets }: LoraConfig, base: string): string {
   return `${JSON.stringify(
     {

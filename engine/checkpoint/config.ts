@@ -1,6 +1,6 @@
 /**
- * @file The model's shape, from a Hugging Face `config.json` of a family that we compute (families.ts), as transformers 4 or 5 write it.
- * What we do not compute is refused by name.
+ * @file The model's shape, from a Hugging Face `config.json` of a supported family (families.ts), as written by transformers 4 or 5. Features
+ * that we do not compute are refused by name.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -27,7 +27,7 @@ const HuggingFaceConfig = z.looseObject({
   hidden_size: z.int().positive(),
   num_hidden_layers: z.int().positive(),
   num_attention_heads: z.int().positive(),
-  /** Absent: as many as query heads. */
+  /** Absent: the number of query heads. */
   num_key_value_heads: z.int().positive().nullish(),
   head_dim: z.int().positive().nullish(),
   intermediate_size: z.int().positive(),
@@ -36,7 +36,7 @@ const HuggingFaceConfig = z.looseObject({
   rms_norm_eps: z.number().positive().default(1e-6),
   rope_theta: z.number().positive().default(10000),
   rope_scaling: Rope.nullish(),
-  /** transformers 5 writes this one in place of the two above. */
+  /** transformers 5 writes this in place of the two above. */
   rope_parameters: Rope.nullish(),
   partial_rotary_factor: z.number().default(1),
   tie_word_embeddings: z.boolean().default(false),
@@ -53,7 +53,7 @@ type HuggingFaceConfig = z.infer<typeof HuggingFaceConfig>;
 
 const ATTENTION_TYPES = ["full_attention", "sliding_attention"];
 
-/** Rotary positions stretched as Llama 3.1 does: angles of long wavelengths turn `factor` times slower, short ones as they were. */
+/** Llama 3.1's scaling of rotary positions: long wavelengths turn `factor` times slower, short ones are unchanged. */
 export interface RopeScaling {
   readonly factor: number;
   /** Wavelengths above originalContext / lowFrequencyFactor are long, below originalContext / highFrequencyFactor short. */
@@ -62,7 +62,7 @@ export interface RopeScaling {
   readonly originalContext: number;
 }
 
-/** Sizes and traits of a decoder. D = width; H query heads share KV key/value heads; hd = headWidth, which need not be D / H. */
+/** Sizes and features of a decoder. D = width; H query heads share KV key/value heads; hd = headWidth, which need not be D / H. */
 export interface ModelConfig {
   readonly layers: number;
   readonly width: number;
@@ -89,8 +89,8 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
   const family = familyOf(config);
   if (config.hidden_act !== "silu") refuse("hidden_act", config.hidden_act, "silu");
   if (config.attention_bias) refuse("attention_bias", true, "no biases but those of Qwen2's queries, keys and values");
-  const strange = config.layer_types?.find((type) => !ATTENTION_TYPES.includes(type));
-  if (strange !== undefined) refuse("layer_types", strange, ATTENTION_TYPES.join(" and "));
+  const unknownType = config.layer_types?.find((type) => !ATTENTION_TYPES.includes(type));
+  if (unknownType !== undefined) refuse("layer_types", unknownType, ATTENTION_TYPES.join(" and "));
   if (config.mlp_bias) refuse("mlp_bias", true, "feed-forward layers without biases");
   if (config.partial_rotary_factor !== 1) refuse("partial_rotary_factor", config.partial_rotary_factor, "1");
   if (config.quantization_config)
@@ -119,8 +119,8 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
 }
 
 /**
- * Refuses a context that the model does not reach: more positions than it was made for, or more than its sliding window shows, which
- * full attention would get wrong.
+ * Refuses a context that is too long for the model: beyond its positions, or beyond its sliding window, where full attention would be
+ * wrong.
  */
 export function checkContext(files: CheckpointFiles, contextTokens: number): void {
   const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
@@ -141,12 +141,12 @@ export function longestContext(files: CheckpointFiles): number | undefined {
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/** The `config.json` that a Hugging Face library would read the model with. */
+/** A `config.json` that Hugging Face libraries can read. */
 export function writeModelConfig(config: ModelConfig, contextTokens: number): string {
   const { queryKeyNorm, projectionBias, ropeScaling } = config;
   const family = FAMILIES.find((one) => one.queryKeyNorm === queryKeyNorm && one.projectionBias === projectionBias);
   if (!family) {
-    throw new MgrpoError("engine-unsupported", "no family of models has both biased projections and normed queries");
+    throw new MgrpoError("engine-unsupported", "no supported family has both projection biases and query norms");
   }
   return `${JSON.stringify(
     {
@@ -237,7 +237,7 @@ function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
   return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "one above low_freq_factor");
 }
 
-/** Tokens that some layer attends to at most; undefined: all of them. */
+/** The shortest attention window of any layer, in tokens; undefined if every layer attends to all. */
 function windowOf(config: HuggingFaceConfig): number | undefined {
   const { slidingWindow } = familyOf(config);
   const { sliding_window, use_sliding_window, layer_types, max_window_layers, num_hidden_layers } = config;

@@ -1,6 +1,6 @@
 /**
- * @file What distinguishes the families of dense decoders that we compute, as data. The model function never asks for a name: it reads
- * these traits from the parsed config. Defaults are those of transformers' configuration classes.
+ * @file The supported families of dense decoders, as data. The model never checks a family's name: it reads these traits from the parsed
+ * config. Defaults are those of transformers' configuration classes.
  */
 
 export interface Family {
@@ -11,9 +11,9 @@ export interface Family {
   readonly queryKeyNorm: boolean;
   /** Biases on the projections to queries, keys and values. */
   readonly projectionBias: boolean;
-  /** `head_dim` where config.json has none; undefined: hidden_size / num_attention_heads. */
+  /** Default of `head_dim`; undefined: hidden_size / num_attention_heads. */
   readonly headWidth?: number;
-  /** What `sliding_window` needs to have an effect: nothing, `use_sliding_window`, or it never has one. */
+  /** When `sliding_window` applies: always, with `use_sliding_window`, or never. */
   readonly slidingWindow: "always" | "if used" | "never";
 }
 
@@ -49,5 +49,5 @@ export const FAMILIES: readonly Family[] = [
   },
 ];
 
-/** Of Mistral, where config.json says nothing. */
+/** Mistral's, when config.json has none. */
 export const DEFAULT_SLIDING_WINDOW = 4096;

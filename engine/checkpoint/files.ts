@@ -1,4 +1,4 @@
-/** @file A checkpoint's files, read alike whether their bytes are here or on disk, and no more of them than is asked for. */
+/** @file Reads a checkpoint's files the same way in memory and on disk, and only the bytes that are needed. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
@@ -8,7 +8,7 @@ export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Ar
 export const wholeFile = (file: CheckpointFile): Uint8Array =>
   file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
 
-/** Fills `into` with what the file holds from byte `begin` on. The caller has compared with `sizeOf`. */
+/** Fills `into` with the file's bytes from `begin` on. The caller has checked the range against `sizeOf`. */
 export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array): Uint8Array {
   if (file instanceof Uint8Array) {
     into.set(file.subarray(begin, begin + into.length));

@@ -1,12 +1,12 @@
-/** @file Random weights to pretrain from. */
+/** @file Random initial weights for pretraining. */
 import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { EMBEDDING, FINAL_NORM, parameterLayout } from "./parameters.ts";
 
 export interface Initialization {
   /**
-   * Standard deviation of the embedding; the final norm starts at 1 / (embeddingStd * sqrt(width)), so that logits of a tied head
-   * start at unit scale. With 1 a small model learns to copy; with the customary 0.02 it hardly did.
+   * Standard deviation of the embedding. The final norm starts at 1 / (embeddingStd * sqrt(width)), so that logits of a tied head start at
+   * unit scale. With 1 a small model learns to copy tokens; with the customary 0.02 it hardly does.
    */
   readonly embeddingStd?: number;
   /** Gain of the linear layers: standard deviation gain / sqrt(inputs). */
@@ -14,7 +14,7 @@ export interface Initialization {
 }
 
 /**
- * All parameters, flat: linear layers normal and scaled by their inputs, those that write to the residual stream by depth too; norms 1,
+ * All parameters, flat. Linear layers are normal, scaled by their inputs; those that write to the residual stream also by depth. Norms are 1,
  * biases 0.
  */
 export function initializeWeights(

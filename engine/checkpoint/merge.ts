@@ -1,9 +1,9 @@
-/** @file An adapter added to its base: W + alpha / rank * B A, a model like any other. */
+/** @file Merges an adapter into its base: W + alpha / rank * B A. */
 import { type Adapter, adapterNames } from "./adapter.ts";
 import { type Parameter, views } from "./parameters.ts";
 import type { Checkpoint } from "./weights.ts";
 
-/** Adds the adapter to the checkpoint's weights, in place. Sums are in float64, the result rounded once. */
+/** Adds the adapter to the checkpoint's weights in place. Sums in float64 and rounds once. */
 export function mergeAdapter({ layout, weights }: Checkpoint, { lora, layout: parts, weights: low }: Adapter): void {
   const factors = views(parts, low);
   const whole = views(layout, weights);

@@ -1,18 +1,18 @@
 /**
- * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their places in one flat vector, which is
- * what gradients, AdamW and the safetensors file work on.
+ * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients, AdamW and
+ * the safetensors file share.
  */
 import type { ModelConfig } from "./config.ts";
 
 export interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Place in the flat vector, in elements. */
+  /** Offset in the flat vector, in elements. */
   readonly offset: number;
   readonly length: number;
 }
 
-export interface Layout {
+export interface ParameterLayout {
   readonly parameters: readonly Parameter[];
   readonly length: number;
 }
@@ -45,7 +45,7 @@ export const biasOf = (weight: string): string => weight.replace(/weight$/, "bia
 /** Name of the output head's matrix. */
 export const headName = (config: ModelConfig): string => (config.tied ? EMBEDDING : HEAD);
 
-export function parameterLayout(config: ModelConfig): Layout {
+export function parameterLayout(config: ModelConfig): ParameterLayout {
   const { width, heads, kvHeads, headWidth, ffnWidth, vocabulary } = config;
   const shapes: [string, number[]][] = [[EMBEDDING, [vocabulary, width]]];
   for (let layer = 0; layer < config.layers; layer++) {
@@ -72,8 +72,8 @@ export function parameterLayout(config: ModelConfig): Layout {
   return layoutOf(shapes);
 }
 
-/** Tensors one after the other. */
-export function layoutOf(shapes: readonly (readonly [name: string, shape: readonly number[]])[]): Layout {
+/** Lays tensors out one after the other. */
+export function layoutOf(shapes: readonly (readonly [name: string, shape: readonly number[]])[]): ParameterLayout {
   let offset = 0;
   const parameters = shapes.map(([name, shape]) => {
     const length = shape.reduce((product, size) => product * size, 1);
@@ -85,6 +85,6 @@ export function layoutOf(shapes: readonly (readonly [name: string, shape: readon
 }
 
 /** Each parameter's part of a flat vector; no copy. */
-export function views(layout: Layout, flat: Float32Array): Map<string, Float32Array> {
+export function views(layout: ParameterLayout, flat: Float32Array): Map<string, Float32Array> {
   return new Map(layout.parameters.map(({ name, offset, length }) => [name, flat.subarray(offset, offset + length)]));
 }

@@ -1,6 +1,6 @@
 /**
- * @file The safetensors format: eight bytes of header length, a JSON header, then the tensors' bytes. The header says where each tensor
- * lies, and tensors are read one by one: F32, F16 and BF16 into float32. Writes F32 or BF16. Equal tensors give equal bytes.
+ * @file The safetensors format: eight bytes of header length, a JSON header with each tensor's offsets, then the tensors' bytes. Tensors are
+ * read one by one: F32, F16 and BF16 into float32. Writes F32 or BF16. Equal tensors give equal bytes.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -20,7 +20,7 @@ export interface Safetensors {
 
 export type TensorType = "F32" | "F16" | "BF16";
 
-/** Where a tensor lies in its file, in bytes from the file's start. */
+/** A tensor's type and location; begin and end are bytes from the file's start. */
 export interface TensorEntry {
   readonly type: TensorType;
   readonly shape: readonly number[];
@@ -46,13 +46,13 @@ const HeaderJson = z.intersection(
 );
 
 const PREFIX_BYTES = 8;
-/** The reference implementation's. */
-const LARGEST_HEADER = 100_000_000;
+/** The reference implementation's limit. */
+const MAXIMUM_HEADER_BYTES = 100_000_000;
 const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
-/** Elements that are converted at a time. */
+/** Elements converted at a time. */
 const CHUNK = 1 << 22;
 
-/** `what` names the file in errors. Tensors must fill the file without overlap or gap, as the reference implementation demands. */
+/** `what` names the file in errors. Tensors must fill the file without overlap or gap, as in the reference implementation. */
 export function readHeader(file: CheckpointFile, what: string): Header {
   const damaged = (fault: string) =>
     new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
@@ -60,7 +60,8 @@ export function readHeader(file: CheckpointFile, what: string): Header {
   if (size < PREFIX_BYTES) throw damaged(`${size} bytes are no safetensors file`);
   const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
-  if (headerBytes > LARGEST_HEADER) throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
+  if (headerBytes > MAXIMUM_HEADER_BYTES)
+    throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
   const start = PREFIX_BYTES + headerBytes;
   if (start > size) throw damaged(`cut off inside the header (${size} bytes)`);
   const { __metadata__: metadata = {}, ...entries } = parseJson(
@@ -101,7 +102,7 @@ function entryOf(name: string, raw: unknown, start: number, what: string): Tenso
 
 const isTensorType = (type: string): type is TensorType => type in BYTES;
 
-/** Reads a tensor's elements as float32, as many as `into` holds, from element `from` on. Halves pass through a bounded buffer. */
+/** Fills `into` with a tensor's elements from element `from` on, as float32. Half-precision values pass through a bounded buffer. */
 export function readTensor(file: CheckpointFile, { type, begin }: TensorEntry, into: Float32Array, from = 0): void {
   if (type === "F32") {
     readBytes(file, begin + 4 * from, new Uint8Array(into.buffer, into.byteOffset, into.byteLength));
@@ -116,13 +117,13 @@ export function readTensor(file: CheckpointFile, { type, begin }: TensorEntry, i
       const bits = new Uint32Array(part.buffer, part.byteOffset, part.length);
       for (let i = 0; i < halves.length; i++) bits[i] = (halves[i] as number) << 16;
     } else {
-      const values = halfValues();
+      const values = float16Values();
       for (let i = 0; i < halves.length; i++) part[i] = values[halves[i] as number] as number;
     }
   }
 }
 
-/** All tensors of a file that is small. */
+/** Reads all tensors of a small file. */
 export function readSafetensors(file: CheckpointFile, what: string): Safetensors {
   const { tensors, metadata } = readHeader(file, what);
   const read = ([name, entry]: [string, TensorEntry]): [string, NamedTensor] => {
@@ -133,10 +134,10 @@ export function readSafetensors(file: CheckpointFile, what: string): Safetensors
   return { tensors: new Map([...tensors].map(read)), metadata };
 }
 
-/** Of numbers that we write. */
+/** Types that we write. */
 export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 
-/** Tensors in the map's order; the header is padded to eight bytes, as the reference implementation does. */
+/** Writes tensors in the map's order. The header is padded to eight bytes, as in the reference implementation. */
 export function writeSafetensors(
   tensors: ReadonlyMap<string, NamedTensor>,
   metadata: Readonly<Record<string, string>> = {},
@@ -164,28 +165,28 @@ export function writeSafetensors(
   return bytes;
 }
 
-/** The values of all 65,536 halves (IEEE binary16). */
-const halfValues = (() => {
+/** The values of all 65,536 float16 bit patterns. */
+const float16Values = (() => {
   let values: Float32Array | undefined;
   return () => {
-    values ??= Float32Array.from({ length: 65536 }, (_, bits) => fromHalf(bits));
+    values ??= Float32Array.from({ length: 65536 }, (_, bits) => fromFloat16(bits));
     return values;
   };
 })();
 
-/** The upper half of each float32, rounded to the nearest, ties to even. A NaN stays one. */
+/** Rounds float32 to the nearest bfloat16, ties to even. NaN stays NaN. */
 export function toBfloat16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const halves = new Uint16Array(bits.length);
   for (let i = 0; i < bits.length; i++) {
     const word = bits[i] as number;
-    const noNumber = (word & 0x7fffffff) > 0x7f800000;
-    halves[i] = noNumber ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    const isNaNWord = (word & 0x7fffffff) > 0x7f800000;
+    halves[i] = isNaNWord ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
   }
   return halves;
 }
 
-function fromHalf(bits: number): number {
+function fromFloat16(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
   const fraction = bits & 0x3ff;

@@ -1,6 +1,6 @@
 /**
- * @file Where the tensors of a model lie: in `model.safetensors`, or in the shards that `model.safetensors.index.json` names. As in
- * transformers, the single file comes first: a version that training published has one, whatever its base had.
+ * @file Locates the tensors of a model: in `model.safetensors`, or in the shards that `model.safetensors.index.json` names. As in transformers,
+ * the single file wins: a version that training published has one, even if its base had shards.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -14,41 +14,42 @@ export const INDEX_FILE = "model.safetensors.index.json";
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
-export interface TensorPlace {
+export interface TensorLocation {
   readonly name: string;
   readonly fileName: string;
   readonly file: CheckpointFile;
   readonly entry: TensorEntry;
 }
 
-/** Reads headers only. Refuses what the index names and is not there. */
-export function locateTensors(files: CheckpointFiles): Map<string, TensorPlace> {
+/** Reads headers only. Refuses an index that names missing shards or tensors. */
+export function locateTensors(files: CheckpointFiles): Map<string, TensorLocation> {
   const single = files.get(MODEL_FILE);
-  if (single) return new Map(placesIn(MODEL_FILE, single));
+  if (single) return new Map(tensorsOf(MODEL_FILE, single));
   const index = files.get(INDEX_FILE);
   if (!index) {
     const fault = `${MODEL_FILE}: not in the checkpoint, nor ${INDEX_FILE}: add the model's weights as safetensors`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
   const { weight_map } = parseJson(Index, wholeFile(index), INDEX_FILE, "checkpoint-damaged");
-  const places = new Map<string, TensorPlace>();
+  const locations = new Map<string, TensorLocation>();
   for (const fileName of new Set(Object.values(weight_map))) {
     const file = files.get(fileName);
     if (!file) {
       const fault = `${fileName}: not in the checkpoint, though ${INDEX_FILE} names it: add the missing shard`;
       throw new MgrpoError("checkpoint-damaged", fault);
     }
-    for (const [name, place] of placesIn(fileName, file)) if (weight_map[name] === fileName) places.set(name, place);
+    for (const [name, location] of tensorsOf(fileName, file))
+      if (weight_map[name] === fileName) locations.set(name, location);
   }
   for (const [name, fileName] of Object.entries(weight_map)) {
-    if (places.has(name)) continue;
+    if (locations.has(name)) continue;
     const fault = `${fileName}: no tensor '${name}', which ${INDEX_FILE} says is there: restore both from their origin`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
-  return places;
+  return locations;
 }
 
-function placesIn(fileName: string, file: CheckpointFile): [string, TensorPlace][] {
+function tensorsOf(fileName: string, file: CheckpointFile): [string, TensorLocation][] {
   const { tensors } = readHeader(file, fileName);
   return [...tensors].map(([name, entry]) => [name, { name, fileName, file, entry }]);
 }

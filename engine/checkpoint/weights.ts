@@ -1,51 +1,51 @@
-/** @file Weights and optimizer state of a checkpoint: files in the Hugging Face layout <-> one flat vector each. */
+/** @file A checkpoint's weights and optimizer state: Hugging Face files <-> one flat vector each. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "../model/adamw.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
-import { HEAD, type Layout, parameterLayout, views } from "./parameters.ts";
+import { HEAD, type ParameterLayout, parameterLayout, views } from "./parameters.ts";
 import { type NamedTensor, readSafetensors, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
-import { locateTensors, MODEL_FILE, type TensorPlace } from "./tensors.ts";
+import { locateTensors, MODEL_FILE, type TensorLocation } from "./tensors.ts";
 
 export const OPTIMIZER_FILE = "optimizer.safetensors";
 const CHECKED_AT_A_TIME = 1 << 20;
 
 export interface Checkpoint {
   readonly config: ModelConfig;
-  readonly layout: Layout;
+  readonly layout: ParameterLayout;
   /** All parameters, in the layout's order. */
   readonly weights: Float32Array;
 }
 
-/** Reads `config.json` and the weights, tensor by tensor, so that beside the vector only a part of one is ever in memory. */
+/** Reads `config.json` and the weights, tensor by tensor straight into the vector. */
 export function readCheckpoint(files: CheckpointFiles): Checkpoint {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
-  const places = locateParameters(files, config, layout);
+  const locations = locateParameters(files, config, layout);
   const weights = new Float32Array(layout.length);
-  for (const [name, values] of views(layout, weights)) readWeights(places.get(name) as TensorPlace, values);
+  for (const [name, values] of views(layout, weights)) readWeights(locations.get(name) as TensorLocation, values);
   return { config, layout, weights };
 }
 
-/** Where each parameter lies. What is missing, left over or of the wrong shape is named. */
+/** Locates each parameter. Fails by name on missing, extra or misshapen tensors. */
 export function locateParameters(
   files: CheckpointFiles,
   config: ModelConfig,
-  layout: Layout,
-): Map<string, TensorPlace> {
+  layout: ParameterLayout,
+): Map<string, TensorLocation> {
   const found = locateTensors(files);
-  const places = new Map<string, TensorPlace>();
+  const locations = new Map<string, TensorLocation>();
   for (const { name, shape } of layout.parameters) {
-    const place = found.get(name);
-    if (!place)
+    const location = found.get(name);
+    if (!location)
       throw new MgrpoError("checkpoint-damaged", `${MODEL_FILE}: no tensor '${name}': config.json asks for it`);
-    if (place.entry.shape.join() !== shape.join()) {
+    if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${place.fileName}: '${name}' has shape [${place.entry.shape}], config.json says [${shape}]: they belong to different models`,
+        `${location.fileName}: '${name}' has shape [${location.entry.shape}], config.json says [${shape}]: they belong to different models`,
       );
     }
-    places.set(name, place);
+    locations.set(name, location);
     found.delete(name);
   }
   for (const [name, { fileName }] of found) {
@@ -55,15 +55,19 @@ export function locateParameters(
       `${fileName}: tensor '${name}' is no part of the model that config.json describes`,
     );
   }
-  return places;
+  return locations;
 }
 
-/** Some writers repeat the tied head; older ones wrote down the rotary frequencies, which follow from config.json. */
+/** Some writers repeat the tied head; older ones store the rotary frequencies, which follow from config.json. */
 const isRedundant = (name: string, { tied }: ModelConfig): boolean =>
   (tied && name === HEAD) || name.endsWith(".rotary_emb.inv_freq");
 
-/** Reads one tensor as float32. A number that is none is refused: it would spread to every token. */
-export function readWeights({ name, fileName, file, entry }: TensorPlace, into: Float32Array, from = 0): Float32Array {
+/** Reads one tensor as float32. Refuses NaN and infinity, which would spread to every token. */
+export function readWeights(
+  { name, fileName, file, entry }: TensorLocation,
+  into: Float32Array,
+  from = 0,
+): Float32Array {
   readTensor(file, entry, into, from);
   for (let i = 0; i < into.length; i++) {
     if (Number.isFinite(into[i])) continue;
@@ -75,18 +79,18 @@ export function readWeights({ name, fileName, file, entry }: TensorPlace, into: 
   return into;
 }
 
-/** Refuses what readCheckpoint would refuse, in bounded memory. */
+/** Makes the checks of readCheckpoint in bounded memory. */
 export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   const config = readModelConfig(files);
   const buffer = new Float32Array(CHECKED_AT_A_TIME);
-  for (const place of locateParameters(files, config, parameterLayout(config)).values()) {
-    const { length } = place.entry;
-    for (let at = 0; at < length; at += buffer.length) readWeights(place, buffer.subarray(0, length - at), at);
+  for (const location of locateParameters(files, config, parameterLayout(config)).values()) {
+    const { length } = location.entry;
+    for (let at = 0; at < length; at += buffer.length) readWeights(location, buffer.subarray(0, length - at), at);
   }
   return config;
 }
 
-/** Files of another version of the same model: `config.json` may be left out, and must not differ. */
+/** Files of another version of the same model: `config.json` may be omitted, and must not differ. */
 export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened: CheckpointFiles): CheckpointFiles {
   const own = opened.get("config.json");
   if (!files.has("config.json") && own) return new Map([...files, ["config.json", own]]);
@@ -94,8 +98,8 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
   throw new MgrpoError("checkpoint-damaged", "config.json: another model than the one this trainer was opened with");
 }
 
-/** All of a layout as a safetensors file. */
-export function writeModel(layout: Layout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
+/** All parameters of a layout as a safetensors file. */
+export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
   const parts = views(layout, weights);
   const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
     name,
@@ -104,7 +108,7 @@ export function writeModel(layout: Layout, weights: Float32Array, dtype: Written
   return writeSafetensors(new Map(tensors), { format: "pt" }, dtype);
 }
 
-/** Tensors `m` and `v`, flat in the order of the model's parameters; the number of updates in the header. */
+/** Tensors `m` and `v`, flat in parameter order; the number of updates is in the header. */
 export function writeOptimizer(state: AdamState): Uint8Array {
   const flat = (values: Float32Array): NamedTensor => ({ shape: [values.length], values });
   return writeSafetensors(

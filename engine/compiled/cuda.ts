@@ -1,4 +1,4 @@
-/** @file Where CUDA's provider is: a library of the runtime's own, which is fetched by a command of its own. */
+/** @file Whether onnxruntime's CUDA provider is installed: it is a separate library with its own install command. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { MgrpoError } from "../../core/errors.ts";
 const LIBRARY = "libonnxruntime_providers_cuda.so";
 const INSTALL_CUDA = "mgrpo doctor --install cuda";
 
-/** Refuses a machine that the library is not made for, or that has it not. */
+/** Refuses a machine where the library is not installed, or that it does not support. */
 export function checkCuda(): void {
   checkPlatform();
   const entry = createRequire(import.meta.url).resolve("onnxruntime-node");
@@ -20,6 +20,6 @@ export function checkCuda(): void {
 export function checkPlatform(): void {
   const { platform, arch } = process;
   if (platform === "linux" && arch === "x64") return;
-  const message = `engine.provider cuda: it is made for linux x64, and this is ${platform} ${arch}: use webgpu`;
+  const message = `engine.provider cuda: it supports linux x64, not ${platform} ${arch}: use webgpu`;
   throw new MgrpoError("engine-unsupported", message);
 }

@@ -1,52 +1,64 @@
 /**
- * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in threads of its own. Threads that sample are not those
- * that train, whatever number of samplers and trainers is open, so that an evaluation can sample while the trainer is busy.
+ * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in threads of its own. Sampling and training use separate
+ * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
-import { dataParallel } from "./data-parallel.ts";
-import { divide, type LaneOptions } from "./lanes.ts";
-import type { Chosen } from "./providers.ts";
-import { sampleAcross } from "./sample-across.ts";
+import { divideOptions, type LaneOptions } from "./lanes.ts";
+import type { ProviderDecision } from "./providers.ts";
+import { laneSampler } from "./sampling/lane-sampler.ts";
 import { EngineThread } from "./thread.ts";
-import type { LaneTrainer } from "./trainer.ts";
+import { dataParallel } from "./training/data-parallel.ts";
+import type { LaneTrainer } from "./training/lane-trainer.ts";
 
-const sampling: EngineThread[] = [];
-const training: EngineThread[] = [];
-/** All that a GPU computes: onnxruntime's WebGPU device crashes the process when two threads use it. */
-const onGpu = new EngineThread();
-const chosen = new Map<string, Promise<Chosen>>();
+const samplingThreads: EngineThread[] = [];
+const trainingThreads: EngineThread[] = [];
+/** The only thread that uses the GPU: onnxruntime's WebGPU device crashes the process when two threads use it. */
+const gpuThread = new EngineThread();
+const decisions = new Map<string, Promise<ProviderDecision>>();
 
 export const compiledEngine: PolicyEngine = {
   async openSampler(files, options) {
-    return sampleAcross(await openLanes(sampling, openSampler, files, options));
+    return laneSampler(await openLanes(samplingThreads, openSampler, files, options));
   },
   async openTrainer(files, options) {
-    return dataParallel(await openLanes(training, openTrainer, files, options));
+    return dataParallel(await openLanes(trainingThreads, openTrainer, files, options));
   },
-  computesOn: async (options) => (await choose(options)).why,
+  computesOn: async (options) => (await decideProvider(options)).reason,
 };
 
-type Open<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
+type OpenLane<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
 
-async function openLanes<T>(threads: EngineThread[], open: Open<T>, files: CheckpointFiles, options: EngineOptions) {
+async function openLanes<T>(
+  threads: EngineThread[],
+  openLane: OpenLane<T>,
+  files: CheckpointFiles,
+  options: EngineOptions,
+) {
   checkContext(files, options.contextTokens);
-  const { provider } = await choose(options);
-  const { lanes, each } = divide(files, { ...options, provider });
-  if (provider !== "cpu") return [await open(onGpu, files, each)];
+  const { provider } = await decideProvider(options);
+  const { lanes, each } = divideOptions(files, { ...options, provider });
+  if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
-  return Promise.all(threads.slice(0, lanes).map((thread) => open(thread, files, each)));
+  return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, each)));
 }
 
-async function choose({ provider: choice = "cpu", precision = "fp32" }: EngineOptions): Promise<Chosen> {
-  if (choice === "cpu") return { provider: "cpu", why: "cpu" };
+async function decideProvider({
+  provider: choice = "cpu",
+  precision = "fp32",
+}: EngineOptions): Promise<ProviderDecision> {
+  if (choice === "cpu") return { provider: "cpu", reason: "cpu" };
   const key = `${choice} ${precision}`;
-  const known = chosen.get(key);
+  const known = decisions.get(key);
   if (known) return known;
-  const choosing = onGpu.call<Chosen>(onGpu.newHandle(), { method: "chooseProvider", choice, precision });
-  chosen.set(key, choosing);
-  choosing.catch(() => chosen.delete(key));
-  return choosing;
+  const deciding = gpuThread.call<ProviderDecision>(gpuThread.newHandle(), {
+    method: "decideProvider",
+    choice,
+    precision,
+  });
+  decisions.set(key, deciding);
+  deciding.catch(() => decisions.delete(key));
+  return deciding;
 }
 
 async function openSampler(thread: EngineThread, files: CheckpointFiles, options: LaneOptions): Promise<Sampler> {

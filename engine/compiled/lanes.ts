@@ -1,7 +1,7 @@
 /**
- * @file How an engine's threads are used. A small model is replicated: each lane is a thread that computes whole sequences alone, so
- * nobody waits for others at the end of every operation and a lane's arrays stay in its core's cache. A large model has one lane,
- * whose operations are wide enough to be split, and one copy of the weights.
+ * @file How an engine uses its threads. A small model is replicated: each lane is a thread that computes whole sequences alone, so no thread
+ * waits at the end of every operation and a lane's arrays stay in its core's cache. A large model has one lane, whose operations
+ * are wide enough to split over threads, and one copy of the weights.
  */
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
@@ -9,32 +9,32 @@ import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
 
 /** Models with more parameters are not replicated. */
-const LARGEST_REPLICA = 32_000_000;
+const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 
-/** What a lane computes with, and on. */
+/** Options of one lane, with the provider resolved. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
 }
 
-/** A GPU is one device, whose operations are as wide as it can take. */
+/** A GPU always has one lane: its operations fill the device. */
 export const laneCount = (config: ModelConfig, { threads, provider = "cpu" }: EngineOptions): number =>
-  provider === "cpu" && parameterLayout(config).length <= LARGEST_REPLICA ? threads : 1;
+  provider === "cpu" && parameterLayout(config).length <= MAXIMUM_REPLICA_PARAMETERS ? threads : 1;
 
 /** The number of lanes, and the options of each. */
-export function divide(files: CheckpointFiles, options: LaneOptions): { lanes: number; each: LaneOptions } {
+export function divideOptions(files: CheckpointFiles, options: LaneOptions): { lanes: number; each: LaneOptions } {
   const lanes = laneCount(readModelConfig(files), options);
   const each = { ...options, threads: options.threads / lanes, slots: Math.ceil(options.slots / lanes) };
   return { lanes, each };
 }
 
-/** Deals work to lanes: the longest first, each to the lane with the least so far. A function of the lengths alone. */
-export function deal(lengths: readonly number[], lanes: number): number[][] {
-  const hands = Array.from({ length: lanes }, () => ({ members: [] as number[], length: 0 }));
+/** Assigns sequences to lanes: longest first, each to the lane with the least work so far. Depends on the lengths alone. */
+export function assignToLanes(lengths: readonly number[], lanes: number): number[][] {
+  const loads = Array.from({ length: lanes }, () => ({ members: [] as number[], length: 0 }));
   const order = lengths.map((_, i) => i).sort((a, b) => (lengths[b] ?? 0) - (lengths[a] ?? 0) || a - b);
   for (const member of order) {
-    const hand = hands.reduce((least, other) => (other.length < least.length ? other : least));
-    hand.members.push(member);
-    hand.length += lengths[member] ?? 0;
+    const load = loads.reduce((least, other) => (other.length < least.length ? other : least));
+    load.members.push(member);
+    load.length += lengths[member] ?? 0;
   }
-  return hands.map(({ members }) => members);
+  return loads.map(({ members }) => members);
 }

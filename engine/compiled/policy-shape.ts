@@ -1,4 +1,4 @@
-/** @file What a traced graph depends on: the model's sizes and the adapter on it, never their numbers. */
+/** @file What a traced graph depends on: the model's sizes and its adapter's, never the weights. */
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";

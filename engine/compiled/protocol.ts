@@ -1,4 +1,4 @@
-/** @file What crosses between the program and its engine threads. */
+/** @file Messages between the main thread and the engine threads. */
 
 import type { OptimizerConfig } from "../../core/contracts/config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
@@ -6,11 +6,11 @@ import type { ErrorCode } from "../../core/errors.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
 
-/** One call on an opened sampler or trainer (`handle`); opening makes the handle. Each has an answer with the same `call`. */
-export type Call =
+/** A method call on a sampler or trainer. The caller assigns the handle when it opens one. */
+export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
   | {
-      readonly method: "chooseProvider";
+      readonly method: "decideProvider";
       readonly choice: Exclude<ProviderChoice, "cpu">;
       readonly precision: Precision;
     }
@@ -34,8 +34,8 @@ export type Call =
   | { readonly method: "close" };
 
 export type ToThread =
-  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: Call }
-  /** The caller gave up on a call. */
+  | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: EngineCall }
+  /** The caller aborted a call. */
   | { readonly kind: "cancel"; readonly call: number }
   | { readonly kind: "release"; readonly handle: number; readonly sequence: string };
 
@@ -43,7 +43,7 @@ export type FromThread =
   | { readonly kind: "result"; readonly call: number; readonly value: unknown }
   | { readonly kind: "error"; readonly call: number; readonly error: PortableError };
 
-/** A MgrpoError as data. */
+/** A MgrpoError as plain data. */
 export interface PortableError {
   readonly code: ErrorCode;
   readonly message: string;

@@ -1,50 +1,53 @@
 /**
- * @file Which execution provider a choice comes to on this machine. A GPU is taken only after it has computed what the CPU computes
- * (proof.ts); one that was named and is not there is refused, and nothing else is taken in its place.
+ * @file Resolves `engine.provider` to an execution provider of this machine. A GPU is used only after it computes what the CPU computes
+ * (provider-check.ts). A named provider that is not usable is refused, and never replaced by another.
  */
 import { existsSync } from "node:fs";
 import type { ExecutionProvider, Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { checkCuda } from "./cuda.ts";
-import { deviationFromCpu } from "./proof.ts";
+import { deviationFromCpu } from "./provider-check.ts";
 
-export interface Chosen {
+export interface ProviderDecision {
   readonly provider: ExecutionProvider;
-  /** For the log: the provider, and what speaks for it, or against those before it. */
-  readonly why: string;
+  /** For the log: the provider and why it was chosen, or why the GPUs were not. */
+  readonly reason: string;
 }
 
 type Gpu = Exclude<ExecutionProvider, "cpu">;
 
-/** Tensor cores multiply with 10 bits of mantissa, 1e-3; what is wrong is wrong by more. */
-const LARGEST_DEVIATION = 0.01;
-/** Where Linux shows a GPU, WSL's among them. Without one, Vulkan computes on the CPU, slower than we do. */
+/** TF32 tensor cores have a 10-bit mantissa, 1e-3; a faulty provider deviates by more. */
+const MAXIMUM_DEVIATION = 0.01;
+/** Device files of GPUs on Linux and WSL. Without one, Vulkan would run in software, slower than the CPU provider. */
 const GPU_DEVICES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
 
-export async function chooseProvider(choice: Exclude<ProviderChoice, "cpu">, precision: Precision): Promise<Chosen> {
+export async function decideProvider(
+  choice: Exclude<ProviderChoice, "cpu">,
+  precision: Precision,
+): Promise<ProviderDecision> {
   if (choice !== "auto") {
     try {
-      return await prove(choice, precision);
+      return await tryGpu(choice, precision);
     } catch (error) {
-      const other = precision === "fp32" ? "engine.provider to cpu" : "engine.precision to fp32";
-      throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set ${other}`, { cause: error });
+      const alternative = precision === "fp32" ? "engine.provider to cpu" : "engine.precision to fp32";
+      throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set ${alternative}`, { cause: error });
     }
   }
   if (process.platform === "linux" && !GPU_DEVICES.some((device) => existsSync(device))) {
-    return { provider: "cpu", why: `cpu: this machine shows no GPU (${GPU_DEVICES.join(", ")})` };
+    return { provider: "cpu", reason: `cpu: this machine shows no GPU (${GPU_DEVICES.join(", ")})` };
   }
-  const against: string[] = [];
+  const rejections: string[] = [];
   for (const provider of ["webgpu", "cuda"] as const) {
     try {
-      return await prove(provider, precision);
+      return await tryGpu(provider, precision);
     } catch (error) {
-      against.push(messageOf(error));
+      rejections.push(messageOf(error));
     }
   }
-  return { provider: "cpu", why: `cpu: ${against.join("; ")}` };
+  return { provider: "cpu", reason: `cpu: ${rejections.join("; ")}` };
 }
 
-async function prove(provider: Gpu, precision: Precision): Promise<Chosen> {
+async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDecision> {
   if (provider === "cuda") checkCuda();
   let deviation: number;
   try {
@@ -52,13 +55,13 @@ async function prove(provider: Gpu, precision: Precision): Promise<Chosen> {
   } catch (error) {
     throw unusable(provider, `it does not start: ${messageOf(error)}`, NEEDS[provider], error);
   }
-  if (deviation > LARGEST_DEVIATION) {
+  if (deviation > MAXIMUM_DEVIATION) {
     const fault = `on this GPU and driver it computes other numbers than the CPU (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
   }
   const products = precision === "fp32" ? "" : `, products in ${precision}`;
-  const why = `${provider}${products}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
-  return { provider, why };
+  const reason = `${provider}${products}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
+  return { provider, reason };
 }
 
 const NEEDS: Readonly<Record<Gpu, string>> = {
@@ -71,6 +74,6 @@ function unusable(provider: Gpu, fault: string, remedy: string, cause?: unknown)
   return new MgrpoError("engine-unsupported", `engine.provider ${provider}: ${fault}: ${remedy}`, { cause });
 }
 
-/** One line; the runtime puts where in its source a check failed before what it says. */
+/** One line, without the source location that the runtime puts first. */
 const messageOf = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

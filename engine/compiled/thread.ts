@@ -1,13 +1,13 @@
 /**
- * @file The program's side of an engine thread. The thread is started by the first call, kept for all later ones (its graphs are
- * compiled once), and keeps the process alive only while a call is open.
+ * @file The main thread's side of an engine thread. The thread starts with the first call and is reused by all later ones, so its graphs are
+ * compiled once. It keeps the process alive only while a call is open.
  */
 import { Worker } from "node:worker_threads";
 import { built } from "../../core/built.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Call, FromThread, ToThread } from "./protocol.ts";
+import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
-interface Open {
+interface OpenCall {
   readonly resolve: (value: never) => void;
   readonly reject: (error: MgrpoError) => void;
 }
@@ -16,31 +16,31 @@ export class EngineThread {
   #worker: Worker | undefined;
   #calls = 0;
   #handles = 0;
-  readonly #open = new Map<number, Open>();
+  readonly #openCalls = new Map<number, OpenCall>();
 
-  /** A number for a sampler or trainer to be opened in this thread. */
+  /** A handle for a sampler or trainer that is about to be opened in this thread. */
   newHandle(): number {
     return this.#handles++;
   }
 
-  call<T>(handle: number, body: Call, signal?: AbortSignal): Promise<T> {
+  call<T>(handle: number, body: EngineCall, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted)
       return Promise.reject(new MgrpoError("cancelled", `${body.method} was cancelled by its caller`));
     const call = this.#calls++;
     return new Promise<T>((resolve, reject) => {
       const cancel = () => this.#post({ kind: "cancel", call });
-      const ended = () => {
+      const settle = () => {
         signal?.removeEventListener("abort", cancel);
-        this.#open.delete(call);
-        if (this.#open.size === 0) this.#worker?.unref();
+        this.#openCalls.delete(call);
+        if (this.#openCalls.size === 0) this.#worker?.unref();
       };
-      this.#open.set(call, {
+      this.#openCalls.set(call, {
         resolve: (value) => {
-          ended();
+          settle();
           resolve(value);
         },
         reject: (error) => {
-          ended();
+          settle();
           reject(error);
         },
       });
@@ -62,16 +62,16 @@ export class EngineThread {
   #start(): Worker {
     const worker = new Worker(built("engine/compiled/worker"), { execArgv: [] });
     worker.on("message", (message: FromThread) => {
-      if (message.kind === "result") this.#open.get(message.call)?.resolve(message.value as never);
+      if (message.kind === "result") this.#openCalls.get(message.call)?.resolve(message.value as never);
       else {
         const { code, message: text, retryable, evidence } = message.error;
-        this.#open.get(message.call)?.reject(new MgrpoError(code, text, { retryable, evidence }));
+        this.#openCalls.get(message.call)?.reject(new MgrpoError(code, text, { retryable, evidence }));
       }
     });
     const died = (reason: string) => {
       if (this.#worker === worker) this.#worker = undefined;
       const error = new MgrpoError("worker-unavailable", `the engine thread ended: ${reason}`, { retryable: true });
-      for (const open of [...this.#open.values()]) open.reject(error);
+      for (const open of [...this.#openCalls.values()]) open.reject(error);
     };
     worker.on("error", (error) => died(error instanceof Error ? error.message : String(error)));
     worker.on("exit", (code) => died(`exit code ${code}`));

@@ -1,12 +1,12 @@
-/** @file Arrays as tensors on the device: a graph that hands its inputs over as they are, and whose outputs stay there. */
+/** @file Copies arrays to the device: a graph that returns its inputs unchanged and whose outputs stay on the device. */
+import { type Feeds, type GraphSession, openGraphSession } from "./graph-session.ts";
 import type { LaneOptions } from "./lanes.ts";
-import { type Feeds, openSession, type Session } from "./session.ts";
 
-/** By the names and shapes of what they take. */
-const sessions = new Map<string, Promise<Session>>();
+/** By the names and shapes of the inputs. */
+const sessions = new Map<string, Promise<GraphSession>>();
 
-/** Of float32 feeds. Whoever asks disposes of them. */
-export async function onDevice(feeds: Feeds, { threads, provider }: LaneOptions): Promise<Feeds> {
+/** `feeds` are float32. The caller disposes of the result. */
+export async function uploadToDevice(feeds: Feeds, { threads, provider }: LaneOptions): Promise<Feeds> {
   const ports = Object.entries(feeds).map(([name, { dims }]) => ({ name, type: "float32" as const, dims }));
   if (ports.length === 0) return {};
   const uploaded = (name: string) => `device:${name}`;
@@ -22,7 +22,7 @@ export async function onDevice(feeds: Feeds, { threads, provider }: LaneOptions)
     constants: [],
   };
   const names = graph.outputs.map(({ name }) => name);
-  const opening = known ?? openSession({ graph, shapeInputs: [] }, { threads, provider }, new Map(), names);
+  const opening = known ?? openGraphSession({ graph, shapeInputs: [] }, { threads, provider }, new Map(), names);
   sessions.set(key, opening);
   const outputs = await (await opening).tensors({}, feeds);
   return Object.fromEntries(ports.map(({ name }) => [name, outputs[uploaded(name)] as Feeds[string]]));

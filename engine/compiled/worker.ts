@@ -1,13 +1,13 @@
 /**
- * @file The thread an engine computes in: opens samplers and trainers and answers calls on them. A run of the graph blocks this
- * thread and no other. Calls on a trainer are served one after the other; samples run together.
+ * @file The entry of an engine thread: opens samplers and trainers and serves calls on them. A run of a graph blocks this thread only. Calls
+ * on one trainer run one after the other; samples run concurrently.
  */
 import { parentPort } from "node:worker_threads";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Sampler } from "../../core/ports.ts";
-import type { Call, FromThread, PortableError, ToThread } from "./protocol.ts";
-import { openCompiledSampler } from "./sampler.ts";
-import type { LaneTrainer } from "./trainer.ts";
+import type { EngineCall, FromThread, PortableError, ToThread } from "./protocol.ts";
+import { openCompiledSampler } from "./sampling/sampler.ts";
+import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 const port = parentPort;
 if (!port) throw new Error("engine/compiled/worker.ts runs as a worker thread only");
@@ -22,47 +22,47 @@ const send = (message: FromThread, transfer: ArrayBuffer[] = []) => port.postMes
 port.on("message", (message: ToThread) => {
   if (message.kind === "cancel") cancellations.get(message.call)?.abort();
   else if (message.kind === "release") samplers.get(message.handle)?.release(message.sequence);
-  else void answer(message.call, message.handle, message.body);
+  else void handleCall(message.call, message.handle, message.body);
 });
 
-async function answer(call: number, handle: number, body: Call): Promise<void> {
+async function handleCall(call: number, handle: number, body: EngineCall): Promise<void> {
   const cancellation = new AbortController();
   cancellations.set(call, cancellation);
   try {
     const value = await (body.method === "sample"
       ? samplerOf(handle).sample(body.request, cancellation.signal)
-      : inTurn(handle, () => serve(handle, body)));
-    send({ kind: "result", call, value }, buffersOf(value));
+      : enqueue(handle, () => serve(handle, body)));
+    send({ kind: "result", call, value }, transferablesOf(value));
   } catch (error) {
-    send({ kind: "error", call, error: portable(error) });
+    send({ kind: "error", call, error: toPortable(error) });
   } finally {
     cancellations.delete(call);
   }
 }
 
-function inTurn<T>(handle: number, work: () => Promise<T>): Promise<T> {
-  const turn = (queues.get(handle) ?? Promise.resolve()).then(work, work);
+function enqueue<T>(handle: number, work: () => Promise<T>): Promise<T> {
+  const result = (queues.get(handle) ?? Promise.resolve()).then(work, work);
   queues.set(
     handle,
-    turn.catch(() => {}),
+    result.catch(() => {}),
   );
-  return turn;
+  return result;
 }
 
-async function serve(handle: number, body: Call): Promise<unknown> {
+async function serve(handle: number, body: EngineCall): Promise<unknown> {
   switch (body.method) {
     case "openSampler":
       samplers.set(handle, await openCompiledSampler(body.files, body.options));
       return undefined;
     case "openTrainer": {
-      // Gradients are a large library: samplers do without.
-      const { openLaneTrainer } = await import("./trainer.ts");
+      // Loaded on demand: gradients need a large library that samplers do not.
+      const { openLaneTrainer } = await import("./training/lane-trainer.ts");
       trainers.set(handle, openLaneTrainer(body.files, body.options));
       return undefined;
     }
-    case "chooseProvider": {
-      const { chooseProvider } = await import("./providers.ts");
-      return chooseProvider(body.choice, body.precision);
+    case "decideProvider": {
+      const { decideProvider } = await import("./providers.ts");
+      return decideProvider(body.choice, body.precision);
     }
     case "close":
       await (samplers.get(handle) ?? trainerOf(handle)).close();
@@ -71,13 +71,16 @@ async function serve(handle: number, body: Call): Promise<unknown> {
       queues.delete(handle);
       return undefined;
     case "sample":
-      throw new Error("samples are not served in turn");
+      throw new Error("samples are not queued");
     default:
       return train(trainerOf(handle), body);
   }
 }
 
-type TrainerCall = Exclude<Call, { method: "openSampler" | "openTrainer" | "chooseProvider" | "close" | "sample" }>;
+type TrainerCall = Exclude<
+  EngineCall,
+  { method: "openSampler" | "openTrainer" | "decideProvider" | "close" | "sample" }
+>;
 
 function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
   switch (body.method) {
@@ -112,13 +115,13 @@ function trainerOf(handle: number): LaneTrainer {
   return trainer;
 }
 
-/** Files and vectors are made for the caller alone: they move instead of being copied. */
-function buffersOf(value: unknown): ArrayBuffer[] {
-  const made = value instanceof Map ? [...value.values()] : [value];
-  return made.flatMap((array) => (ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : []));
+/** Buffers to transfer instead of copying: files and vectors are created for the caller alone. */
+function transferablesOf(value: unknown): ArrayBuffer[] {
+  const arrays = value instanceof Map ? [...value.values()] : [value];
+  return arrays.flatMap((array) => (ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : []));
 }
 
-function portable(error: unknown): PortableError {
+function toPortable(error: unknown): PortableError {
   if (isMgrpoError(error)) {
     const { code, message, retryable, evidence } = error;
     return { code, message, retryable, evidence };

@@ -1,11 +1,11 @@
-/** @file The eager engine: the model function on a tfjs backend, in the caller's own thread. */
+/** @file The eager engine: the model on a tfjs backend, in the caller's thread. It is the oracle of the compiled engine. */
 import type { PolicyEngine } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
-import { checkGpu, type EagerBackend, openBackend } from "./backend.ts";
+import { checkGpuPackage, type EagerBackend, openBackend } from "./backend.ts";
 
 export const eagerEngine: PolicyEngine = eagerEngineOn("cpu");
 /** Needs the optional package @tensorflow/tfjs-node-gpu. */
-export const eagerGpuEngine: PolicyEngine = { ...eagerEngineOn("gpu"), check: checkGpu };
+export const eagerGpuEngine: PolicyEngine = { ...eagerEngineOn("tensorflow"), check: checkGpuPackage };
 
 function eagerEngineOn(backend: EagerBackend): PolicyEngine {
   return {

@@ -1,13 +1,13 @@
-/** @file The sampler in plain tfjs: the whole prefix again for every token, one sequence after the other. Simple before fast. */
-import { setImmediate as nextTurn } from "node:timers/promises";
+/** @file The sampler in plain tfjs: recomputes the whole prefix for every token of every sequence. Simple rather than fast. */
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import * as tf from "@tensorflow/tfjs-core";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { readAdapter } from "../checkpoint/adapter.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
-import { draw, endsWith } from "../draw.ts";
-import { checkPrompt } from "../sequences.ts";
+import { checkSampleRequest } from "../model/input-checks.ts";
+import { endsWithStop, sampleToken } from "../model/token-sampling.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
@@ -36,15 +36,15 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
     const tokens: number[] = [];
     const logProbs: number[] = [];
     while (tokens.length < limit) {
-      await nextTurn();
+      await yieldToEventLoop();
       if (signal?.aborted || released.delete(request)) {
         throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`);
       }
       const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
-      const { token, logProb } = draw(row, 0, config.vocabulary, request.sampling, uniform);
+      const { token, logProb } = sampleToken(row, 0, config.vocabulary, request.sampling, uniform);
       tokens.push(token);
       logProbs.push(logProb);
-      if (endsWith(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };
+      if (endsWithStop(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };
     }
     return { tokens, logProbs, stop: "length" };
   };
@@ -54,7 +54,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
 
   return {
     async sample(request, signal) {
-      checkPrompt(request, config.vocabulary, options.contextTokens);
+      checkSampleRequest(request, config.vocabulary, options.contextTokens);
       open.add(request);
       return generate(request, signal).finally(() => {
         open.delete(request);

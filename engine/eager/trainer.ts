@@ -1,15 +1,12 @@
-/**
- * @file The trainer in plain tfjs: one sequence at a time, gradients from the tape. Slow on the cpu backend; the oracle of the compiled
- * one.
- */
+/** @file The trainer in plain tfjs: one sequence at a time, gradients by automatic differentiation. The oracle of the compiled trainer. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
+import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
+import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
-import { checkTokens, checkTraining } from "../sequences.ts";
-import { openTrainedState } from "../trained-state.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { headOf, hiddenStates, weightTensors } from "./model.ts";
 
@@ -19,7 +16,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
   const base = lora && readCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
 
-  /** Row t predicts token t + 1. */
+  /** [T - 1]: row t predicts token t + 1. */
   const rowLogProbs = (given: Record<string, tf.Tensor>, tokens: readonly number[], temperature: number) => {
     const hidden = hiddenStates(config, given, tokens.slice(0, -1), lora);
     const targets = tf.tensor1d(tokens.slice(1), "int32");
@@ -32,9 +29,9 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
     const { tokens } = sequence;
     if (tokens.length < 2) return { loss: 0, logProbs_T: new Float32Array(tokens.length) };
     let rows: tf.Tensor1D | undefined;
-    const still = frozen();
+    const frozenTensors = frozen();
     const { value, grads } = tf.valueAndGrads((...values) => {
-      const given = { ...still, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
+      const given = { ...frozenTensors, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
       rows = tf.keep(rowLogProbs(given, tokens, temperature));
       return lossOf(rows, lossRows(sequence, loss));
     })(Object.values(weightTensors(layout, weights)));
@@ -66,7 +63,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
     async forwardBackward(batch, loss, temperature) {
       for (const sequence of batch) {
         check(sequence.tokens);
-        checkTraining(sequence, loss);
+        checkTrainingSequence(sequence, loss);
       }
       const passes = batch.map((sequence) => compute(() => backward(sequence, loss, temperature)));
       return {

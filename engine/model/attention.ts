@@ -1,4 +1,4 @@
-/** @file Causal attention within each sequence, grouped queries. */
+/** @file Causal grouped-query attention within each sequence. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import type { Attend } from "./transformer.ts";
@@ -16,8 +16,8 @@ function mergeHeads(x: tf.Tensor4D): tf.Tensor2D {
 }
 
 /**
- * mask [T, T]: 0 where the column is not after the row, -1e30 elsewhere. Queries are taken in `blocks` equal parts, each of which
- * sees only the keys up to its end: with four, 3/8 of the square that causality hides is never computed. T is a multiple of `blocks`.
+ * mask [T, T]: 0 where the column is not after the row, -1e30 elsewhere. Queries are split into `blocks` equal parts, each of which attends
+ * to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
  */
 export function causalAttention(config: ModelConfig, mask: tf.Tensor2D, blocks: number): Attend {
   const { heads, kvHeads } = config;
@@ -39,8 +39,8 @@ function head(x: tf.Tensor4D, ends: number, count: number): tf.Tensor4D {
 }
 
 /**
- * softmax(q k^T + mask) v with q [B, H, T, hd], k and v [B, KV, T, hd]. Its own gradient: sum(dP * P) over keys equals
- * sum(dO * O) over the head, which spares passes over the [T, T] matrices.
+ * softmax(q k^T + mask) v with q [B, H, T, hd], k and v [B, KV, T, hd]. A hand-written gradient: sum(dP * P) over keys equals sum(dO * O)
+ * over the head, which saves passes over the [T, T] matrices.
  */
 function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: tf.Tensor2D, blocks: number): tf.Tensor4D {
   const operation = tf.customGrad<tf.Tensor4D>((...inputs) => {
@@ -69,13 +69,13 @@ function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: tf.Tens
   return operation(q, k, v);
 }
 
-/** The query heads that share a key head as rows of one product: [B, H, U, hd] -> [B, KV, H / KV * U, hd]. */
+/** Query heads that share a key head become rows of one product: [B, H, U, hd] -> [B, KV, H / KV * U, hd]. */
 function grouped(x: tf.Tensor4D, kvHeads: number): tf.Tensor4D {
   const [batch, heads, tokens, width] = x.shape;
   return tf.reshape(x, [batch, kvHeads, (heads / kvHeads) * tokens, width]);
 }
 
-/** Block i: weights [B, KV, G * U, E] over the keys up to its end, and what it read, [B, H, U, hd]. */
+/** Block i: attention weights [B, KV, G * U, E] over the E keys up to its end, and its output [B, H, U, hd]. */
 function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: tf.Tensor2D, i: number, blocks: number) {
   const block = part(q, i, blocks);
   const [batch, heads, rows] = block.shape;
@@ -110,7 +110,7 @@ function backward(
   };
 }
 
-/** Gradients of the first 1, 2, ... n parts of the keys -> their sum, of all keys. */
+/** Sums gradients of the first 1, 2, ..., n parts of the keys into one of all keys. */
 function addUp(gradients: readonly tf.Tensor4D[]): tf.Tensor4D {
   const count = gradients.length;
   const parts = Array.from({ length: count }, (_, j) => {

@@ -1,5 +1,5 @@
 /**
- * @file Gradients of the standard kernels. The Node build of tfjs-core leaves them out; tfjs-layers registers them when it is
- * imported. Import this module wherever a gradient is taken.
+ * @file Gradients of the standard tfjs kernels. The Node build of tfjs-core omits them; importing tfjs-layers registers them. Import this
+ * module wherever gradients are taken.
  */
 import "@tensorflow/tfjs-layers";

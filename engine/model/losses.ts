@@ -1,4 +1,4 @@
-/** @file Log-probs of the next tokens, and the two losses, as tfjs functions of N = batch x tokens rows. */
+/** @file Log-probs of the next tokens, and the two losses, as tfjs functions of N = B * T rows. */
 import * as tf from "@tensorflow/tfjs-core";
 
 /** hidden [N, D], head [V, D], targets [N] -> log p of each row's target at a temperature, [N]. */
@@ -13,11 +13,11 @@ export function targetLogProbs(
   return tf.sum(chosen, 1);
 }
 
-/** What the losses need of each row, all [N]; zero where a row has no part in the loss. */
+/** Per-row inputs of the losses, all [N]; zero where a row is not part of the loss. */
 export interface LossRows {
   /** `linear`: dLoss/dlogProb. */
   readonly linearWeights: tf.Tensor1D;
-  /** `clipped-token`: weight of the row's term. */
+  /** `clipped-token`: the weight of the row's term. */
   readonly clippedWeights: tf.Tensor1D;
   readonly advantages: tf.Tensor1D;
   readonly behaviourLogProbs: tf.Tensor1D;
@@ -26,7 +26,7 @@ export interface LossRows {
   readonly highest: tf.Scalar;
 }
 
-/** sum linear * logProb - sum clipped * min(r A, clip(r) A), r = exp(logProb - behaviour). A batch uses one of the two terms. */
+/** sum linear * logProb - sum clipped * min(r A, clip(r) A), r = exp(logProb - behaviour). A batch uses one of the two terms; the other is zero. */
 export function loss(logProbs: tf.Tensor1D, rows: LossRows): tf.Scalar {
   const ratio: tf.Tensor1D = tf.exp(tf.sub(logProbs, rows.behaviourLogProbs));
   const clipped = tf.minimum(tf.maximum(ratio, rows.lowest), rows.highest);
@@ -34,7 +34,7 @@ export function loss(logProbs: tf.Tensor1D, rows: LossRows): tf.Scalar {
   return tf.sub(dot(rows.linearWeights, logProbs), dot(rows.clippedWeights, surrogate));
 }
 
-/** A product of matrices, since the gradient of a sum would allocate an array of ones. */
+/** A matrix product, since the gradient of tf.sum would allocate an array of ones. */
 function dot(weights: tf.Tensor1D, values: tf.Tensor1D): tf.Scalar {
   const rows = weights.shape[0];
   return tf.reshape(tf.matMul(tf.reshape(weights, [1, rows]), tf.reshape(values, [rows, 1])), []) as tf.Scalar;

@@ -1,7 +1,7 @@
-/** @file Rotary angles and masks as plain arrays: what depends on positions only, and never on weights. */
+/** @file Rotary angles and attention masks as plain arrays; they depend on positions only. */
 import type { ModelConfig } from "../checkpoint/config.ts";
 
-/** Added to the score of a key that must not be seen; exp of it is exactly 0. */
+/** Added to the score of a masked key; its exp is exactly 0. */
 export const HIDDEN = -1e30;
 
 export interface RotaryTable {
@@ -29,8 +29,8 @@ export function rotaryTable(config: ModelConfig, positions: number): RotaryTable
 }
 
 /**
- * Positions per radian of each pair: theta^(2i / hd). Scaled (Llama 3.1), a pair's frequency 1 / radius is divided by the factor if its
- * wavelength 2 pi radius is long, kept if it is short, and in between lies between the two, linearly in original context / wavelength.
+ * Positions per radian of each pair: theta^(2i / hd). With Llama 3.1 scaling, a pair's frequency 1 / radius is divided by the factor if its
+ * wavelength 2 pi radius is long, kept if it is short, and interpolated in between, linearly in original context / wavelength.
  */
 function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
   const half = headWidth / 2;
@@ -44,7 +44,7 @@ function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number
   });
 }
 
-/** [tokens, tokens]: row t sees columns 0..t. */
+/** [tokens, tokens]: row t attends to columns 0..t. */
 export function causalMask(tokens: number): Float32Array {
   const mask = new Float32Array(tokens * tokens);
   for (let row = 0; row < tokens; row++) mask.fill(HIDDEN, row * tokens + row + 1, (row + 1) * tokens);

@@ -1,8 +1,7 @@
 /**
- * @file The model: a decoder of the Llama and Qwen kind in tfjs operations, after the embedding and before the output head. It is written
- * once; the eager engine runs it, the compiled engine traces it. What a family lacks (norms of queries and keys) or adds (biases of
- * projections), the config and the weights say. How keys meet queries is given, since training attends within a sequence and
- * sampling attends to a cache.
+ * @file The model: a Llama- or Qwen-style decoder in tfjs operations, between the embedding and the output head. It is written once: the
+ * eager engine runs it and the compiled engine traces it. Config and weights decide what a family has (query/key norms, projection
+ * biases). Attention is a parameter, since training attends within a sequence and sampling attends to a KV cache.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
@@ -11,8 +10,8 @@ import type { ModelConfig } from "../checkpoint/config.ts";
 import { biasOf, FINAL_NORM, layerNames } from "../checkpoint/parameters.ts";
 import { rmsNorm, rotate } from "./kernels.ts";
 
-/** Parameters by Hugging Face name, [out, in], and an adapter's by PEFT's. */
-export type Weights = Readonly<Record<string, tf.Tensor>>;
+/** Parameters [out, in] by Hugging Face name, and an adapter's by PEFT name. */
+export type WeightTensors = Readonly<Record<string, tf.Tensor>>;
 
 /** cos and sin [B, T, hd / 2] of each token's position (positions.ts). */
 export interface RotaryAngles {
@@ -28,13 +27,13 @@ export interface Heads {
   readonly v: tf.Tensor3D;
 }
 
-/** Returns what each query head read: [B * T, H * hd]. */
+/** Returns each query head's output: [B * T, H * hd]. */
 export type Attend = (heads: Heads) => tf.Tensor2D;
 
 /** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */
 export function transformer(
   config: ModelConfig,
-  weights: Weights,
+  weights: WeightTensors,
   embedded: tf.Tensor3D,
   angles: RotaryAngles,
   attend: Attend,
@@ -47,19 +46,19 @@ export function transformer(
   return finalNorm(config, weights, x);
 }
 
-export const finalNorm = (config: ModelConfig, weights: Weights, x: tf.Tensor2D): tf.Tensor2D =>
-  rmsNorm(x, weightOf(weights, FINAL_NORM), config.epsilon);
+export const finalNorm = (config: ModelConfig, weights: WeightTensors, x: tf.Tensor2D): tf.Tensor2D =>
+  rmsNorm(x, weightNamed(weights, FINAL_NORM), config.epsilon);
 
-/** One layer of [B, T] tokens at a time: x [B * T, D] -> [B * T, D]. */
+/** Returns a function that runs one layer on [B, T] tokens: x [B * T, D] -> [B * T, D]. */
 export function decoder(
   config: ModelConfig,
-  weights: Weights,
+  weights: WeightTensors,
   [batch, tokens]: readonly [number, number],
   angles: RotaryAngles,
   attend: Attend,
   lora: LoraConfig | null,
 ): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
-  const weight = (name: string) => weightOf(weights, name);
+  const weight = (name: string) => weightNamed(weights, name);
   const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
     const product: tf.Tensor2D = tf.matMul(x, weight(name) as tf.Tensor2D, false, true);
     const bias = weights[biasOf(name)];
@@ -70,7 +69,7 @@ export function decoder(
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
     return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
   };
-  // Scores are scaled by 1/sqrt(hd) through the angles of the queries, which are small.
+  // The 1/sqrt(hd) of attention is applied to the queries' angles, the smallest arrays.
   const scale = 1 / Math.sqrt(config.headWidth);
   const queryAngles = { cos: tf.mul(angles.cos, scale), sin: tf.mul(angles.sin, scale) };
   const heads = (input: tf.Tensor2D, projection: string, norm: string, count: number, { cos, sin }: RotaryAngles) => {
@@ -94,13 +93,13 @@ export function decoder(
   };
 }
 
-export function weightOf(weights: Weights, name: string): tf.Tensor {
+export function weightNamed(weights: WeightTensors, name: string): tf.Tensor {
   const weight = weights[name];
   if (!weight) throw new Error(`no weight named ${name}`);
   return weight;
 }
 
-/** silu(gate) * up; its own gradient, since it makes fewer passes over memory than the chain rule does. */
+/** silu(gate) * up, with a hand-written gradient that makes fewer passes over memory than the chain rule. */
 function swiGlu(gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [g, u, save] = inputs as unknown as [tf.Tensor, tf.Tensor, tf.GradSaveFunc];

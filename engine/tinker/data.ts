@@ -1,4 +1,4 @@
-/** @file Sequences as a Tinker server takes them. n = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
+/** @file Sequences in the format of a Tinker server. n = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
 import type { Datum, TensorData } from "./client/messages.ts";
 
 const int64 = (data: number[]): TensorData => ({ data, dtype: "int64", shape: [data.length] });
@@ -15,15 +15,15 @@ function datum(tokens: readonly number[], inputs: Record<string, TensorData>): D
   };
 }
 
-/** For log-probs only; cross_entropy. */
-export const scored = (tokens: readonly number[]): Datum =>
+/** For log-probs only, with cross_entropy. */
+export const scoringDatum = (tokens: readonly number[]): Datum =>
   datum(tokens, { weights: float32(new Float32Array(tokens.length - 1).fill(1)) });
 
 /**
- * For the gradient of sum over t of gradient_T[t] * logProb_t, times `scale`: importance_sampling with the log-probs as they are, so that
- * every ratio is 1. Positions are masked by a gradient of 0, never by `weights`: their sum is a denominator on some servers.
+ * For the gradient of sum over t of gradient_T[t] * logProb_t, times `scale`: importance_sampling with the current log-probs, so every ratio
+ * is 1. Positions are masked by a gradient of 0, never by `weights`, whose sum is a denominator on some servers.
  */
-export function weighted(
+export function gradientDatum(
   tokens: readonly number[],
   logProbs_T: Float32Array,
   gradient_T: Float32Array,
@@ -35,15 +35,15 @@ export function weighted(
   });
 }
 
-/** Log-probs of targets -> logProbs_T. */
-export function aligned(targets: readonly number[]): Float32Array {
+/** Log-probs of the n targets -> logProbs_T. */
+export function withLeadingZero(targets: readonly number[]): Float32Array {
   const logProbs_T = new Float32Array(targets.length + 1);
   logProbs_T.set(targets, 1);
   return logProbs_T;
 }
 
-/** Requests of at most so many tokens, in order; a longer sequence goes alone. */
-export function batches<T>(items: readonly T[], tokensOf: (item: T) => number, limit: number): T[][] {
+/** Batches of at most `limit` tokens, in order; a longer sequence is a batch of its own. */
+export function requestBatches<T>(items: readonly T[], tokensOf: (item: T) => number, limit: number): T[][] {
   const result: T[][] = [];
   let room = 0;
   for (const item of items) {

@@ -1,15 +1,15 @@
-/** @file The engine whose models live on a Tinker server: hosted Tinker, or SkyRL on one's own machines. README.md says how. */
+/** @file The engine for models on a Tinker server: hosted Tinker, or SkyRL on your own machines. See README.md. */
 import type { PolicyEngine } from "../../core/ports.ts";
 import type { TransportOptions } from "./client/transport.ts";
 import { parseTinkerPolicy } from "./policy.ts";
 import { openTinkerSampler } from "./sampler.ts";
-import { openServer } from "./server.ts";
+import { TinkerServer } from "./server.ts";
 import { openTinkerTrainer } from "./trainer.ts";
 import { readTinkerVersion } from "./version.ts";
 
-/** `apiKey`: TINKER_API_KEY. Every engine is one process's view of the server: its sessions, and models that nobody else uses. */
+/** `apiKey`: TINKER_API_KEY. Sessions and models that an engine opens belong to this process alone. */
 export function tinkerEngine(policy: string, options: Omit<TransportOptions, "baseUrl"> = {}): PolicyEngine {
-  const server = openServer({ ...options, baseUrl: parseTinkerPolicy(policy).baseUrl });
+  const server = new TinkerServer({ ...options, baseUrl: parseTinkerPolicy(policy).baseUrl });
   return {
     openSampler: (files, engineOptions) => openTinkerSampler(server, files, engineOptions),
     openTrainer: (files, engineOptions, journal) => openTinkerTrainer(server, files, engineOptions, journal),

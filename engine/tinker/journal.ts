@@ -1,13 +1,14 @@
 /**
- * @file The model of a trainer, each of whose calls is written down before it is made, so that a process that dies repeats nothing:
+ * @file A trainer's model whose every call is journaled before it is made, so that a successor of a dead process repeats no work:
  *
- *     the journal tells of this server and version, and the model is there?
- *        no    a fresh model that holds the version. Each call is written down, then made
- *        yes   that very model. The calls since it held the version are made again under their numbers, up to the last that was
- *              written down: the server answers them with what it did. Then each call is written down, then made
+ *     the journal has this server and version, and the server still has the model?
+ *        no    a fresh model that holds the version
+ *        yes   that model. The calls since it held the version are repeated under their numbers, up to the last one in the journal, and the
+ *              server answers them with their first results
+ *     Every later call is journaled, then made.
  *
- * Until such a model has been saved, whatever the server refuses may come of what was taken over: the journal is cleared, the model left,
- * and `replay-failed` says that the step is to be begun anew. README.md: why no gradient is counted twice.
+ * Until a resumed model has been saved, any refusal of the server may be due to the resumption: the journal is cleared, the model unloaded,
+ * and `replay-failed` makes the caller redo the step. README.md explains why no gradient is counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -17,94 +18,119 @@ import type { TinkerModel } from "./client/client.ts";
 import type { OwnModel, TinkerServer } from "./server.ts";
 import { type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-export interface JournaledModel {
-  on<T>(work: (model: TinkerModel) => Promise<T>): Promise<T>;
-  /** Saves it, as the version that it holds from then on. */
-  save(): Promise<TinkerVersion>;
-  /** Unloads it, unless another process goes on with it. */
-  leave(): Promise<void>;
-}
-
-export interface JournalUse {
+export interface JournalOptions {
   readonly journal: CallJournal;
-  /** Whether a model that the journal tells of may be gone on with. */
-  readonly resumes: boolean;
+  /** Whether a journaled model may be resumed. */
+  readonly canResume: boolean;
 }
 
-/** For trainers that nobody goes on from. */
+/** For trainers that are never resumed. */
 export const NO_JOURNAL: CallJournal = { take: async () => null, write: async () => {} };
 
-const identityOf = (version: TinkerVersion) => sha256(writeTinkerVersion(version));
+/** The calls since the model held its version, as the journal has them. */
+type CallRange = Pick<TinkerCalls, "from" | "last" | "digest">;
 
-export async function openJournaledModel(
-  server: TinkerServer,
-  base: string,
-  version: TinkerVersion,
-  { journal, resumes }: JournalUse,
-): Promise<JournaledModel> {
-  const { baseUrl } = server;
-  let held = version;
-  let own: OwnModel | undefined;
-  /** The calls since the model held the version. */
-  let made: Pick<TinkerCalls, "from" | "last" | "digest"> | undefined;
+const versionId = (version: TinkerVersion) => sha256(writeTinkerVersion(version));
 
-  async function before(seqId: number, path: string, body: object) {
-    // What loads the version is a part of opening it.
-    if (!own) return;
-    const digest = sha256(`${made?.digest ?? ""} ${path} ${JSON.stringify(body)}`);
-    made = { from: made?.from ?? seqId, last: seqId, digest };
-    if (!replayed || seqId > replayed.last) {
-      const where = { server: baseUrl, session: own.session.id, model: own.model.id, version: identityOf(held) };
-      await journal.write({ ...where, ...made });
-    } else if (seqId === replayed.last && digest !== replayed.digest) {
-      throw differs(`call ${seqId}`);
-    }
+export class JournaledModel {
+  readonly #server: TinkerServer;
+  readonly #journal: CallJournal;
+  /** The version that the model held before `#made`. */
+  #version: TinkerVersion;
+  /** Undefined while the model is opened: loading the version is not journaled. */
+  #own: OwnModel | undefined;
+  #made: CallRange | undefined;
+  /** The dead process's calls, which are repeated first; undefined for a fresh model and once the model has been saved. */
+  #replayed: CallRange | undefined;
+
+  private constructor(server: TinkerServer, version: TinkerVersion, journal: CallJournal) {
+    this.#server = server;
+    this.#version = version;
+    this.#journal = journal;
   }
 
-  const written = await journal.take();
-  const isOurs = resumes && written?.server === baseUrl && written.version === identityOf(version);
-  own = isOurs ? await server.resume(written, before) : undefined;
-  let replayed = own && isOurs ? written : undefined;
-  own ??= await server.openAlone(base, version, before);
-  const { session, model } = own;
+  static async open(
+    server: TinkerServer,
+    base: string,
+    version: TinkerVersion,
+    { journal, canResume }: JournalOptions,
+  ): Promise<JournaledModel> {
+    const model = new JournaledModel(server, version, journal);
+    const before = (seqId: number, path: string, body: object) => model.#beforeCall(seqId, path, body);
+    const written = await journal.take();
+    const isOurs = canResume && written?.server === server.baseUrl && written.version === versionId(version);
+    const resumed = isOurs ? await server.resume(written, before) : undefined;
+    if (resumed && isOurs) model.#replayed = written;
+    model.#own = resumed ?? (await server.openAlone(base, version, before));
+    return model;
+  }
 
-  async function on<T>(work: (model: TinkerModel) => Promise<T>): Promise<T> {
+  async run<T>(work: (model: TinkerModel) => Promise<T>): Promise<T> {
+    const { model, session } = this.#opened;
     try {
       return await work(model);
     } catch (cause) {
-      if (!replayed || !isMgrpoError(cause, "replay-failed", "endpoint-refused", "endpoint-unavailable")) throw cause;
-      await journal.write(null);
+      const isReplayFault = isMgrpoError(cause, "replay-failed", "endpoint-refused", "endpoint-unavailable");
+      if (!this.#replayed || !isReplayFault) throw cause;
+      await this.#journal.write(null);
       session.close();
-      await server.leave(model);
-      const message = `${baseUrl} does not go on with model '${model.id}' of the process before: ${cause.message}`;
+      await this.#server.unload(model);
+      const message = `${this.#server.baseUrl} does not resume model '${model.id}' of the previous process: ${cause.message}`;
       throw new MgrpoError("replay-failed", message, { retryable: true, cause });
     }
   }
 
-  return {
-    on,
-    async save() {
-      const weights = await on(async () => {
-        const path = await model.saveWeights();
-        if (replayed && (made?.last ?? 0) < replayed.last) throw differs(`there are calls up to ${replayed.last}`);
-        return path;
-      });
-      // Not written down before the next call: until its manifest is there, a version is nobody's, and the step may have to be gone on from.
-      [held, made, replayed] = [{ ...held, weights }, undefined, undefined];
-      return held;
-    },
-    async leave() {
-      session.close();
-      try {
-        await journal.write(null);
-      } catch {
-        // Another process may go on with the model, or none can be told that it is gone. Without a beat the server unloads it.
-        return;
-      }
-      await server.leave(model);
-    },
-  };
+  /** Saves the model as the version that it holds from now on. */
+  async save(): Promise<TinkerVersion> {
+    const weights = await this.run(async (model) => {
+      const path = await model.saveWeights();
+      const { last } = this.#replayed ?? { last: 0 };
+      if ((this.#made?.last ?? 0) < last) throw differs(`the journal has calls up to ${last}`);
+      return path;
+    });
+    // The journal is not written before the next call: until its manifest is published, no version is final and the step may be resumed.
+    this.#version = { ...this.#version, weights };
+    this.#made = undefined;
+    this.#replayed = undefined;
+    return this.#version;
+  }
+
+  /** Unloads the model, unless another process took it over. */
+  async close(): Promise<void> {
+    const { model, session } = this.#opened;
+    session.close();
+    try {
+      await this.#journal.write(null);
+    } catch {
+      // Another process owns the journal and may have resumed the model. Otherwise the server unloads it for want of a heartbeat.
+      return;
+    }
+    await this.#server.unload(model);
+  }
+
+  get #opened(): OwnModel {
+    if (!this.#own) throw new Error("a journaled model is used before it is open");
+    return this.#own;
+  }
+
+  async #beforeCall(seqId: number, path: string, body: object): Promise<void> {
+    if (!this.#own) return;
+    const digest = sha256(`${this.#made?.digest ?? ""} ${path} ${JSON.stringify(body)}`);
+    this.#made = { from: this.#made?.from ?? seqId, last: seqId, digest };
+    const replayed = this.#replayed;
+    if (replayed && seqId <= replayed.last) {
+      if (seqId === replayed.last && digest !== replayed.digest) throw differs(`call ${seqId}`);
+      return;
+    }
+    const { session, model } = this.#own;
+    await this.#journal.write({
+      server: this.#server.baseUrl,
+      session: session.id,
+      model: model.id,
+      version: versionId(this.#version),
+      ...this.#made,
+    });
+  }
 }
 
-const differs = (what: string) =>
-  new MgrpoError("replay-failed", `the calls are not those that were written down: ${what}`);
+const differs = (what: string) => new MgrpoError("replay-failed", `the calls are not those in the journal: ${what}`);

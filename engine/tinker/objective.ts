@@ -1,6 +1,6 @@
 /**
- * @file The losses of the Trainer port as weights of a linear loss. A server differentiates log-probs; what the loss makes of them is
- * computed here, so that it is the same on every server: dLoss/dweights = sum over t of dLoss/dlogProb_t * dlogProb_t/dweights.
+ * @file The Trainer port's losses as weights of a linear loss. The server differentiates log-probs; the loss is computed here, so that it is
+ * the same on every server: dLoss/dweights = sum over t of dLoss/dlogProb_t * dlogProb_t/dweights.
  */
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 
@@ -27,7 +27,7 @@ export function objectiveOf(sequence: TrainingSequence, logProbs_T: ArrayLike<nu
     const ratio = Math.exp(logProb - (behaviourLogProbs_T?.[t] ?? 0));
     const clipped = Math.min(Math.max(ratio, 1 - loss.clipLow), 1 + loss.clipHigh);
     total -= weight * Math.min(ratio * advantage, clipped * advantage);
-    // Where the clipped term is the smaller one, it does not depend on the log-prob.
+    // Where the clipped term is the smaller one, the loss does not depend on the log-prob.
     if (ratio * advantage <= clipped * advantage) gradient_T[t] = -weight * ratio * advantage;
   }
   return { loss: total, gradient_T };

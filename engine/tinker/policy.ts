@@ -1,43 +1,35 @@
 /**
- * @file What a config says of a Tinker server: `tinker:<base url>[?rank=<LoRA rank>][#<base model>]`, such as
- * `tinker:http://gpu1:8000?rank=16#Qwen/Qwen3-4B`. A setting that is not known is refused, and so is a key in the URL.
+ * @file A Tinker policy of the config: `tinker:<base url>[#<base model>]`, such as `tinker:http://gpu1:8000#Qwen/Qwen3-4B`. Query parameters are
+ * refused (the LoRA rank is `agents.<name>.lora.rank`), and so are credentials in the URL.
  */
-import * as z from "zod";
-import { parse } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 export const TINKER = "tinker:";
 
 export interface TinkerPolicy {
   readonly baseUrl: string;
-  /** As the server calls it; undefined: the one that is called like the model's folder. */
+  /** The server's name of the base model; undefined: the model named like the agent's model folder. */
   readonly baseModel: string | undefined;
-  /** Undefined: the folder's own, or 32. */
-  readonly rank: number | undefined;
 }
-
-const Settings = z.strictObject({ rank: z.coerce.number().int().positive().optional() });
 
 export function parseTinkerPolicy(policy: string): TinkerPolicy {
   const text = policy.slice(TINKER.length);
   if (!policy.startsWith(TINKER) || !/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new MgrpoError(
-      "config-invalid",
-      `policy '${policy}': write tinker:http://host:port, with ?rank=16 and #model where they are needed`,
-    );
+    throw invalid(`policy '${policy}': write tinker:http://host:port, with #<base model> where the server has several`);
   }
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") {
-    throw new MgrpoError(
-      "config-invalid",
-      `policy: no user or key belongs in the URL of ${url.host}: set TINKER_API_KEY`,
-    );
+    throw invalid(`policy: no user or key belongs in the URL of ${url.host}: set TINKER_API_KEY`);
   }
-  const where = `policy of ${url.host}`;
-  const { rank } = parse(Settings, Object.fromEntries(url.searchParams), where, "config-invalid");
+  const rank = url.searchParams.get("rank");
+  if (rank !== null) {
+    throw invalid(`policy of ${url.host}: the rank is not part of the policy: set agents.<name>.lora.rank=${rank}`);
+  }
+  if (url.search !== "") throw invalid(`policy of ${url.host}: it takes no parameters: remove ${url.search}`);
   return {
     baseUrl: `${url.origin}${url.pathname}`.replace(/\/+$/, ""),
     baseModel: decodeURIComponent(url.hash.slice(1)) || undefined,
-    rank,
   };
 }
+
+const invalid = (message: string) => new MgrpoError("config-invalid", message);

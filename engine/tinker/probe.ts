@@ -1,54 +1,54 @@
 /**
- * @file What a server makes of what it is asked, found out on a model that is thrown away: no document is trusted with it, since a
- * server that divides by a number of its own, or drops a setting, answers like any other.
+ * @file Measures how a server behaves, on a model that is thrown away. Documentation is not enough: a server that averages, or ignores a
+ * setting, answers like any other.
  *
- *     gradient   of one sequence, of it twice, of it with as many masked tokens more     -> sums, or means over tokens, over sequences
- *     Adam       an epsilon of 1e6 holds the weights still, or it was not looked at        -> refused
- *     clipping   a norm of 1e-9 holds them still, or the server does not clip              -> `clips`
- *     sign       a step without either makes the sequence more likely                      -> or refused
- *     stops      a sample ends with the token it stopped at                                -> or refused
- *     numbers    a pass sent again under its number is the one that is done already        -> `remembersCalls`
+ *     gradient   of one sequence, of two copies, and of one with masked tokens appended  -> sums or means, over tokens and over sequences
+ *     Adam       an epsilon of 1e6 must stop the weights from moving                      -> refused if it does not
+ *     clipping   a norm of 1e-9 stops the weights from moving, or the server does not clip -> `clips`
+ *     sign       a step without either must make the sequence more likely                 -> refused if it does not
+ *     stops      a sample must end with the token it stopped at                           -> refused if it does not
+ *     numbers    a pass repeated under its number must return the first result            -> `remembersCalls`
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { TinkerClient, TinkerModel } from "./client/client.ts";
 import type { AdamParams, Datum, OptimizerResult, SamplingParams } from "./client/messages.ts";
-import { aligned, scored, weighted } from "./data.ts";
+import { gradientDatum, scoringDatum, withLeadingZero } from "./data.ts";
 
 export interface ServerBehaviour {
-  /** How the loss of a sequence is made of its tokens' terms, n of them. */
+  /** How a sequence's loss combines the terms of its tokens. */
   readonly overTokens: "sum" | "mean";
-  /** How a step's loss is made of those of its sequences. */
+  /** How a step's loss combines those of its sequences. */
   readonly overSequences: "sum" | "mean";
-  /** Whether `grad_clip_norm` is looked at. */
+  /** Whether `grad_clip_norm` has an effect. */
   readonly clips: boolean;
-  /** Whether a call that is made again under its number is answered with what was done: what a dead process began can be gone on with. */
+  /** Whether a call repeated under its number is answered with its first result, so that a dead process's step can be resumed. */
   readonly remembersCalls: boolean;
 }
 
-/** Of the step that really moves; at its first, Adam moves every weight by about this. */
-const RATE = 0.01;
+/** Learning rate of the moving steps; Adam's first step moves every weight by about this. */
+const LEARNING_RATE = 0.01;
 const STILL: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1e-8, weight_decay: 0, grad_clip_norm: 0 };
 const GREEDY: SamplingParams = { max_tokens: 4, temperature: 0, top_k: -1, top_p: 1, seed: 0 };
-/** A measured ratio is one of two that differ by a factor of 2. */
+/** Tolerance of measured ratios, which are one of two values that differ by a factor of 2. */
 const TOLERANCE = 0.2;
-/** Less than this share of a real step's move is none. */
-const NONE = 0.3;
+/** A move below this share of an unrestricted step's counts as none. */
+const NO_MOVE = 0.3;
 
-/** Norms by the names that servers give them. */
-const NORMS = ["skyrl.ai/grad_norm", "unclipped_grad_l2:mean"];
+/** Metrics with the gradient norm, by server. */
+const NORM_METRICS = ["skyrl.ai/grad_norm", "unclipped_grad_l2:mean"];
 
 /** The norm of the gradient before clipping, as the step reports it. */
 export function gradientNormOf({ metrics }: OptimizerResult): number {
-  const norm = NORMS.map((name) => metrics?.[name]).find((value) => value !== undefined);
+  const norm = NORM_METRICS.map((name) => metrics?.[name]).find((value) => value !== undefined);
   if (norm !== undefined) return norm;
   throw new MgrpoError(
     "engine-unsupported",
-    `the Tinker server reports no gradient norm (${NORMS.join(" or ")}) but ${Object.keys(metrics ?? {}).join(", ") || "nothing"}: its steps cannot be checked`,
+    `the Tinker server reports no gradient norm (${NORM_METRICS.join(" or ")}) but ${Object.keys(metrics ?? {}).join(", ") || "nothing"}: its steps cannot be checked`,
   );
 }
 
 /**
- * `model` is fresh, and is the probe's own. The sequence is a few tokens and how the model goes on from them, which alone is trained on.
+ * `model` is fresh and belongs to the probe. It is trained on its own greedy continuation of a short prompt.
  */
 export async function probeServer(
   client: TinkerClient,
@@ -70,11 +70,12 @@ export async function probeServer(
 
   const tokens = [...prompt, ...sampled];
   const longer = [...tokens, ...tokens.slice(1)];
-  const logProbs = async () => aligned((await model.forward([[scored(longer)]], "cross_entropy"))[0] ?? []);
+  const logProbs = async () =>
+    withLeadingZero((await model.forward([[scoringDatum(longer)]], "cross_entropy"))[0] ?? []);
   const first = await logProbs();
   const gradient = (length: number) => new Float32Array(length).fill(-1, prompt.length, tokens.length);
-  const plain = () => weighted(tokens, first.subarray(0, tokens.length), gradient(tokens.length), 1);
-  const padded = () => weighted(longer, first, gradient(longer.length), 1);
+  const plain = () => gradientDatum(tokens, first.subarray(0, tokens.length), gradient(tokens.length), 1);
+  const padded = () => gradientDatum(longer, first, gradient(longer.length), 1);
   const step = async (data: Datum[], params: Partial<AdamParams> = {}) => {
     await model.forwardBackward([data], "importance_sampling");
     return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
@@ -86,24 +87,24 @@ export async function probeServer(
   const moves: number[] = [];
   let before = first;
   for (const params of [{ eps: 1e6 }, { grad_clip_norm: 1e-9, eps: 1e-3 }, {}]) {
-    await step([plain()], { learning_rate: RATE, ...params });
+    await step([plain()], { learning_rate: LEARNING_RATE, ...params });
     const after = await logProbs();
     moves.push(meanMove(before.subarray(prompt.length, tokens.length), after.subarray(prompt.length)));
     before = after;
   }
   const [byEpsilon = 0, byClipping = 0, free = 0] = moves;
   if (!(free > 0)) refuse("a step along the gradient does not make its tokens more likely");
-  if (Math.abs(byEpsilon) > NONE * free)
+  if (Math.abs(byEpsilon) > NO_MOVE * free)
     refuse("it does not look at the settings of Adam (epsilon), and steps by its own");
   return {
     overTokens,
     overSequences: overSequences === "same" ? "mean" : "sum",
-    clips: Math.abs(byClipping) < NONE * free,
-    remembersCalls: await model.remembersCalls([scored(longer)]),
+    clips: Math.abs(byClipping) < NO_MOVE * free,
+    remembersCalls: await model.remembersCalls([scoringDatum(longer)]),
   };
 }
 
-/** Mean change, as far as both go. */
+/** Mean change over the common length. */
 function meanMove(before: ArrayLike<number>, after: ArrayLike<number>): number {
   const count = Math.min(before.length, after.length);
   let sum = 0;

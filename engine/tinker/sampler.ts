@@ -1,13 +1,13 @@
 /**
- * @file A Sampler on a server: one request a sample, at most `slots` of them at a time. The server's own cache makes up for sending the
- * whole prefix. A version that was trained is sampled from a model of the sampler's own, which nobody trains: SkyRL's JAX backend loads
- * what it samples over the weights of the model that saved it, and its others sample a model's newest weights under every path.
+ * @file A Sampler on a server: one request per sample, at most `slots` of them at a time. Each request sends the whole prefix; the server's own
+ * prefix cache makes that cheap. A trained version is sampled from a model that is never trained: SkyRL's JAX backend loads sampler
+ * weights over those of the model that saved them, and its other backends sample a model's newest weights under every path.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { endsWith } from "../draw.ts";
-import { checkPrompt } from "../sequences.ts";
+import { checkSampleRequest } from "../model/input-checks.ts";
+import { endsWithStop } from "../model/token-sampling.ts";
 import type { SampledModel, SampleResult, SamplingParams } from "./client/messages.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, type TinkerVersion } from "./version.ts";
@@ -20,20 +20,20 @@ export async function openTinkerSampler(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const own = version.weights === null ? undefined : await openOwn(server, base, version);
+  const own = version.weights === null ? undefined : await openSampledModel(server, base, version);
   const model: SampledModel = own ? { model_path: own.path } : { base_model: base };
   const closed = new AbortController();
-  const inSlot = limited(slots);
+  const withSlot = limitConcurrency(slots);
 
   return {
     async sample(request, signal) {
-      checkPrompt(request, vocabulary, contextTokens);
+      checkSampleRequest(request, vocabulary, contextTokens);
       refuseTemperature(request);
       const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
       if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
       const either = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
       try {
-        const result = await inSlot(() => {
+        const result = await withSlot(() => {
           either.throwIfAborted();
           return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), either);
         });
@@ -51,15 +51,15 @@ export async function openTinkerSampler(
   };
 }
 
-/** The version on a model that is not trained, saved as samples want it. */
-async function openOwn(server: TinkerServer, base: string, version: TinkerVersion) {
+/** The version on a model of its own, saved for sampling. */
+async function openSampledModel(server: TinkerServer, base: string, version: TinkerVersion) {
   const model = await server.open(base, version);
   const path = await model.saveForSampler();
   return {
     path,
     async close() {
-      await server.leave(model);
-      // Nobody waits for a sampler to close; a copy that is left behind costs room on the server, nothing else.
+      await server.unload(model);
+      // A failed deletion only wastes space on the server.
       await server.client.deleteWeights(path).catch(() => {});
     },
   };
@@ -77,18 +77,18 @@ function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: nu
   };
 }
 
-/** Servers end at single tokens; a sample is cut here where a longer stop sequence is complete. */
+/** Servers stop at single tokens only: longer stop sequences are cut here. */
 function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult, maxTokens: number): Sample {
   const [first] = sequences;
   const tokens = first?.tokens ?? [];
   const logProbs = first?.logprobs ?? [];
-  const length = 1 + tokens.findIndex((_, i) => endsWith(tokens.slice(0, i + 1), stop));
+  const length = 1 + tokens.findIndex((_, i) => endsWithStop(tokens.slice(0, i + 1), stop));
   const fault = faultOf(tokens, logProbs, maxTokens);
   if (fault) throw new MgrpoError("endpoint-refused", `asample of '${sequence}': the Tinker server ${fault}`);
   const kept = length === 0 ? tokens.length : length;
   return {
     tokens: tokens.slice(0, kept),
-    // A server's rounding can leave a probability a hair above 1.
+    // Rounding on the server can give probabilities slightly above 1.
     logProbs: logProbs.slice(0, kept).map((value) => Math.min(0, value)),
     stop: length === 0 ? "length" : "stop",
   };
@@ -96,7 +96,7 @@ function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult
 
 function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {
   if (tokens.length !== logProbs.length) return `gave ${logProbs.length} log-probs for ${tokens.length} tokens`;
-  if (tokens.length > maxTokens) return `gave ${tokens.length} tokens where ${maxTokens} were asked for`;
+  if (tokens.length > maxTokens) return `gave ${tokens.length} tokens, but the request allows ${maxTokens}`;
   if (tokens.length === 0) return "gave no token";
   return undefined;
 }
@@ -109,8 +109,8 @@ function refuseTemperature({ sampling: { temperature } }: SampleRequest): void {
   );
 }
 
-/** So many at a time, first come, first served. */
-function limited(slots: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Runs at most `slots` at a time, first come, first served. */
+function limitConcurrency(slots: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let free = slots;
   return async (work) => {

@@ -1,29 +1,51 @@
 /**
- * @file A Trainer whose weights lie on a server. The gradient is kept here, as weights of log-probs, until a step is made of it:
+ * @file A Trainer whose weights live on a server. The gradient is kept here, as weights of log-probs, until an optimizer step:
  *
  *     forwardBackward   forward on the server ── log-probs ──> loss and dLoss/dlogProb, here
  *     optimizerStep     forward_backward with those as weights of a linear loss, then optim_step
  *
- * Any loss is thus the same on any server, at the price of a forward pass; and a server that averages over the sequences of a step is
- * told their number, which is known only when the step is made. A step's calls follow from the weights and the batch alone, byte for byte:
- * that is how a step that a dead process began is gone on with (journal.ts).
+ * So every loss is the same on every server, at the price of one more forward pass; and a server that averages over the sequences of a step
+ * is given their number, which is known only at the step. A step's calls are a function of weights and batch, byte for byte, which
+ * lets a successor resume a dead process's step (journal.ts).
  */
 import type { OptimizerConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { CallJournal, CheckpointFiles, EngineOptions, Trainer } from "../../core/ports.ts";
-import { checkGradient, checkTokens, checkTraining } from "../sequences.ts";
-import { aligned, batches, scored, weighted } from "./data.ts";
-import { NO_JOURNAL, openJournaledModel } from "./journal.ts";
+import type {
+  CallJournal,
+  CheckpointFiles,
+  EngineOptions,
+  ForwardBackward,
+  Loss,
+  Trainer,
+  TrainingSequence,
+} from "../../core/ports.ts";
+import { checkGradient, checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
+import type { AdamParams } from "./client/messages.ts";
+import { gradientDatum, requestBatches, scoringDatum, withLeadingZero } from "./data.ts";
+import { JournaledModel, NO_JOURNAL } from "./journal.ts";
 import { objectiveOf } from "./objective.ts";
-import { gradientNormOf } from "./probe.ts";
+import { gradientNormOf, type ServerBehaviour } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
-import { readTinkerVersion, readVocabulary, TINKER_FILE, writeTinkerVersion } from "./version.ts";
+import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-/** A sequence that has a part in the gradient, up to its last token that weighs. */
-interface Term {
+/** A sequence's part of the gradient, up to its last token with a weight. */
+interface GradientTerm {
   readonly tokens: readonly number[];
   readonly logProbs_T: Float32Array;
   readonly gradient_T: Float32Array;
+}
+
+type Limits = Pick<EngineOptions, "contextTokens" | "microBatchTokens"> & { readonly vocabulary: number };
+
+/** What a trainer keeps for as long as it is open. */
+interface TrainerContext {
+  readonly server: TinkerServer;
+  /** The server's name of the base model. */
+  readonly base: string;
+  readonly version: TinkerVersion;
+  readonly behaviour: ServerBehaviour;
+  readonly journal: CallJournal;
+  readonly limits: Limits;
 }
 
 export async function openTinkerTrainer(
@@ -36,88 +58,124 @@ export async function openTinkerTrainer(
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
   const behaviour = await server.behaviour(base, version, vocabulary);
-  let model = await openJournaledModel(server, base, version, { journal, resumes: behaviour.remembersCalls });
-  let gradient: Term[] = [];
-  /** Log-probs under the weights as they are, by tokens: the linear loss asks for them a second time. */
-  const known = new Map<string, Float32Array>();
-
-  function forget() {
-    gradient = [];
-    known.clear();
-  }
-
-  async function logProbsOf(sequences: readonly (readonly number[])[]): Promise<Float32Array[]> {
-    const unknown = new Map(sequences.filter((tokens) => tokens.length > 1).map((tokens) => [tokens.join(), tokens]));
-    for (const key of known.keys()) unknown.delete(key);
-    const asked = batches([...unknown], ([, tokens]) => tokens.length, microBatchTokens);
-    const data = asked.map((batch) => batch.map(([, tokens]) => scored(tokens)));
-    const rows = await model.on((it) => it.forward(data, "cross_entropy"));
-    for (const [i, [key, tokens]] of [...unknown].entries()) known.set(key, checked(aligned(rows[i] ?? []), tokens));
-    return sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
-  }
-
-  return {
-    async logProbs(sequences, temperature) {
-      refuseTemperature(temperature);
-      for (const tokens of sequences) checkTokens(tokens, vocabulary, contextTokens);
-      return logProbsOf(sequences);
-    },
-    async forwardBackward(batch, loss, temperature) {
-      refuseTemperature(temperature);
-      for (const sequence of batch) {
-        checkTokens(sequence.tokens, vocabulary, contextTokens);
-        checkTraining(sequence, loss);
-      }
-      const logProbs = await logProbsOf(batch.map(({ tokens }) => tokens));
-      const objectives = batch.map((sequence, i) => objectiveOf(sequence, logProbs[i] as Float32Array, loss));
-      for (const [i, { gradient_T }] of objectives.entries()) {
-        const end = gradient_T.findLastIndex((g) => g !== 0) + 1;
-        if (end === 0) continue;
-        const upToEnd = (row: Float32Array) => row.subarray(0, end);
-        gradient.push({
-          tokens: batch[i]?.tokens.slice(0, end) ?? [],
-          logProbs_T: upToEnd(logProbs[i] as Float32Array),
-          gradient_T: upToEnd(gradient_T),
-        });
-      }
-      return { loss: objectives.reduce((sum, objective) => sum + objective.loss, 0), logProbs };
-    },
-    async optimizerStep(config, scale = 1) {
-      for (const { gradient_T } of gradient) checkGradient(gradient_T);
-      const params = adamParams(config, behaviour.clips, server.baseUrl);
-      const scaleOf = ({ tokens }: Term) =>
-        scale *
-        (behaviour.overTokens === "mean" ? tokens.length - 1 : 1) *
-        (behaviour.overSequences === "mean" ? gradient.length : 1);
-      const requests = batches(gradient, ({ tokens }) => tokens.length, microBatchTokens).map((terms) =>
-        terms.map((term) => weighted(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
-      );
-      await model.on((it) => it.forwardBackward(requests, "importance_sampling"));
-      const result = await model.on((it) => it.optimizerStep(params));
-      forget();
-      return { gradientNorm: gradientNormOf(result) };
-    },
-    async save() {
-      return new Map([[TINKER_FILE, writeTinkerVersion(await model.save())]]);
-    },
-    async load(from) {
-      const next = readTinkerVersion(from);
-      if (next.baseModel !== version.baseModel || next.rank !== version.rank) {
-        throw new MgrpoError(
-          "checkpoint-damaged",
-          `${TINKER_FILE}: another model than the one this trainer was opened with`,
-        );
-      }
-      // A server loads into a fresh model only; what the old one was in the middle of is left with it.
-      await model.leave();
-      forget();
-      model = await openJournaledModel(server, base, next, { journal, resumes: false });
-    },
-    close: () => model.leave(),
-  };
+  const model = await JournaledModel.open(server, base, version, { journal, canResume: behaviour.remembersCalls });
+  const limits = { vocabulary, contextTokens, microBatchTokens };
+  return new TinkerTrainer({ server, base, version, behaviour, journal, limits }, model);
 }
 
-function adamParams(config: OptimizerConfig, clips: boolean, baseUrl: string) {
+class TinkerTrainer implements Trainer {
+  readonly #context: TrainerContext;
+  #model: JournaledModel;
+  #gradient: GradientTerm[] = [];
+  /** Log-probs under the current weights, by tokens: the linear loss needs them a second time. */
+  readonly #logProbs = new Map<string, Float32Array>();
+
+  constructor(context: TrainerContext, model: JournaledModel) {
+    this.#context = context;
+    this.#model = model;
+  }
+
+  async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
+    refuseTemperature(temperature);
+    for (const tokens of sequences) this.#checkTokens(tokens);
+    return this.#score(sequences);
+  }
+
+  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
+    refuseTemperature(temperature);
+    for (const sequence of batch) {
+      this.#checkTokens(sequence.tokens);
+      checkTrainingSequence(sequence, loss);
+    }
+    const logProbs = await this.#score(batch.map(({ tokens }) => tokens));
+    let total = 0;
+    for (const [i, sequence] of batch.entries()) {
+      const logProbs_T = logProbs[i] as Float32Array;
+      const objective = objectiveOf(sequence, logProbs_T, loss);
+      total += objective.loss;
+      this.#addTerm(sequence.tokens, logProbs_T, objective.gradient_T);
+    }
+    return { loss: total, logProbs };
+  }
+
+  async optimizerStep(config: OptimizerConfig, scale = 1): Promise<{ gradientNorm: number }> {
+    const { behaviour, server, limits } = this.#context;
+    const terms = this.#gradient;
+    for (const { gradient_T } of terms) checkGradient(gradient_T);
+    const params = adamParams(config, behaviour.clips, server.baseUrl);
+    const scaleOf = ({ tokens }: GradientTerm) =>
+      scale *
+      (behaviour.overTokens === "mean" ? tokens.length - 1 : 1) *
+      (behaviour.overSequences === "mean" ? terms.length : 1);
+    const requests = requestBatches(terms, ({ tokens }) => tokens.length, limits.microBatchTokens).map((batch) =>
+      batch.map((term) => gradientDatum(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
+    );
+    await this.#model.run((model) => model.forwardBackward(requests, "importance_sampling"));
+    const result = await this.#model.run((model) => model.optimizerStep(params));
+    this.#reset();
+    return { gradientNorm: gradientNormOf(result) };
+  }
+
+  async save(): Promise<Map<string, Uint8Array>> {
+    return new Map([[TINKER_FILE, writeTinkerVersion(await this.#model.save())]]);
+  }
+
+  async load(from: CheckpointFiles): Promise<void> {
+    const { server, base, version, journal } = this.#context;
+    const next = readTinkerVersion(from);
+    if (next.baseModel !== version.baseModel || next.rank !== version.rank) {
+      throw new MgrpoError(
+        "checkpoint-damaged",
+        `${TINKER_FILE}: another model than the one this trainer was opened with`,
+      );
+    }
+    // Weights can only be loaded into a fresh model; an unfinished step stays with the old one.
+    await this.#model.close();
+    this.#reset();
+    this.#model = await JournaledModel.open(server, base, next, { journal, canResume: false });
+  }
+
+  close(): Promise<void> {
+    return this.#model.close();
+  }
+
+  #checkTokens(tokens: readonly number[]): void {
+    const { vocabulary, contextTokens } = this.#context.limits;
+    checkTokens(tokens, vocabulary, contextTokens);
+  }
+
+  #reset(): void {
+    this.#gradient = [];
+    this.#logProbs.clear();
+  }
+
+  #addTerm(tokens: readonly number[], logProbs_T: Float32Array, gradient_T: Float32Array): void {
+    const end = gradient_T.findLastIndex((g) => g !== 0) + 1;
+    if (end === 0) return;
+    this.#gradient.push({
+      tokens: tokens.slice(0, end),
+      logProbs_T: logProbs_T.subarray(0, end),
+      gradient_T: gradient_T.subarray(0, end),
+    });
+  }
+
+  /** Log-probs under the current weights; asks the server for each distinct sequence once. */
+  async #score(sequences: readonly (readonly number[])[]): Promise<Float32Array[]> {
+    const known = this.#logProbs;
+    const missing = new Map(sequences.filter((tokens) => tokens.length > 1).map((tokens) => [tokens.join(), tokens]));
+    for (const key of known.keys()) missing.delete(key);
+    const { microBatchTokens } = this.#context.limits;
+    const batches = requestBatches([...missing], ([, tokens]) => tokens.length, microBatchTokens);
+    const data = batches.map((batch) => batch.map(([, tokens]) => scoringDatum(tokens)));
+    const rows = await this.#model.run((model) => model.forward(data, "cross_entropy"));
+    for (const [i, [key, tokens]] of [...missing].entries()) {
+      known.set(key, checkLogProbs(withLeadingZero(rows[i] ?? []), tokens));
+    }
+    return sequences.map((tokens) => known.get(tokens.join()) ?? new Float32Array(tokens.length));
+  }
+}
+
+function adamParams(config: OptimizerConfig, clips: boolean, baseUrl: string): AdamParams {
   const { learningRate, beta1, beta2, epsilon, weightDecay, maxGradientNorm } = config;
   if (maxGradientNorm !== null && !clips) {
     throw new MgrpoError(
@@ -126,7 +184,11 @@ function adamParams(config: OptimizerConfig, clips: boolean, baseUrl: string) {
     );
   }
   return {
-    ...{ learning_rate: learningRate, beta1, beta2, eps: epsilon, weight_decay: weightDecay },
+    learning_rate: learningRate,
+    beta1,
+    beta2,
+    eps: epsilon,
+    weight_decay: weightDecay,
     grad_clip_norm: maxGradientNorm ?? 0,
   };
 }
@@ -139,7 +201,7 @@ function refuseTemperature(temperature: number): void {
   );
 }
 
-function checked(logProbs_T: Float32Array, tokens: readonly number[]): Float32Array {
+function checkLogProbs(logProbs_T: Float32Array, tokens: readonly number[]): Float32Array {
   if (logProbs_T.length === tokens.length && logProbs_T.every(Number.isFinite)) return logProbs_T;
   throw new MgrpoError(
     "endpoint-refused",

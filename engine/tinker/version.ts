@@ -1,6 +1,6 @@
 /**
- * @file `tinker.json`: what a version is made of when its weights lie on a Tinker server. It stands where a checkpoint has its
- * safetensors files, beside the config and the tokenizer, so that a version is a set of files on every engine.
+ * @file `tinker.json`: a version whose weights are on a Tinker server. It takes the place of a checkpoint's safetensors files, beside config
+ * and tokenizer, so that a version is a set of files on every engine.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -12,16 +12,16 @@ import { TinkerPath } from "./client/messages.ts";
 import { parseTinkerPolicy } from "./policy.ts";
 
 export const TINKER_FILE = "tinker.json";
-/** What hosted Tinker takes when it is not told. */
+/** Hosted Tinker's default, for agents without `lora`. */
 const DEFAULT_RANK = 32;
 
 export const TinkerVersion = z.strictObject({
-  /** As the server calls it; the last part of its name will do. */
+  /** The server's name of the model, or its last path segment. */
   baseModel: z.string().min(1),
   rank: z.int().positive(),
-  /** Of the fresh adapter. */
+  /** Seed of the fresh adapter. */
   seed: z.int().nonnegative(),
-  /** Weights and optimizer state as the server saved them. Null: the fresh adapter, which changes nothing of the base model. */
+  /** Weights and optimizer state that the server saved. Null: the fresh adapter, which computes what the base model does. */
   weights: TinkerPath.nullable(),
 });
 export type TinkerVersion = z.infer<typeof TinkerVersion>;
@@ -41,7 +41,7 @@ export function writeTinkerVersion(version: TinkerVersion): Uint8Array {
 
 const HuggingFaceConfig = z.looseObject({ vocab_size: z.int().positive() });
 
-/** Of the model that the tokenizer belongs to, whatever its architecture. */
+/** The vocabulary size of config.json, whatever its architecture. */
 export function readVocabulary(files: CheckpointFiles): number {
   const bytes = files.get("config.json");
   if (!bytes)
@@ -50,28 +50,30 @@ export function readVocabulary(files: CheckpointFiles): number {
 }
 
 /**
- * Version 0 of an agent: the folder's files without weights, which are the server's. A folder that holds a `tinker.json` (an
- * exported version) is gone on from. `name`: the folder's; `run`: names the stream that the fresh adapter is drawn from.
+ * Version 0 of an agent: the files of its model folder without the weights, which are the server's. A folder with a `tinker.json` (an
+ * exported version) continues from that version. `name`: the folder's; `seed`: names the random stream of the fresh adapter; `rank`: the
+ * agent's `lora.rank`.
  */
 export function tinkerBase(
   policy: string,
   name: string,
   files: CheckpointFiles,
-  run: readonly (string | number)[],
+  seed: readonly (string | number)[],
+  rank?: number,
 ): CheckpointFiles {
-  const { baseModel, rank } = parseTinkerPolicy(policy);
+  const { baseModel } = parseTinkerPolicy(policy);
   const kept = [...files].filter(([file]) => !/\.safetensors(\.index\.json)?$/.test(file));
   const fresh: TinkerVersion = {
     baseModel: baseModel ?? name,
     rank: rank ?? DEFAULT_RANK,
-    seed: stream(...run, "tinker", "adapter").integer(2 ** 31),
+    seed: stream(...seed, "tinker", "adapter").integer(2 ** 31),
     weights: null,
   };
   const version = files.has(TINKER_FILE) ? readTinkerVersion(files) : fresh;
   if (version.baseModel !== (baseModel ?? version.baseModel) || version.rank !== (rank ?? version.rank)) {
     throw new MgrpoError(
       "config-invalid",
-      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', policy '${policy}' says otherwise: leave that out of the policy`,
+      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', but the config sets another: remove the model from policy '${policy}', and lora.rank`,
     );
   }
   return new Map([...kept, [TINKER_FILE, writeTinkerVersion(version)]]);

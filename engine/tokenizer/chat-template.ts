@@ -1,4 +1,4 @@
-/** @file A checkpoint's Jinja chat template, by Hugging Face's library: of a file of its own, or of tokenizer_config.json. */
+/** @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library. */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ export const CONFIG = "tokenizer_config.json";
 const JINJA = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
-/** Special tokens come as a string or as an added token. */
+/** A special token is a string or an added token. */
 const Named = z
   .union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)])
   .nullish();
@@ -30,7 +30,7 @@ export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): T
   if (source === undefined) throw damaged(CONFIG, `no chat_template here and no ${JINJA}: add one of them`);
   let template: Template;
   try {
-    // A template that prints today's date would give other tokens tomorrow.
+    // A template that prints today's date would give other tokens every day.
     template = new Template(source.includes("strftime_now") ? FIXED_DATE + source : source);
   } catch (cause) {
     throw damaged(file, `chat_template is not Jinja: ${messageOf(cause)}`, undefined, cause);

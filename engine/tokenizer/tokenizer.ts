@@ -1,50 +1,53 @@
 /**
- * @file A checkpoint's own tokenizer and chat template, by Hugging Face's libraries. Instances of the same tokenizer.json:
+ * @file A checkpoint's tokenizer and chat template, by Hugging Face's libraries. It opens up to three instances of one tokenizer.json:
  *
- *   template  as it is: text that this program wrote, where `<|im_start|>` is one special token
- *             (and another for text that goes on after other text, where the tokenizer puts a space before a text's first word)
- *   data      with every added token taken out of it, and out of its vocabulary: whatever the text says, it spells it in ordinary pieces
+ *   template    unchanged, for text that this program wrote: `<|im_start|>` is one control token
+ *   continued   without the space that some tokenizers put before a text's first word, for template text that follows other text
+ *   data        without any control token, in vocabulary and added tokens: untrusted text is always spelled in ordinary pieces
  *
- * What the library (0.2.0) does that one must know: it puts added tokens into the model's vocabulary, so that a word-level model finds
- * them in any text; a WordLevel model takes its unknown token from tokenizer_config.json only; `decode` tidies spaces unless told not to.
+ * Behaviour of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so that a word-level model finds them in
+ * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces unless told not to.
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { ChatMessage, CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { CONFIG, openTemplate, TokenizerConfig } from "./chat-template.ts";
 import {
-  continuing,
+  checkCoverage,
   damaged,
-  endsOf,
   fileOf,
-  isMarker,
+  generationEnds,
+  isControlToken,
   messageOf,
   readTokenizer,
-  refuseHoles,
   TOKENIZER,
   type TokenizerJson,
-  withoutMarkers,
+  withoutControlTokens,
+  withoutLeadingSpace,
 } from "./vocabulary.ts";
 
-const REMEMBERED_TEXTS = 1000;
+const MAXIMUM_CACHED_TEXTS = 1000;
 
-/** Refuses a damaged one with `tokenizer-damaged`, the file and the fault. */
+/** Throws `tokenizer-damaged` with the file and the fault. */
 export function openTokenizer(files: CheckpointFiles): Tokenizer {
   const json = readTokenizer(files);
   const config = parseJson(TokenizerConfig, fileOf(files, CONFIG), CONFIG, "tokenizer-damaged");
   const unknown = json.model.unk_token ?? config.unk_token ?? undefined;
-  refuseHoles(json, unknown);
+  checkCoverage(json, unknown);
   const libraryConfig = { ...config, unk_token: unknown, clean_up_tokenization_spaces: false };
   const template = openLibrary(json, libraryConfig);
-  const data = openLibrary(continuing(withoutMarkers(json, unknown)), libraryConfig);
-  const goingOn = continuing(json) === json ? template : openLibrary(continuing(json), libraryConfig);
-  const markers = new Map(json.added_tokens.filter((token) => isMarker(token, unknown)).map((t) => [t.content, t.id]));
-  const markerIds = new Set(markers.values());
+  const data = openLibrary(withoutLeadingSpace(withoutControlTokens(json, unknown)), libraryConfig);
+  const continued =
+    withoutLeadingSpace(json) === json ? template : openLibrary(withoutLeadingSpace(json), libraryConfig);
+  const controlTokens = new Map(
+    json.added_tokens.filter((token) => isControlToken(token, unknown)).map((t) => [t.content, t.id]),
+  );
+  const controlIds = new Set(controlTokens.values());
   const render = openTemplate(files, config);
 
   const encodeText = (text: string) => {
     const ids = encode(data, text);
-    const forged = ids.find((id) => markerIds.has(id));
+    const forged = ids.find((id) => controlIds.has(id));
     if (forged === undefined) return ids;
     throw damaged(
       TOKENIZER,
@@ -52,30 +55,30 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
       text,
     );
   };
-  /** Up to its first marker, a template's text goes on after what stands before it. */
+  /** Text before the first control token follows other text. */
   const encodeTemplate = (text: string) => {
-    if (goingOn === template) return encode(template, text);
-    const starts = [...markers.keys()].map((marker) => text.indexOf(marker)).filter((at) => at >= 0);
+    if (continued === template) return encode(template, text);
+    const starts = [...controlTokens.keys()].map((token) => text.indexOf(token)).filter((at) => at >= 0);
     const first = Math.min(text.length, ...starts);
-    return [...encode(goingOn, text.slice(0, first)), ...encode(template, text.slice(first))];
+    return [...encode(continued, text.slice(0, first)), ...encode(template, text.slice(first))];
   };
-  const endOfTurn = endOfTurnOf(render, markers);
+  const endOfTurn = endOfTurnOf(render, controlTokens);
   return {
-    encodeText: remembering(encodeText),
+    encodeText: cached(encodeText),
     encodeTemplate,
     decode: (tokens) => decode(template, tokens),
     render,
     endOfTurn,
-    ends: [...new Set([endOfTurn, ...endsOf(files, json)])],
+    ends: [...new Set([endOfTurn, ...generationEnds(files, json)])],
   };
 }
 
-/** The K rollouts of a question read the same few texts over and over, and encoding one takes longer than everything else in a turn. */
-function remembering(encodeText: (text: string) => number[]): (text: string) => number[] {
+/** Caches encodings: the K rollouts of a question read the same few texts, and encoding is the slowest part of a turn. */
+function cached(encodeText: (text: string) => number[]): (text: string) => number[] {
   const known = new Map<string, readonly number[]>();
   return (text) => {
     const ids = known.get(text) ?? encodeText(text);
-    if (known.size >= REMEMBERED_TEXTS) known.clear();
+    if (known.size >= MAXIMUM_CACHED_TEXTS) known.clear();
     known.set(text, ids);
     return [...ids];
   };
@@ -92,7 +95,7 @@ function encode(library: Library, text: string): number[] {
   );
 }
 
-/** Ids without a piece (a padded embedding has some) are shown as U+FFFD. */
+/** Ids without a piece, as in a padded embedding, decode to U+FFFD. */
 function decode(library: Library, tokens: readonly number[]): string {
   let text = "";
   let known: number[] = [];
@@ -119,8 +122,8 @@ function openLibrary(json: TokenizerJson, config: object): Library {
   }
 }
 
-/** The added token that the template itself writes after an assistant's words. */
-function endOfTurnOf(render: Tokenizer["render"], markers: ReadonlyMap<string, number>): number {
+/** The control token that the template writes after an assistant's message. */
+function endOfTurnOf(render: Tokenizer["render"], controlTokens: ReadonlyMap<string, number>): number {
   const words = "words";
   const messages: ChatMessage[] = [
     { role: "user", content: "question" },
@@ -128,7 +131,9 @@ function endOfTurnOf(render: Tokenizer["render"], markers: ReadonlyMap<string, n
   ];
   const text = render(messages, [], false);
   const after = text.slice(text.lastIndexOf(words) + words.length);
-  const ends = [...markers].filter(([content]) => after.startsWith(content)).sort(([a], [b]) => b.length - a.length);
+  const ends = [...controlTokens]
+    .filter(([content]) => after.startsWith(content))
+    .sort(([a], [b]) => b.length - a.length);
   const end = ends[0]?.[1];
   if (end !== undefined) return end;
   throw damaged(

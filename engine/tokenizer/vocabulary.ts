@@ -1,6 +1,6 @@
 /**
- * @file A checkpoint's tokenizer.json as data, and what is made of it before the library gets it: without its markers, for text that must
- * not hold any; without the space that SentencePiece models put before a text's first word, for text that goes on after other text.
+ * @file A checkpoint's tokenizer.json as data, and the variants that the library gets: without control tokens, for text that must not contain
+ * any; without the space that SentencePiece models put before a text's first word, for text that follows other text.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -44,7 +44,7 @@ const Ends = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).
 export const readTokenizer = (files: CheckpointFiles): TokenizerJson =>
   parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
 
-/** Refuses a tokenizer with tokens that the embedding has no row for. */
+/** Refuses a tokenizer with tokens beyond the rows of the embedding. */
 export function checkVocabulary(files: CheckpointFiles, rows: number): void {
   const { added_tokens, model } = readTokenizer(files);
   const pieces = Array.isArray(model.vocab)
@@ -57,48 +57,50 @@ export function checkVocabulary(files: CheckpointFiles, rows: number): void {
   }
 }
 
-/** What generation_config.json, or where there is none config.json, says that generation ends with. */
-export function endsOf(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
+/** The tokens that end generation, by generation_config.json or, without one, config.json. */
+export function generationEnds(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
   const name = files.has(GENERATION) ? GENERATION : CONFIG;
   const file = files.get(name);
   if (!file) return [];
   const { eos_token_id } = parseJson(Ends, wholeFile(file), name, "tokenizer-damaged");
   const ends = [eos_token_id ?? []].flat();
-  const stranger = ends.find((end) => !added_tokens.some(({ id }) => id === end));
-  if (stranger === undefined) return ends;
+  const unknown = ends.find((end) => !added_tokens.some(({ id }) => id === end));
+  if (unknown === undefined) return ends;
   throw damaged(
     TOKENIZER,
-    `no added token has the id ${stranger}, with which generation ends by ${name} (eos_token_id): it belongs to another model`,
+    `no added token has the id ${unknown}, with which generation ends by ${name} (eos_token_id): it belongs to another model`,
   );
 }
 
-/** A tokenizer that cannot spell some text would lose it without a word. */
-export function refuseHoles({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
+/** Refuses a tokenizer that would silently drop text it cannot spell. */
+export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
   if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
   throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
 }
 
-/** The unknown token is where strange text goes anyway; runs of spaces are listed by some tokenizers only to be kept whole. */
-export function isMarker(token: AddedToken, unknown: string | undefined): boolean {
+/** Any text may become the unknown token; some tokenizers add runs of spaces only to keep them whole. Neither controls anything. */
+export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
 }
 
-export function withoutMarkers(json: TokenizerJson, unknown: string | undefined): TokenizerJson {
-  const gone = new Set(json.added_tokens.filter((token) => isMarker(token, unknown)).map(({ content }) => content));
+export function withoutControlTokens(json: TokenizerJson, unknown: string | undefined): TokenizerJson {
+  const removed = new Set(
+    json.added_tokens.filter((token) => isControlToken(token, unknown)).map(({ content }) => content),
+  );
   const { vocab, merges } = json.model;
   return {
     ...json,
-    added_tokens: json.added_tokens.filter(({ content }) => !gone.has(content) && content !== unknown),
+    added_tokens: json.added_tokens.filter(({ content }) => !removed.has(content) && content !== unknown),
     model: {
       ...json.model,
-      // Unigram ids are positions: the piece stays, spelt as no normalised text is.
+      // Unigram ids are positions: the piece stays, spelled as no normalised text can be.
       vocab: Array.isArray(vocab)
-        ? vocab.map(([piece, score], id): [string, number] => [gone.has(piece) ? `\u0000${id}\u0000` : piece, score])
-        : Object.fromEntries(Object.entries(vocab).filter(([piece]) => !gone.has(piece))),
+        ? vocab.map(([piece, score], id): [string, number] => [removed.has(piece) ? `\u0000${id}\u0000` : piece, score])
+        : Object.fromEntries(Object.entries(vocab).filter(([piece]) => !removed.has(piece))),
       ...(merges && {
         merges: merges.filter(
-          (merge) => !gone.has(typeof merge === "string" ? merge.replace(" ", "") : merge.join("")),
+          (merge) => !removed.has(typeof merge === "string" ? merge.replace(" ", "") : merge.join("")),
         ),
       }),
     },
@@ -107,8 +109,8 @@ export function withoutMarkers(json: TokenizerJson, unknown: string | undefined)
 
 type Part = z.infer<typeof Part>;
 
-/** For text that follows other text; the same object if nothing is put before a text's first word. */
-export function continuing(json: TokenizerJson): TokenizerJson {
+/** For text that follows other text; the same object if no space is put before a text's first word. */
+export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {
   const [normalizer, pre_tokenizer] = [withoutPrefix(json.normalizer), withoutPrefix(json.pre_tokenizer)];
   if (normalizer === json.normalizer && pre_tokenizer === json.pre_tokenizer) return json;
   return { ...json, normalizer, pre_tokenizer };

@@ -4,7 +4,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { ADAPTER_FILE } from "../../engine/checkpoint/adapter.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { openCompiledSampler } from "../../engine/compiled/sampler.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
 import { tinyTinker } from "../engine/tinker/tiny-tinker.ts";
 import { LAYERED, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "../engine/tiny.ts";
@@ -38,17 +38,16 @@ describe("compiled engine, layer by layer", () => {
   describe("trainer", () => trainerContract(subject));
 });
 
-// What GPUs do, on the CPU. A conversation that loses its place on a device is computed anew, in other pieces.
-describe.each(["block", "device"] as const)("compiled engine, decoding as a GPU does: %s", (decoding) => {
+// The decode modes of GPUs, run on the CPU. On a device, a sequence that loses its slot is recomputed in other chunks, with other rounding.
+describe.each(["block", "device"] as const)("compiled engine, decode mode of a GPU: %s", (mode) => {
   const engine: PolicyEngine = {
     ...compiledEngine,
-    openSampler: (files, given) => openCompiledSampler(files, { ...given, provider: "cpu" }, decoding),
+    openSampler: (files, given) => openCompiledSampler(files, { ...given, provider: "cpu" }, mode),
   };
-  describe("sampler", () =>
-    samplerContract({ engine, files: tinyCheckpoint(), options, rounds: decoding === "device" }));
+  describe("sampler", () => samplerContract({ engine, files: tinyCheckpoint(), options, rounds: mode === "device" }));
 });
 
-// It computes slowly, operation by operation; that two layers are right is seen in gradients.test.ts.
+// One layer, since it is slow; gradients.test.ts covers two.
 describe("eager engine", () => {
   const subject = { engine: eagerEngine, files: tinyCheckpoint({ ...TINY, layers: 1 }), options };
   describe("trainer", () => trainerContract(subject));

@@ -1,4 +1,4 @@
-/** @file What every Sampler does, whatever it computes with. */
+/** @file The contract of Sampler, run against every engine. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler } from "../../core/ports.ts";
@@ -19,7 +19,7 @@ function request(sequence: string, tokens: readonly number[], changes: Partial<S
   };
 }
 
-/** A conversation of several turns; the tool's tokens come between them. Returns all tokens and the log-probs of the sampled ones. */
+/** A conversation of several turns with tool tokens between them. Returns all tokens, and the log-probs of the sampled ones (0 elsewhere). */
 async function converse(sampler: Sampler, name: string, prompt: readonly number[], temperature = 1, turns = 3) {
   let tokens = [...prompt];
   const logProbs: number[] = tokens.map(() => 0);
@@ -34,29 +34,47 @@ async function converse(sampler: Sampler, name: string, prompt: readonly number[
   return { tokens, logProbs };
 }
 
-type Said = Pick<Sample, "tokens" | "logProbs">;
+type Sampled = Pick<Sample, "tokens" | "logProbs">;
+
+const PROMPTS = Array.from({ length: 7 }, (_, k) => Array.from({ length: 1 + 5 * k }, (_, i) => (i * 7 + k) % 30));
+
+const openSampler = ({ engine, files, options }: TrainerSubject, slots = options.slots) =>
+  engine.openSampler(files, { ...options, slots });
+
+const openTrainer = ({ engine, files, options }: TrainerSubject) => engine.openTrainer(files, options);
+
+/** The same bits, or the same tokens where the engine's rounding depends on the batch. */
+function expectSame(subject: TrainerSubject, found: Sampled, wanted: Sampled | undefined) {
+  if (!subject.rounds) return expect(found).toEqual(wanted);
+  expect(found.tokens).toEqual(wanted?.tokens);
+  found.logProbs.forEach((logProb, t) => {
+    expect(logProb).toBeCloseTo(wanted?.logProbs[t] ?? Number.NaN, 5);
+  });
+}
 
 export function samplerContract(subject: TrainerSubject) {
-  const open = (slots = subject.options.slots) =>
-    subject.engine.openSampler(subject.files, { ...subject.options, slots });
-  const expectSame = (found: Said, wanted: Said | undefined) => {
-    if (!subject.rounds) return expect(found).toEqual(wanted);
-    expect(found.tokens).toEqual(wanted?.tokens);
-    found.logProbs.forEach((logProb, t) => {
-      expect(logProb).toBeCloseTo(wanted?.logProbs[t] ?? Number.NaN, 5);
-    });
-  };
-  const prompts = Array.from({ length: 7 }, (_, k) => Array.from({ length: 1 + 5 * k }, (_, i) => (i * 7 + k) % 30));
+  testLogProbs(subject);
+  testIndependence(subject);
+  testSharedPrompt(subject);
+  testStopSequences(subject);
+  testGreedy(subject);
+  testDistribution(subject);
+  testLimits(subject);
+  testCancellation(subject);
+}
 
-  test("log-probs of sampled tokens are the training graph's, through turns, tool responses and temperatures", async () => {
-    const [sampler, trainer] = [await open(), await subject.engine.openTrainer(subject.files, subject.options)];
+function testLogProbs(subject: TrainerSubject) {
+  test("log-probs of sampled tokens equal the trainer's, over turns, tool responses and temperatures", async () => {
+    const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     for (const temperature of subject.temperature ? [subject.temperature] : [0.6, 1]) {
-      const talks = await Promise.all(prompts.map((prompt, k) => converse(sampler, `t${k}`, prompt, temperature)));
+      const conversations = await Promise.all(
+        PROMPTS.map((prompt, k) => converse(sampler, `t${k}`, prompt, temperature)),
+      );
       const reference = await trainer.logProbs(
-        talks.map((talk) => talk.tokens),
+        conversations.map((conversation) => conversation.tokens),
         temperature,
       );
-      talks.forEach(({ logProbs }, k) => {
+      conversations.forEach(({ logProbs }, k) => {
         logProbs.forEach((logProb, t) => {
           if (logProb !== 0) expect(Math.abs(logProb - (reference[k]?.[t] ?? 0))).toBeLessThan(1e-4);
         });
@@ -64,48 +82,56 @@ export function samplerContract(subject: TrainerSubject) {
     }
     await Promise.all([sampler.close(), trainer.close()]);
   });
+}
 
-  test("a conversation has the same bits in any slot, with any neighbours, in any order of arrival", async () => {
+function testIndependence(subject: TrainerSubject) {
+  test("a sequence has the same bits in any slot, with any neighbours, in any order of arrival", async () => {
     const run = async (order: number[], slots: number) => {
-      const sampler = await open(slots);
-      const talks = await Promise.all(
-        order.map(async (k) => [k, await converse(sampler, `t${k}`, prompts[k] ?? [])] as const),
+      const sampler = await openSampler(subject, slots);
+      const conversations = await Promise.all(
+        order.map(async (k) => [k, await converse(sampler, `t${k}`, PROMPTS[k] ?? [])] as const),
       );
       await sampler.close();
-      return new Map(talks.sort(([a], [b]) => a - b));
+      return new Map(conversations.sort(([a], [b]) => a - b));
     };
     const all = await run([0, 1, 2, 3, 4, 5, 6], 7);
-    // Fewer slots than conversations: they wait, and are parked between turns.
+    // With fewer slots than sequences, they wait and are parked between turns.
     for (const others of [
       await run([6, 2, 0, 5, 1, 3, 4], 7),
       await run([3, 6, 2, 0, 5, 1, 4], 2),
       await run([4], 3),
     ]) {
-      for (const [k, talk] of others) expectSame(talk, all.get(k));
+      for (const [k, conversation] of others) expectSame(subject, conversation, all.get(k));
     }
   });
+}
 
+function testSharedPrompt(subject: TrainerSubject) {
   test.each([
-    ["and say different things", 1],
-    ["and say the same for a while", 0.2],
-  ])("rollouts of a question have the bits that each would have alone, %s", async (_name, low) => {
+    ["that diverge at once", 1],
+    ["that share a prefix for a while", 0.2],
+  ])("rollouts of a question, %s, have the bits that each would have alone", async (_name, low) => {
     const temperature = subject.temperature ?? low;
-    const prompt = prompts[4] ?? [];
+    const prompt = PROMPTS[4] ?? [];
     const names = ["a", "b", "c", "d"];
-    const together = await open(3);
-    // The last comes when the others have been released.
-    const talks = await Promise.all(names.slice(1).map((name) => converse(together, name, prompt, temperature)));
-    talks.unshift(await converse(together, "a", prompt, temperature));
+    const together = await openSampler(subject, 3);
+    // The last one starts after the others have been released.
+    const conversations = await Promise.all(
+      names.slice(1).map((name) => converse(together, name, prompt, temperature)),
+    );
+    conversations.unshift(await converse(together, "a", prompt, temperature));
     await together.close();
     for (const [k, name] of names.entries()) {
-      const alone = await open(3);
-      expectSame(await converse(alone, name, prompt, temperature), talks[k]);
+      const alone = await openSampler(subject, 3);
+      expectSame(subject, await converse(alone, name, prompt, temperature), conversations[k]);
       await alone.close();
     }
   });
+}
 
-  test("stop sequences end a sample and belong to it", async () => {
-    const sampler = await open();
+function testStopSequences(subject: TrainerSubject) {
+  test("a stop sequence ends a sample and is part of it", async () => {
+    const sampler = await openSampler(subject);
     const free = await sampler.sample(request("a", [1, 2, 3], { maxTokens: 12, sampling: GREEDY }));
     expect(free).toMatchObject({ stop: "length", tokens: { length: 12 }, logProbs: { length: 12 } });
     const pair = free.tokens.slice(2, 4);
@@ -115,9 +141,11 @@ export function samplerContract(subject: TrainerSubject) {
     expect(free.tokens.slice(0, stopped.tokens.length)).toEqual(stopped.tokens);
     await sampler.close();
   });
+}
 
-  test("greedy takes the likeliest token and reports its log-prob at temperature 1; top-k 1 is greedy", async () => {
-    const [sampler, trainer] = [await open(), await subject.engine.openTrainer(subject.files, subject.options)];
+function testGreedy(subject: TrainerSubject) {
+  test("greedy takes the most probable token and reports its log-prob at temperature 1; top-k 1 and a tiny top-p do the same", async () => {
+    const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     const prompt = [4, 8, 15];
     const greedy = await sampler.sample(request("g", prompt, { maxTokens: 1, sampling: GREEDY }));
     const every = await trainer.logProbs(
@@ -127,14 +155,16 @@ export function samplerContract(subject: TrainerSubject) {
     const best = Math.max(...every.map((row) => row[3] ?? 0));
     expect(greedy.logProbs[0] ?? 0).toBeGreaterThan(best - 1e-4);
     const topK = { temperature: 1, topP: 1, topK: 1 };
-    expectSame(await sampler.sample(request("k", prompt, { maxTokens: 1, sampling: topK })), greedy);
+    expectSame(subject, await sampler.sample(request("k", prompt, { maxTokens: 1, sampling: topK })), greedy);
     const topP = { temperature: 1, topP: 1e-6, topK: 0 };
-    expectSame(await sampler.sample(request("p", prompt, { maxTokens: 1, sampling: topP })), greedy);
+    expectSame(subject, await sampler.sample(request("p", prompt, { maxTokens: 1, sampling: topP })), greedy);
     await Promise.all([sampler.close(), trainer.close()]);
   });
+}
 
-  test("draws follow the distribution", async () => {
-    const [sampler, trainer] = [await open(), await subject.engine.openTrainer(subject.files, subject.options)];
+function testDistribution(subject: TrainerSubject) {
+  test("samples follow the distribution", async () => {
+    const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     const draws: Sample[] = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         sampler.sample(request(`d${i}`, [6, 13], { maxTokens: 1 })).finally(() => sampler.release(`d${i}`)),
@@ -146,9 +176,11 @@ export function samplerContract(subject: TrainerSubject) {
     expect(Math.abs(share - p)).toBeLessThan(4 * Math.sqrt((p * (1 - p)) / draws.length) + 1e-9);
     await Promise.all([sampler.close(), trainer.close()]);
   });
+}
 
-  test("a sequence ends at the context, and no tokens are asked for free", async () => {
-    const sampler = await open();
+function testLimits(subject: TrainerSubject) {
+  test("a sequence ends at the context limit; zero tokens, empty prompts and unknown tokens are handled without computing", async () => {
+    const sampler = await openSampler(subject);
     const { contextTokens } = subject.options;
     const long = Array.from({ length: contextTokens - 3 }, (_, i) => i % 30);
     const sample = await sampler.sample(request("l", long, { maxTokens: 50 }));
@@ -158,9 +190,11 @@ export function samplerContract(subject: TrainerSubject) {
     await expect(sampler.sample(request("v", [9999]))).rejects.toMatchObject({ code: "tokenizer-damaged" });
     await sampler.close();
   });
+}
 
-  test("an aborted sample is cancelled, and the others do not notice", async () => {
-    const sampler = await open();
+function testCancellation(subject: TrainerSubject) {
+  test("an aborted sample is cancelled without an effect on the others", async () => {
+    const sampler = await openSampler(subject);
     const abort = new AbortController();
     const alone = await sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
     sampler.release("x");
@@ -168,7 +202,7 @@ export function samplerContract(subject: TrainerSubject) {
     const other = sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
     abort.abort();
     await expect(doomed).rejects.toSatisfy((error) => error instanceof MgrpoError && error.code === "cancelled");
-    expectSame(await other, alone);
+    expectSame(subject, await other, alone);
     await expect(sampler.sample(request("z", [1]), AbortSignal.abort())).rejects.toMatchObject({ code: "cancelled" });
     await sampler.close();
   });

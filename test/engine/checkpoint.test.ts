@@ -1,4 +1,4 @@
-/** @file Checkpoints: a round trip keeps every bit, foreign dtypes are read, damage and what is unsupported are refused by name. */
+/** @file Checkpoints: a round trip keeps every bit, all dtypes are read, damaged and unsupported ones are refused by name. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
@@ -33,7 +33,7 @@ function poisoned(bytes: Uint8Array): Uint8Array {
 const f32 = (begin: number, end: number) => ({ dtype: "F32", shape: [(end - begin) / 4], data_offsets: [begin, end] });
 
 describe("safetensors", () => {
-  test("what is written is read back bit for bit, and equal tensors give equal bytes", () => {
+  test("a round trip keeps every bit, and equal tensors give equal bytes", () => {
     const values = fc.float32Array({ minLength: 0, maxLength: 20 });
     const names = fc.string({ minLength: 1 }).filter((name) => name !== "__metadata__" && name !== "__proto__");
     fc.assert(
@@ -91,29 +91,31 @@ describe("safetensors", () => {
   });
 });
 
-describe("config.json", () => {
-  const valid = JSON.parse(writeModelConfig(TINY, 512)) as Record<string, unknown>;
-  const llama3 = { factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
-  const scaled = { factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 8192 };
+const VALID = JSON.parse(writeModelConfig(TINY, 512)) as Record<string, unknown>;
+const LLAMA3 = { factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
+const SCALED = { factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4, originalContext: 8192 };
 
+describe("config.json", () => {
   test.each<[string, ModelConfig]>([
     ["Qwen3", TINY],
     ["Qwen2", { ...TINY, queryKeyNorm: false, projectionBias: true, tied: false }],
-    ["Llama", { ...TINY, queryKeyNorm: false, ropeScaling: scaled }],
+    ["Llama", { ...TINY, queryKeyNorm: false, ropeScaling: SCALED }],
   ])("what is written is read back: %s", (_family, config) => {
     expect(parseModelConfig(writeModelConfig(config, 512))).toEqual(config);
   });
 
-  test("transformers 4 and 5 write rotary positions differently, and what has a default may be missing", () => {
-    const { rope_theta, head_dim, num_key_value_heads, architectures, ...rest } = valid;
+  test("both formats of rotary positions are read (transformers 4 and 5), and keys with defaults may be missing", () => {
+    const { rope_theta, head_dim, num_key_value_heads, architectures, ...rest } = VALID;
     const llama = { ...rest, hidden_size: 24, model_type: "llama", architectures: null };
-    const four = { ...llama, rope_theta: 5e5, rope_scaling: { type: "llama3", ...llama3 } };
-    const five = { ...llama, rope_parameters: { rope_type: "llama3", rope_theta: 5e5, ...llama3 } };
+    const four = { ...llama, rope_theta: 5e5, rope_scaling: { type: "llama3", ...LLAMA3 } };
+    const five = { ...llama, rope_parameters: { rope_type: "llama3", rope_theta: 5e5, ...LLAMA3 } };
     const read = parseModelConfig(text(four));
     expect(parseModelConfig(text(five))).toEqual(read);
-    expect(read).toMatchObject({ ropeTheta: 5e5, ropeScaling: scaled, headWidth: 6, kvHeads: 4 });
+    expect(read).toMatchObject({ ropeTheta: 5e5, ropeScaling: SCALED, headWidth: 6, kvHeads: 4 });
   });
+});
 
+describe("an unsupported config.json", () => {
   test.each<[Record<string, unknown>, RegExp]>([
     [
       { architectures: ["GemmaForCausalLM"] },
@@ -122,7 +124,7 @@ describe("config.json", () => {
     [{ architectures: null, model_type: "phi3" }, /model_type = "phi3" is not supported.*mistral/],
     [{ rope_scaling: { type: "yarn" } }, /rope_scaling.rope_type = "yarn"/],
     [{ rope_parameters: { rope_type: "dynamic" } }, /rope_parameters.rope_type = "dynamic"/],
-    [{ rope_scaling: { ...llama3, rope_type: "llama3", factor: undefined } }, /rope_scaling.factor = null/],
+    [{ rope_scaling: { ...LLAMA3, rope_type: "llama3", factor: undefined } }, /rope_scaling.factor = null/],
     [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor = 0.5/],
     [{ hidden_act: "gelu" }, /hidden_act = "gelu"/],
     [{ attention_bias: true }, /attention_bias/],
@@ -132,10 +134,12 @@ describe("config.json", () => {
     [{ head_dim: 5 }, /head_dim = 5/],
     [{ num_key_value_heads: 3 }, /num_key_value_heads = 3/],
     [{ hidden_size: "wide" }, /config.json: hidden_size/],
-  ])("what we do not compute is refused by name: %o", (change, message) => {
-    expect(() => parseModelConfig(text({ ...valid, ...change }))).toThrow(message);
+  ])("is refused by name: %o", (change, message) => {
+    expect(() => parseModelConfig(text({ ...VALID, ...change }))).toThrow(message);
   });
+});
 
+describe("the context limit of config.json", () => {
   test.each<[string, Record<string, unknown>, RegExp | undefined]>([
     ["beyond the model's positions", {}, /max_position_embeddings = 512 is less than limits.contextTokens = 600/],
     ["Mistral's window, by default", { architectures: ["MistralForCausalLM"] }, undefined],
@@ -156,15 +160,18 @@ describe("config.json", () => {
     ["Llama has no window", { architectures: ["LlamaForCausalLM"], sliding_window: 16 }, undefined],
   ])("a context of 600: %s", (name, change, message) => {
     const positions = name.startsWith("beyond") ? 512 : 4096;
-    const files = file("config.json", text({ ...valid, max_position_embeddings: positions, ...change }));
+    const files = file("config.json", text({ ...VALID, max_position_embeddings: positions, ...change }));
     const check = () => checkContext(files, 600);
     if (message) expect(check).toThrow(message);
     else check();
   });
 });
 
+const SHARDED = "qwen2-sharded";
+const SECOND = "model-00002-of-00005.safetensors";
+
 describe("checkpoint", () => {
-  test("missing, foreign and misshapen tensors are named", () => {
+  test("missing, extra and misshapen tensors are named", () => {
     const tensors = new Map(readSafetensors(tinyCheckpoint().get(MODEL_FILE) ?? new Uint8Array(), "x").tensors);
     const norm = tensors.get("model.norm.weight");
     if (!norm) throw new Error("the tiny model has a final norm");
@@ -178,14 +185,11 @@ describe("checkpoint", () => {
     expect(() => readOptimizer(file("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
   });
 
-  const SHARDED = "qwen2-sharded";
-  const SECOND = "model-00002-of-00005.safetensors";
-
   test("weights are the same from memory and from disk, from shards and from one file", () => {
     const shards = checkpointFiles(SHARDED);
     const { config, layout, weights } = readCheckpoint(shards);
     expect(readCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });
-    // A version that training published lies beside its base's shards, and comes first.
+    // A published version has a single file beside its base's shards, and the single file wins.
     const published = new Map([
       ...shards,
       [
@@ -198,7 +202,9 @@ describe("checkpoint", () => {
     ]);
     expect(readCheckpoint(published).weights).toEqual(weights.map((w) => 2 * w));
   });
+});
 
+describe("a damaged checkpoint", () => {
   test.each<[string, (files: Map<string, CheckpointFile>) => void, RegExp]>([
     [
       "no weights",
@@ -236,20 +242,20 @@ describe("checkpoint", () => {
       (files) => files.set(SECOND, poisoned(files.get(SECOND) as Uint8Array)),
       /^model-00002-of-00005.safetensors: 'model.layers.0.*' holds NaN at element \d+ of \[/,
     ],
-  ])("damage is named, with file and tensor: %s", (_name, damage, message) => {
+  ])("is refused with file and tensor: %s", (_name, damage, message) => {
     const files = new Map<string, CheckpointFile>(checkpointFiles(SHARDED));
     damage(files);
     expect(() => readCheckpoint(files)).toThrow(message);
   });
+});
 
-  test("initial weights are a function of the seed; logits of a tied head start at unit scale", () => {
-    const [a, b] = [initializeWeights(TINY, 1), initializeWeights(TINY, 2)];
-    expect(initializeWeights(TINY, 1)).toEqual(a);
-    expect(a).not.toEqual(b);
-    const embedding = a.subarray(0, TINY.vocabulary * TINY.width);
-    const variance = embedding.reduce((sum, w) => sum + w * w, 0) / embedding.length;
-    expect(variance).toBeGreaterThan(0.8);
-    expect(variance).toBeLessThan(1.2);
-    expect(a.at(-1)).toBeCloseTo(1 / Math.sqrt(TINY.width), 6);
-  });
+test("initial weights are a function of the seed; logits of a tied head start at unit scale", () => {
+  const [a, b] = [initializeWeights(TINY, 1), initializeWeights(TINY, 2)];
+  expect(initializeWeights(TINY, 1)).toEqual(a);
+  expect(a).not.toEqual(b);
+  const embedding = a.subarray(0, TINY.vocabulary * TINY.width);
+  const variance = embedding.reduce((sum, w) => sum + w * w, 0) / embedding.length;
+  expect(variance).toBeGreaterThan(0.8);
+  expect(variance).toBeLessThan(1.2);
+  expect(a.at(-1)).toBeCloseTo(1 / Math.sqrt(TINY.width), 6);
 });

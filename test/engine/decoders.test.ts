@@ -1,14 +1,16 @@
-/** @file How GPUs decode, on the CPU: with the cache on the device, and in blocks, they say what the decoder of the CPU says. */
+/** @file The decode modes of GPUs, run on the CPU: cache on the device and blocks of tokens give what the host decoder gives. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
-import { Decoder } from "../../engine/compiled/decoder.ts";
-import { DeviceDecoder } from "../../engine/compiled/device-decoder.ts";
 import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
 import { traceExtendOnDevice } from "../../engine/compiled/graphs/extend-on-device.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
-import { type Decoding, openCompiledSampler } from "../../engine/compiled/sampler.ts";
-import { sharedSession } from "../../engine/compiled/sessions.ts";
+import { DeviceDecoder } from "../../engine/compiled/sampling/device-decoder.ts";
+import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";
+import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
+import type { SlotDecoder } from "../../engine/compiled/sampling/slot-decoder.ts";
+import { sharedSession } from "../../engine/compiled/shared-sessions.ts";
 import { localFiles } from "../fixtures/checkpoints.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -17,19 +19,19 @@ const CONTEXT = 90;
 const options = { ...OPTIONS, provider: "cpu" } as const;
 const shape = { config: TINY, lora: null };
 
-async function openBoth(): Promise<(Decoder | DeviceDecoder)[]> {
+async function openBoth(): Promise<[HostDecoder, DeviceDecoder]> {
   const { layout, weights } = readCheckpoint(tinyCheckpoint());
   const feeds = parameterTensors(layout, weights);
   const [host, device] = await Promise.all([
     sharedSession("extend", shape, options, traceExtend),
     sharedSession("extend-on-device", shape, options, traceExtendOnDevice),
   ]);
-  return [new Decoder(host, TINY, feeds, SLOTS, CONTEXT), new DeviceDecoder(device, TINY, feeds, SLOTS, CONTEXT)];
+  return [new HostDecoder(host, TINY, feeds, SLOTS, CONTEXT), new DeviceDecoder(device, TINY, feeds, SLOTS, CONTEXT)];
 }
 
-/** Probabilities of rows 0 to count - 1. */
-async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
-  const said: number[][] = [];
+/** Runs prefills, copies, swaps and moves; returns the probabilities of every decoded row. */
+async function decodeRows(decoder: SlotDecoder): Promise<number[][]> {
+  const rows: number[][] = [];
   const lengths = [0, 0, 0, 0];
   const fill = async (slot: number, tokens: number[]) => {
     await decoder.prefill([{ slot, position: lengths[slot] ?? 0, tokens }]);
@@ -39,13 +41,13 @@ async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
     tokens.forEach((token, slot) => {
       decoder.place(slot, token, lengths[slot] ?? 0, temperature);
     });
-    const rows = await decoder.decode(tokens.length);
+    const probabilities = await decoder.decode(tokens.length);
     tokens.forEach((_, slot) => {
       lengths[slot] = (lengths[slot] ?? 0) + 1;
-      said.push([...rows.subarray(slot * TINY.vocabulary, (slot + 1) * TINY.vocabulary)]);
+      rows.push([...probabilities.subarray(slot * TINY.vocabulary, (slot + 1) * TINY.vocabulary)]);
     });
   };
-  const trade = (a: number, b: number) => {
+  const swapLengths = (a: number, b: number) => {
     [lengths[a], lengths[b]] = [lengths[b] ?? 0, lengths[a] ?? 0];
   };
   await decoder.prefill([
@@ -58,9 +60,9 @@ async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
   await fill(1, [11, 12]);
   await decode([20, 21, 22]);
   decoder.cache.swap(0, 2);
-  trade(0, 2);
+  swapLengths(0, 2);
   decoder.cache.swap(2, 1);
-  trade(2, 1);
+  swapLengths(2, 1);
   await decode([23, 24], 0.7);
   decoder.cache.move(2, 3);
   lengths[3] = lengths[2] ?? 0;
@@ -72,12 +74,12 @@ async function speak(decoder: Decoder | DeviceDecoder): Promise<number[][]> {
   await decode([25, 26, 27, 28]);
   await decode([29, 30, 31, 32], 1.3);
   decoder.close();
-  return said;
+  return rows;
 }
 
-test("the cache on the device is the cache on the host, through prefills, copies, swaps and moves", async () => {
-  const [host, device] = (await openBoth()) as [Decoder, DeviceDecoder];
-  const [wanted, found] = [await speak(host), await speak(device)];
+test("device and host caches give the same probabilities after prefills, copies, swaps and moves", async () => {
+  const [host, device] = await openBoth();
+  const [wanted, found] = [await decodeRows(host), await decodeRows(device)];
   expect(wanted).toHaveLength(13);
   wanted.forEach((row, i) => {
     expect(row.reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 5);
@@ -90,33 +92,34 @@ test("the cache on the device is the cache on the host, through prefills, copies
 test.each<[string, CheckpointFiles]>([
   ["weights in memory", tinyCheckpoint()],
   ["bfloat16 on disk", localFiles("llama3-tied-bf16")],
-])(
-  "what is drawn in blocks, or with the cache on the device, is what is drawn token by token: %s",
-  async (_name, files) => {
-    const lengths = [3, 40, 50];
-    const say = async (decoding: Decoding) => {
-      const sampler = await openCompiledSampler(files, { ...options, contextTokens: CONTEXT }, decoding);
-      const samples = await Promise.all(
-        lengths.map((maxTokens, i) =>
-          sampler.sample({
-            ...{ sequence: `s${i}`, tokens: [i, 7, 9], maxTokens, stop: [], stream: ["blocks", i] },
-            sampling: { temperature: i === 1 ? 0 : 0.8, topP: 1, topK: 0 },
-          }),
-        ),
-      );
-      await sampler.close();
-      return samples;
-    };
-    const wanted = await say("step");
-    expect(wanted.map(({ tokens }) => tokens.length)).toEqual(lengths);
-    for (const decoding of ["block", "device"] as const) {
-      const found = await say(decoding);
-      found.forEach(({ tokens, logProbs }, i) => {
-        expect(tokens, decoding).toEqual(wanted[i]?.tokens);
-        logProbs.forEach((logProb, t) => {
-          expect(logProb).toBeCloseTo(wanted[i]?.logProbs[t] ?? Number.NaN, 4);
-        });
+])("blocks, and a cache on the device, draw the tokens that single steps draw: %s", async (_name, files) => {
+  const lengths = [3, 40, 50];
+  const generate = async (mode: DecodeMode) => {
+    const sampler = await openCompiledSampler(files, { ...options, contextTokens: CONTEXT }, mode);
+    const samples = await Promise.all(
+      lengths.map((maxTokens, i) =>
+        sampler.sample({
+          sequence: `s${i}`,
+          tokens: [i, 7, 9],
+          maxTokens,
+          stop: [],
+          stream: ["blocks", i],
+          sampling: { temperature: i === 1 ? 0 : 0.8, topP: 1, topK: 0 },
+        }),
+      ),
+    );
+    await sampler.close();
+    return samples;
+  };
+  const wanted = await generate("step");
+  expect(wanted.map(({ tokens }) => tokens.length)).toEqual(lengths);
+  for (const mode of ["block", "device"] as const) {
+    const found = await generate(mode);
+    found.forEach(({ tokens, logProbs }, i) => {
+      expect(tokens, mode).toEqual(wanted[i]?.tokens);
+      logProbs.forEach((logProb, t) => {
+        expect(logProb).toBeCloseTo(wanted[i]?.logProbs[t] ?? Number.NaN, 4);
       });
-    }
-  },
-);
+    });
+  }
+});

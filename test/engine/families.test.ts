@@ -21,7 +21,7 @@ test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [e
     const [first = []] = sequences;
     const trainer = await engine.openTrainer(files, options);
     const everyNext = next.map((_, token) => [...first, token]);
-    // The eager engine takes its time: it is asked for what tells most.
+    // The eager engine is slow: it only scores the sequences.
     const asked = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
     const rows = await trainer.logProbs(asked, 1);
     logProbs.forEach((expected, s) => {

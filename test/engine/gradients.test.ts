@@ -1,4 +1,4 @@
-/** @file The gradient of every parameter that is trained: compiled = eager = central differences, tied and untied, for both losses. */
+/** @file The gradient of every trained parameter: compiled = eager = central differences, tied and untied, for both losses. */
 import { expect, test } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";

@@ -1,4 +1,4 @@
-/** @file The order in which the runtime will compute the training graph: no weight's gradient waits longer than it must. */
+/** @file The order in which the runtime computes the training graph: no weight's gradient waits longer than necessary. */
 import { expect, test } from "vitest";
 import { EMBEDDING, FINAL_NORM } from "../../engine/checkpoint/parameters.ts";
 import { traceTrain } from "../../engine/compiled/graphs/train.ts";

@@ -1,9 +1,9 @@
-/** @file Which lane of a sampler a conversation goes to. */
+/** @file Which lane of a sampler a sequence is assigned to. */
 import { expect, test } from "vitest";
 import type { Sampler } from "../../core/ports.ts";
-import { sampleAcross } from "../../engine/compiled/sample-across.ts";
+import { laneSampler } from "../../engine/compiled/sampling/lane-sampler.ts";
 
-/** So many lanes, and which sequences each was asked for. */
+/** `count` lanes that record the sequences they were asked for. */
 function lanes(count: number) {
   const asked = Array.from({ length: count }, () => new Set<string>());
   const samplers = asked.map(
@@ -16,7 +16,7 @@ function lanes(count: number) {
       async close() {},
     }),
   );
-  const sampler = sampleAcross(samplers);
+  const sampler = laneSampler(samplers);
   const ask = async (sequence: string, tokens: readonly number[]) => {
     const sampling = { temperature: 1, topP: 1, topK: 0 };
     await sampler.sample({ sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] });
@@ -24,7 +24,7 @@ function lanes(count: number) {
   return { sampler, ask, asked: () => asked.map((sequences) => [...sequences]) };
 }
 
-test("rollouts of a question share a lane, and questions are dealt", async () => {
+test("rollouts of a question share a lane, and questions are spread over lanes", async () => {
   const { ask, asked } = lanes(2);
   for (const name of ["a1", "b1", "b2", "a2", "c1", "a3", "c2"]) await ask(name, [name.charCodeAt(0), 7]);
   expect(asked()).toEqual([
@@ -33,7 +33,7 @@ test("rollouts of a question share a lane, and questions are dealt", async () =>
   ]);
 });
 
-test("a lane does not fill up because everyone begins alike, and a conversation stays where it began", async () => {
+test("a shared prompt does not overfill a lane, and a sequence stays on its lane", async () => {
   const { ask, asked, sampler } = lanes(2);
   const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
   for (const name of names) await ask(name, [1]);

@@ -1,4 +1,4 @@
-/** @file The memory that the engine says it will need: what can be counted is what its arrays take, and every setting bounds its part. */
+/** @file The memory plan: counted parts equal the arrays' sizes, and every setting bounds its own part. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import { checkModel, refuseUnfit } from "../../cli/local/model-needs.ts";
 import { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
 import type { EngineOptions } from "../../core/ports.ts";
-import { Cache } from "../../engine/compiled/cache.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const options: EngineOptions = { threads: 2, slots: 8, contextTokens: 512, microBatchTokens: 2048 };
@@ -17,9 +17,9 @@ const plan = (changed: Partial<EngineOptions> = {}, rank = 16) =>
   planMemory(QWEN3_06B, { ...LORA, rank }, { ...options, ...changed }, stored(4));
 
 test("keys and values take what the cache allocates", () => {
-  const cache = new Cache(TINY, OPTIONS.slots, 100);
+  const cache = new KvCache(TINY, OPTIONS.slots, 100);
   cache.reserve(100);
-  const arrays = Object.values(cache.first(OPTIONS.slots));
+  const arrays = Object.values(cache.firstSlots(OPTIONS.slots));
   const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
   // Width 128, and the 64 that it grew from.
   expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);

@@ -1,6 +1,5 @@
 /**
- * @file Adapters beside PEFT (test/fixtures/peft/make.py): its files are opened, its loss and gradients are ours, and ours are written as
- * its.
+ * @file Adapters compared with PEFT (test/fixtures/peft/make.py): we read its files, compute its loss and gradients, and write its format.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -64,7 +63,7 @@ function expectClose(found: readonly Float32Array[], wanted: readonly number[][]
   });
 }
 
-describe("beside PEFT", () => {
+describe("compared with PEFT", () => {
   test("log-probs with the adapter, and without it", async () => {
     for (const [files, wanted] of [
       [adapted, expected.logProbs],
@@ -103,7 +102,7 @@ describe("beside PEFT", () => {
     },
   );
 
-  test("a base that is mapped from its file trains the adapter to the same bytes", async () => {
+  test("a memory-mapped base trains the adapter to the same bytes", async () => {
     const path = join(FIXTURE, "base", MODEL_FILE);
     const mapped: CheckpointFiles = new Map<string, CheckpointFile>([
       ...adapted,
@@ -119,8 +118,10 @@ describe("beside PEFT", () => {
     }
     expect(saved[1]).toEqual(saved[0]);
   });
+});
 
-  test("what we write has PEFT's names, shapes and settings", () => {
+describe("files for PEFT", () => {
+  test("have its names, shapes and settings", () => {
     const config = readModelConfig(base);
     const theirs = readSafetensors(adapted.get(ADAPTER_FILE) ?? new Uint8Array(), "theirs").tensors;
     const adapter = readAdapter(adapted, config);
@@ -136,7 +137,7 @@ describe("beside PEFT", () => {
     }
   });
 
-  test("the merged model computes what base and adapter compute", async () => {
+  test("a merged model computes what base and adapter compute", async () => {
     const checkpoint = readCheckpoint(adapted);
     const adapter = readAdapter(adapted, checkpoint.config);
     if (!adapter) throw new Error("the fixture has an adapter");
@@ -149,7 +150,7 @@ describe("beside PEFT", () => {
 });
 
 describe("an adapter", () => {
-  test("starts as its base; A is uniform within 1 / sqrt(inputs), a function of the seed", async () => {
+  test("starts as its base; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
     const { layout, weights } = initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]).weights).toEqual(weights);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "sub"]).weights).not.toEqual(weights);
@@ -176,17 +177,19 @@ describe("an adapter", () => {
       expect(value).toBeCloseTo(logProbs[1]?.[0]?.[t] ?? 0, 5);
     });
   });
+});
 
-  const tensors = () => new Map(readSafetensors(tinyAdapter().get(ADAPTER_FILE) ?? new Uint8Array(), "x").tensors);
-  const withTensors = (changed: Parameters<typeof writeSafetensors>[0]) =>
-    new Map([...tinyAdapter(), [ADAPTER_FILE, writeSafetensors(changed)]]);
-  const withConfig = (settings: Record<string, unknown>) => {
-    const config = JSON.parse(writeAdapterConfig(LORA, "base")) as Record<string, unknown>;
-    const bytes = new TextEncoder().encode(JSON.stringify({ ...config, ...settings }));
-    return new Map([...tinyAdapter(), [ADAPTER_CONFIG_FILE, bytes]]);
-  };
-  const Q = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
+const tensors = () => new Map(readSafetensors(tinyAdapter().get(ADAPTER_FILE) ?? new Uint8Array(), "x").tensors);
+const withTensors = (changed: Parameters<typeof writeSafetensors>[0]) =>
+  new Map([...tinyAdapter(), [ADAPTER_FILE, writeSafetensors(changed)]]);
+const withConfig = (settings: Record<string, unknown>) => {
+  const config = JSON.parse(writeAdapterConfig(LORA, "base")) as Record<string, unknown>;
+  const bytes = new TextEncoder().encode(JSON.stringify({ ...config, ...settings }));
+  return new Map([...tinyAdapter(), [ADAPTER_CONFIG_FILE, bytes]]);
+};
+const Q = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
 
+describe("an unsupported adapter", () => {
   test.each<[string, () => CheckpointFiles, RegExp]>([
     [
       "another base's shapes",
@@ -217,13 +220,13 @@ describe("an adapter", () => {
   ])("is refused in one line: %s", (_name, files, message) => {
     expect(() => readAdapter(files(), TINY)).toThrow(message);
   });
+});
 
-  test("targets are all of a decoder's linear layers, or some", () => {
-    expect(LoraTarget.options).toHaveLength(7);
-    const { parameters } = adapterLayout(UNTIED, { rank: 2, alpha: 2, targets: ["v_proj"] });
-    expect(parameters.map(({ name, shape }) => [name, shape])).toEqual([
-      ["base_model.model.model.layers.0.self_attn.v_proj.lora_A.weight", [2, 12]],
-      ["base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight", [12, 2]],
-    ]);
-  });
+test("an adapter can target any subset of a decoder's linear layers", () => {
+  expect(LoraTarget.options).toHaveLength(7);
+  const { parameters } = adapterLayout(UNTIED, { rank: 2, alpha: 2, targets: ["v_proj"] });
+  expect(parameters.map(({ name, shape }) => [name, shape])).toEqual([
+    ["base_model.model.model.layers.0.self_attn.v_proj.lora_A.weight", [2, 12]],
+    ["base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight", [12, 2]],
+  ]);
 });

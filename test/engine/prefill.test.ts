@@ -1,45 +1,44 @@
-/** @file Prefilling: what is computed, what is copied from another conversation, and what must not be. */
+/** @file Prefill: which chunks are computed, which are copied from another sequence, and which must not be. */
 import { expect, test } from "vitest";
-import { Cache } from "../../engine/compiled/cache.ts";
-import type { Piece } from "../../engine/compiled/decoder.ts";
-import { prefill } from "../../engine/compiled/prefill.ts";
-import { hold, type Placed, stateOf } from "../../engine/compiled/residents.ts";
-import { type How, States } from "../../engine/compiled/states.ts";
+import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
+import { appendTokens, prefixStateOf, type SlotEntry } from "../../engine/compiled/sampling/kv-cache-slots.ts";
+import { prefill } from "../../engine/compiled/sampling/prefill.ts";
+import { type ComputePath, PrefixStates } from "../../engine/compiled/sampling/prefix-states.ts";
+import type { PrefillChunk } from "../../engine/compiled/sampling/slot-decoder.ts";
 import { TINY } from "./tiny.ts";
 
-const resident = (slot: number): Placed => ({
+const emptyEntry = (slot: number): SlotEntry => ({
   sequence: `s${slot}`,
   tokens: [],
   states: [],
   slot,
-  parked: undefined,
-  active: true,
-  released: false,
+  isActive: true,
+  isReleased: false,
   lastUse: 0,
 });
 
-const states = new States();
+const states = new PrefixStates();
 
-/** Whose cache was filled with these: in one piece, or one at a time. */
-function filled(slot: number, how: How, tokens: readonly number[]): Placed {
-  const member = resident(slot);
-  const pieces = how === "prefilled" ? [tokens] : tokens.map((token) => [token]);
-  for (const piece of pieces) hold(member, piece, states.after(stateOf(member), how, piece));
-  return member;
+/** An entry with these tokens, prefilled in one chunk or decoded one at a time. */
+function filledEntry(slot: number, path: ComputePath, tokens: readonly number[]): SlotEntry {
+  const entry = emptyEntry(slot);
+  const chunks = path === "prefilled" ? [tokens] : tokens.map((token) => [token]);
+  for (const chunk of chunks) appendTokens(entry, chunk, states.after(prefixStateOf(entry), path, chunk));
+  return entry;
 }
 
-/** Computes nothing: says which pieces it was asked for, and which copies were made. */
+/** Computes nothing; records the chunks and copies it was asked for. */
 class Recorder {
-  readonly computed: Piece[] = [];
+  readonly computed: PrefillChunk[] = [];
   readonly copied: number[][] = [];
-  readonly cache = new Cache(TINY, 8, 800);
+  readonly cache = new KvCache(TINY, 8, 800);
 
   constructor() {
     this.cache.copy = (...copy) => this.copied.push(copy);
   }
 
-  async prefill(pieces: readonly Piece[]) {
-    this.computed.push(...pieces);
+  async prefill(chunks: readonly PrefillChunk[]) {
+    this.computed.push(...chunks);
   }
 }
 
@@ -47,23 +46,23 @@ const upTo = (count: number, last = 0) => Array.from({ length: count }, (_, i) =
 
 test("the prompt of a question is computed once for all its rollouts", async () => {
   const recorder = new Recorder();
-  const known = [0, 1, 2, 3].map(resident);
+  const entries = [0, 1, 2, 3].map(emptyEntry);
   const prompts = [upTo(20, 1), upTo(20, 2), upTo(20, 1), upTo(20, 1)];
-  const fillings = known.map((member, k) => ({ resident: member, tokens: prompts[k] ?? [] }));
-  await prefill(fillings, known, states, recorder);
+  const tasks = entries.map((entry, k) => ({ entry, tokens: prompts[k] ?? [] }));
+  await prefill(tasks, entries, states, recorder);
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([0, 1]);
   expect(recorder.copied).toEqual([
     [0, 2, 0, 20],
     [0, 3, 0, 20],
   ]);
-  expect(known.map(({ tokens }) => tokens)).toEqual(prompts);
+  expect(entries.map(({ tokens }) => tokens)).toEqual(prompts);
 });
 
-test("of prompts that begin alike the common pieces are computed once", async () => {
+test("common chunks of prompts that share a prefix are computed once", async () => {
   const recorder = new Recorder();
-  const known = [0, 1].map(resident);
-  const fillings = known.map((member, k) => ({ resident: member, tokens: upTo(600, k + 1000) }));
-  await prefill(fillings, known, states, recorder);
+  const entries = [0, 1].map(emptyEntry);
+  const tasks = entries.map((entry, k) => ({ entry, tokens: upTo(600, k + 1000) }));
+  await prefill(tasks, entries, states, recorder);
   expect(recorder.computed.map(({ slot, position, tokens }) => [slot, position, tokens.length])).toEqual([
     [0, 0, 256],
     [0, 256, 256],
@@ -72,20 +71,20 @@ test("of prompts that begin alike the common pieces are computed once", async ()
   ]);
 });
 
-test("what was sampled is never taken for what was prefilled, since its bits are others", async () => {
+test("decoded tokens are never copied where prefilled ones are needed, since their bits differ", async () => {
   const recorder = new Recorder();
-  const sampled = filled(0, "decoded", upTo(20));
-  const asked = resident(1);
-  await prefill([{ resident: asked, tokens: upTo(20) }], [sampled, asked], states, recorder);
+  const sampled = filledEntry(0, "decoded", upTo(20));
+  const asked = emptyEntry(1);
+  await prefill([{ entry: asked, tokens: upTo(20) }], [sampled, asked], states, recorder);
   expect(recorder.copied).toEqual([]);
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([1]);
 });
 
-test("a response is computed once for conversations that went alike so far, and again for any other", async () => {
+test("a tool response is computed once for sequences with the same history, and again for any other", async () => {
   const recorder = new Recorder();
-  const members = [0, 1, 2].map((slot) => filled(slot, "decoded", upTo(12, slot % 2)));
-  const fillings = members.map((member) => ({ resident: member, tokens: [...member.tokens, 7, 7, 7] }));
-  await prefill(fillings, members, states, recorder);
+  const entries = [0, 1, 2].map((slot) => filledEntry(slot, "decoded", upTo(12, slot % 2)));
+  const tasks = entries.map((entry) => ({ entry, tokens: [...entry.tokens, 7, 7, 7] }));
+  await prefill(tasks, entries, states, recorder);
   expect(recorder.computed.map(({ slot, position }) => [slot, position])).toEqual([
     [0, 12],
     [1, 12],

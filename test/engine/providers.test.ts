@@ -1,6 +1,6 @@
 /**
- * @file GPUs: what is refused without one, and, where WebGPU finds an adapter, that it computes what the CPU computes. CONTRIBUTING.md says
- * how to have one in software.
+ * @file GPU providers: what is refused without a GPU, and, where WebGPU finds an adapter, that it computes what the CPU computes. CONTRIBUTING.md
+ * explains how to use a software adapter.
  */
 import { createRequire } from "node:module";
 import * as tf from "@tensorflow/tfjs-core";
@@ -9,8 +9,8 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../../core/ports.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { forWebGpu } from "../../engine/compiled/onnx/webgpu.ts";
-import { openSession, tensor } from "../../engine/compiled/session.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { rmsNorm } from "../../engine/model/kernels.ts";
@@ -38,11 +38,11 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].
 }));
 
 describe("without a GPU", () => {
-  test("the CPU is what a policy computes on unless a GPU is asked for", async () => {
+  test("a policy computes on the CPU by default", async () => {
     expect(await saysOf(OPTIONS)).toBe("cpu");
   });
 
-  test("a provider that is not there is refused, and nothing is taken in its place", async () => {
+  test("an unusable provider is refused and not replaced", async () => {
     if (ON_WEBGPU.test(webgpu)) return;
     expect(webgpu).toMatch(/^engine\.provider webgpu: .*driver.*, or set engine\.provider to cpu$/);
     await expect(compiledEngine.openTrainer(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
@@ -58,7 +58,7 @@ describe("without a GPU", () => {
     expect(INSTALL_GPU_PACKAGE).toBe(`npm install ${GPU_PACKAGE}@${peerDependencies[GPU_PACKAGE]}`);
   });
 
-  test("a graph in WebGPU's operators computes the same", async () => {
+  test("a graph rewritten for WebGPU computes the same", async () => {
     const traced = traceGraph("rewritten", (scope) => {
       const [x, gain] = [scope.input<tf.Tensor2D>("x", [6, 5]), scope.input<tf.Tensor1D>("gain", [5])];
       const [dx, dgain] = tf.grads((...[a, g]) => rmsNorm(a as tf.Tensor2D, g as tf.Tensor, 1e-6))([x, gain]);
@@ -79,8 +79,8 @@ describe("without a GPU", () => {
     const row = (length: number) => Float32Array.from({ length }, (_, i) => Math.sin(3 * i + 1));
     const feeds = { x: tensor(row(30), [6, 5]), gain: tensor(row(5), [5]) };
     const [wanted, found] = [
-      await (await openSession(traced, CPU)).run({}, feeds),
-      await (await openSession(rewritten, CPU)).run({}, feeds),
+      await (await openGraphSession(traced, CPU)).run({}, feeds),
+      await (await openGraphSession(rewritten, CPU)).run({}, feeds),
     ];
     expect(Object.keys(wanted)).toHaveLength(9);
     for (const [name, values] of Object.entries(wanted)) expect(distance(found[name], values), name).toBeLessThan(1e-6);

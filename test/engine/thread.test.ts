@@ -1,9 +1,9 @@
-/** @file The engine's own threads: a wider cache or another lane changes no bits. (That they block no other: ../heartbeats.test.ts.) */
+/** @file The engine's threads: a wider cache or another lane changes no bits. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { deal, divide } from "../../engine/compiled/lanes.ts";
+import { assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
 import { openEngine } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -48,23 +48,23 @@ test("sequences have the same bits on one lane as on three", async () => {
   expect(await ask(3)).toEqual(await ask(1));
 });
 
-test("work is dealt evenly, each piece once", () => {
+test("work is assigned evenly, each sequence once", () => {
   const lengths = [5, 1, 9, 9, 2, 4];
-  const hands = deal(lengths, 2);
-  expect(hands.flat().sort()).toEqual([0, 1, 2, 3, 4, 5]);
-  expect(hands.map((members) => members.reduce((sum, member) => sum + (lengths[member] ?? 0), 0))).toEqual([15, 15]);
-  expect(deal([1], 3)).toEqual([[0], [], []]);
+  const parts = assignToLanes(lengths, 2);
+  expect(parts.flat().sort()).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(parts.map((members) => members.reduce((sum, member) => sum + (lengths[member] ?? 0), 0))).toEqual([15, 15]);
+  expect(assignToLanes([1], 3)).toEqual([[0], [], []]);
 });
 
 test("a large model is not replicated, nor any on a GPU: its one lane gets all threads", () => {
   const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
-  expect(divide(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
+  expect(divideOptions(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
   const large = new Map([
     ["config.json", new TextEncoder().encode(writeModelConfig({ ...TINY, vocabulary: 5_000_000 }, 90))],
   ]);
   const alone = { lanes: 1, each: { threads: 4, slots: 6 } };
-  expect(divide(large, options)).toMatchObject(alone);
-  expect(divide(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
+  expect(divideOptions(large, options)).toMatchObject(alone);
+  expect(divideOptions(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
 });
 
 test("a second turn after a released or foreign prefix starts afresh", async () => {

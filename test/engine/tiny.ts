@@ -31,7 +31,7 @@ export const TINY: ModelConfig = {
 };
 
 export const OPTIONS: EngineOptions = { threads: 1, slots: 4, contextTokens: 200, microBatchTokens: 128 };
-/** Arrays of micro-batches that may be so large are not kept: a model all of whose weights are trained is computed layer by layer. */
+/** Micro-batches so large that full training runs layer by layer. */
 export const LAYERED: Partial<EngineOptions> = { microBatchTokens: 1e8 };
 
 export function tinyCheckpoint(config: ModelConfig = TINY, seed = 1, positions = 512): Map<string, Uint8Array> {

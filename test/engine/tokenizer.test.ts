@@ -1,4 +1,4 @@
-/** @file Tokenizers of two kinds: nothing is lost on the way through, data holds no special token, damage is named. */
+/** @file Word-level and BPE tokenizers: round trips lose nothing, data contains no control token, damaged files are refused by name. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ const mixed = fc
   )
   .map((parts) => parts.join(""));
 
-test.each(KINDS)("%s: data is never a special or added token, whatever it says", (_, files) => {
+test.each(KINDS)("%s: data never becomes a special or added token, whatever the text", (_, files) => {
   const tokenizer = openTokenizer(files);
   const markers = new Set(MARKERS.flatMap((marker) => tokenizer.encodeTemplate(marker)));
   expect(markers.size).toBe(MARKERS.length);
@@ -37,7 +37,7 @@ test.each(KINDS)("%s: data is never a special or added token, whatever it says",
   );
 });
 
-test("bpe: text comes back as it was, as data and as template", () => {
+test("bpe: a round trip keeps the text, as data and as template", () => {
   const tokenizer = openTokenizer(bpeFiles());
   fc.assert(
     fc.property(mixed, (text) => {

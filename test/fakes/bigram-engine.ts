@@ -3,8 +3,8 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
-import { draw, endsWith } from "../../engine/draw.ts";
 import { adamStep, freshAdamState } from "../../engine/model/adamw.ts";
+import { endsWithStop, sampleToken } from "../../engine/model/token-sampling.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
 
 const WEIGHTS = "model.safetensors";
@@ -58,11 +58,11 @@ export const bigramEngine: PolicyEngine = {
           const row = Float32Array.from({ length: toy.vocabulary }, (_, next) =>
             Math.exp(toy.logProbsOf([last, next], sampling.temperature || 1)[1] ?? 0),
           );
-          const drawn = draw(row, 0, row.length, sampling, uniform);
+          const drawn = sampleToken(row, 0, row.length, sampling, uniform);
           tokens.push(drawn.token);
           logProbs.push(drawn.logProb);
           last = drawn.token;
-          if (endsWith(tokens, stop)) return { tokens, logProbs, stop: "stop" };
+          if (endsWithStop(tokens, stop)) return { tokens, logProbs, stop: "stop" };
         }
         return { tokens, logProbs, stop: "length" };
       },

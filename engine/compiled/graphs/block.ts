@@ -1,6 +1,6 @@
 /**
- * @file The sampler's graph for several tokens of every row at a time: extend.ts at one token, in a loop that draws from what it predicts and
- * feeds what it drew. The cache goes in once per block and stays where the loop runs; out come the drawn tokens and the new rows of the cache.
+ * @file The sampler's graph for a block of tokens: extend.ts with one token, in a loop that draws from each prediction and feeds the drawn
+ * token back. The KV cache enters once per block and stays with the loop; the outputs are the drawn tokens and the new cache rows.
  */
 import type { Constant, Graph, GraphNode, Port } from "../onnx/serialize.ts";
 import type { PolicyShape } from "../policy-shape.ts";
@@ -8,12 +8,12 @@ import { portDims, symbolic } from "../trace/dimensions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { cacheNames, traceExtend } from "./extend.ts";
 
-/** Inputs with an entry per step, by their name in a step. */
+/** Inputs with one entry per step, by their name inside a step. */
 const PER_STEP = ["cos", "sin", "mask", "uniform", "written"];
-/** What has an entry per step. */
-export const blockName = (name: string): string => `block:${name}`;
-/** What is carried from step to step, before the first. */
-export const firstName = (name: string): string => `first:${name}`;
+/** The name, outside the loop, of a value with one entry per step. */
+export const perStepName = (name: string): string => `block:${name}`;
+/** The name of a loop-carried value before the first step. */
+export const initialName = (name: string): string => `first:${name}`;
 
 const { batch, cached } = symbolic;
 const OWN: readonly Port[] = [
@@ -34,16 +34,15 @@ const node = (
   inputs: string[],
   outputs: string[],
   attributes: GraphNode["attributes"] = {},
-): GraphNode => ({
-  ...{ op, domain: "", inputs, outputs, attributes },
-});
-const carriedOn = (name: string): string => (name === "tokens" ? "fed" : `next:${name}`);
+): GraphNode => ({ op, domain: "", inputs, outputs, attributes });
+/** The name of a loop-carried value after a step. */
+const nextStepName = (name: string): string => (name === "tokens" ? "fed" : `next:${name}`);
 
 /**
- * Inputs: those of extend.ts with T = 1, of which first:tokens, first:keys and first:values are carried on, and block:cos, block:sin and
- * block:mask have an axis of N steps before all others; steps, the number N; block:uniform [N, B, 1], a draw in [0, 1] each, below 0 for the
- * likeliest token; block:written [N, B, 1, 1, C], 1 at the position that the step writes.
- * Outputs, each with N first: block:drawn and block:probability [N, B, 1]; block:newKeys and block:newValues per layer, as extend.ts has them.
+ * Inputs: those of extend.ts with T = 1, where first:tokens, first:keys and first:values are loop-carried, and block:cos, block:sin and
+ * block:mask have a leading axis of N steps; steps, the number N; block:uniform [N, B, 1], draws in [0, 1], or below 0 for the argmax;
+ * block:written [N, B, 1, 1, C], 1 at the position that the step writes.
+ * Outputs, with a leading axis N: block:drawn and block:probability [N, B, 1]; block:newKeys and block:newValues per layer, as in extend.ts.
  */
 export function traceBlock(shape: PolicyShape): TracedGraph {
   const { graph, shapeInputs } = traceExtend(shape);
@@ -53,33 +52,33 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
   const ports = new Map([...graph.inputs, ...graph.outputs, ...OWN].map((port) => [port.name, port]));
   const portOf = (name: string, as = name): Port => ({ ...(ports.get(name) as Port), name: as });
   const perStep = (name: string): Port => {
-    const port = portOf(name, blockName(name));
+    const port = portOf(name, perStepName(name));
     return { ...port, dims: ["steps", ...port.dims] };
   };
   const body: Graph = {
     name: "step",
     nodes: [
-      ...PER_STEP.map((name) => node("Gather", [blockName(name), "step"], [name], { axis: 0 })),
+      ...PER_STEP.map((name) => node("Gather", [perStepName(name), "step"], [name], { axis: 0 })),
       ...graph.nodes,
       ...DRAW,
-      ...PLACES,
-      ...layers.flatMap(write),
-      node("Identity", ["goOn"], ["goesOn"]),
+      ...WRITE_MASKS,
+      ...layers.flatMap(writeCache),
+      node("Identity", ["condition"], ["nextCondition"]),
     ],
     inputs: [
       { name: "step", type: "int64", dims: [] },
-      { name: "goOn", type: "bool", dims: [] },
+      { name: "condition", type: "bool", dims: [] },
       ...carried.map((name) => portOf(name)),
     ],
     outputs: [
-      { name: "goesOn", type: "bool", dims: [] },
-      ...carried.map((name) => portOf(name, carriedOn(name))),
+      { name: "nextCondition", type: "bool", dims: [] },
+      ...carried.map((name) => portOf(name, nextStepName(name))),
       ...collected.map((name) => portOf(name)),
     ],
     constants: [],
   };
   const ends = carried.map((name) => `end:${name}`);
-  const loop = node("Loop", ["steps", "", ...carried.map(firstName)], [...ends, ...collected.map(blockName)], {
+  const loop = node("Loop", ["steps", "", ...carried.map(initialName)], [...ends, ...collected.map(perStepName)], {
     body: { graph: body },
   });
   return {
@@ -89,7 +88,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
       nodes: [loop],
       inputs: [
         { name: "steps", type: "int64", dims: [] },
-        ...carried.map((name) => portOf(name, firstName(name))),
+        ...carried.map((name) => portOf(name, initialName(name))),
         ...PER_STEP.map(perStep),
         ...graph.inputs.filter(({ name }) => ![...carried, ...PER_STEP].includes(name)),
       ],
@@ -99,7 +98,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
   };
 }
 
-/** The first token whose cumulative probability reaches u of the total: one that can be drawn, however sums are rounded. */
+/** Inverse CDF: the first token whose cumulative probability reaches u times the total, which has a positive probability despite rounding. */
 const DRAW: readonly GraphNode[] = [
   node("CumSum", ["probabilities", AXIS.name], ["cumulative"]),
   node("ReduceMax", ["cumulative", LAST.name], ["total"]),
@@ -111,22 +110,22 @@ const DRAW: readonly GraphNode[] = [
   node("Cast", ["likeliest"], ["greedy"], { to: INT32 }),
   node("Less", ["uniform", ZERO.name], ["isGreedy"]),
   node("Where", ["isGreedy", "greedy", "inverse"], ["drawn"]),
-  node("Identity", ["drawn"], [carriedOn("tokens")]),
+  node("Identity", ["drawn"], [nextStepName("tokens")]),
   node("GatherElements", ["probabilities", "drawn"], ["probability"], { axis: 1 }),
 ];
 
-/** Where the step writes and where it keeps, in the axes of keys and of values. */
-const PLACES: readonly GraphNode[] = [
+/** Masks of the positions that the step writes and keeps, in the axes of keys and of values. */
+const WRITE_MASKS: readonly GraphNode[] = [
   node("Sub", [ONE.name, "written"], ["kept"]),
   node("Transpose", ["written"], ["writtenRows"], { perm: [0, 1, 3, 2] }),
   node("Transpose", ["kept"], ["keptRows"], { perm: [0, 1, 3, 2] }),
 ];
 
-function write({ keys, values, newKeys, newValues }: ReturnType<typeof cacheNames>): GraphNode[] {
+function writeCache({ keys, values, newKeys, newValues }: ReturnType<typeof cacheNames>): GraphNode[] {
   const into = (cache: string, fresh: string, written: string, kept: string) => [
     node("Mul", [cache, kept], [`${cache}:kept`]),
     node("Mul", [fresh, written], [`${cache}:written`]),
-    node("Add", [`${cache}:kept`, `${cache}:written`], [carriedOn(cache)]),
+    node("Add", [`${cache}:kept`, `${cache}:written`], [nextStepName(cache)]),
   ];
   return [...into(keys, newKeys, "written", "kept"), ...into(values, newValues, "writtenRows", "keptRows")];
 }

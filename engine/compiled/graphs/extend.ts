@@ -1,15 +1,14 @@
 /**
- * @file The sampler's one graph: new tokens attend to the cache and to each other; out come their keys and values, for the caller to
- * put into the cache, and the distribution after one token of each row. Prefill is one slot with many tokens, decoding many slots
- * with one token.
+ * @file The sampler's graph: new tokens attend to the KV cache and to each other. Outputs are their keys and values, which the caller writes
+ * into the cache, and the distribution after one token of each row. Prefill runs it with many tokens per row, decode with one.
  *
- * The cache is an input and never an output: the runtime hands every output over as a fresh copy, and the cache is large. Every query
- * reads the whole cache width, and what is hidden weighs exactly nothing, so a sequence's numbers depend on no other row.
+ * The cache is an input and never an output, since the runtime returns every output as a fresh copy and the cache is large. Every query
+ * reads the whole cache width, and masked positions get a weight of exactly 0, so a sequence's bits depend on no other row.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";
 import { splitHeads } from "../../model/attention.ts";
-import { type Attend, transformer, weightOf } from "../../model/transformer.ts";
+import { type Attend, transformer, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
@@ -25,7 +24,7 @@ export const cacheNames = (layer: number) => ({
 
 /**
  * Inputs: tokens [B, T]; cos, sin [B, T, hd/2]; per layer keys [B, KV, hd, C] and values [B, KV, C, hd] for a cache width C;
- * mask [B, 1, 1, T, C + T], the cache first; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
+ * mask [B, 1, 1, T, C + T], cache positions first; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
  * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
 export function traceExtend(shape: PolicyShape): TracedGraph {
@@ -49,7 +48,7 @@ export function traceExtend(shape: PolicyShape): TracedGraph {
   );
 }
 
-/** Where a graph has its cache, and what it does with new rows of it. */
+/** How a graph reads its KV cache and what it does with new rows. */
 export interface CacheAccess {
   /** keys [B, KV, hd, C] and values [B, KV, C, hd]. */
   cacheOf(layer: number): { readonly keys: tf.Tensor; readonly values: tf.Tensor };
@@ -76,7 +75,7 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
     const newKeys = tf.transpose(tf.reshape(k, [batch, tokens, kvHeads, headWidth]), [0, 2, 3, 1]);
     const newValues = splitHeads(v, kvHeads);
     put(layer, newKeys, newValues);
-    // One product per query head: with one new token each is a vector by a matrix, which needs no repacking of the cache.
+    // One product per query head: with one new token it is a vector-matrix product, which needs no repacking of the cache.
     const queries = tf.transpose(tf.reshape(q, [batch, tokens, kvHeads, group, headWidth]), [0, 2, 3, 1, 4]);
     const scores = tf.concat(
       [
@@ -96,9 +95,9 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
     );
     return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
   };
-  const embedded = tf.gather(weightOf(weights, EMBEDDING), ids) as tf.Tensor3D;
+  const embedded = tf.gather(weightNamed(weights, EMBEDDING), ids) as tf.Tensor3D;
   const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
   const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
-  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
+  const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
   scope.output("probabilities", tf.softmax(logitsOf(chosen, head)));
 }

@@ -1,10 +1,10 @@
 /**
- * @file The gradient of a parameter as a graph's output: `d:<parameter>` is `sum:<parameter>`, an input, plus what this run adds, so the sum
- * over micro-batches is taken while its terms lie in the cache. Both are one array: an entry is read before it is written.
+ * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus this run's gradient, so the sum over
+ * micro-batches is taken while its terms are in the CPU cache. Both are one array: an element is read before it is written.
  */
 import * as tf from "@tensorflow/tfjs-core";
-import type { Layout, Parameter } from "../../checkpoint/parameters.ts";
-import type { Feeds } from "../session.ts";
+import type { Parameter, ParameterLayout } from "../../checkpoint/parameters.ts";
+import type { Feeds } from "../graph-session.ts";
 import type { TraceScope } from "../trace/trace.ts";
 import { parameterTensors } from "./weights.ts";
 
@@ -16,12 +16,17 @@ export function outputGradient(scope: TraceScope, parameter: string, gradient: t
   scope.output(gradientName(parameter), tf.add(sum, gradient));
 }
 
-/** What a graph reads and writes to add to parts of a flat gradient. */
+export interface GradientTensors {
+  readonly sums: Feeds;
+  readonly outputs: Feeds;
+}
+
+/** Views of parts of a flat gradient, as a graph's inputs and outputs. */
 export function gradientTensors(
-  layout: Layout,
+  layout: ParameterLayout,
   gradient: Float32Array,
   parameters: readonly Parameter[],
-): { sums: Feeds; outputs: Feeds } {
+): GradientTensors {
   return {
     sums: parameterTensors(layout, gradient, sumName, parameters),
     outputs: parameterTensors(layout, gradient, gradientName, parameters),

@@ -1,15 +1,15 @@
 /**
- * @file Log-probs of the targets with a gradient in pieces. With P = softmax(logits) and d = dLoss/dlogProb:
+ * @file Log-probs of the targets, with a hand-written gradient. With P = softmax(logits) and d = dLoss/dlogProb:
  *   dHidden = d/tau * (E[target] - P E)        dE = -P^T (d/tau * hidden)  +  scatter-add over targets of d/tau * hidden
- * No [N, V] array but P is touched in the backward pass. The scatter-add is left to the caller, as rows (`targetRows`):
- * ONNX's is a race when several threads run it, a loop over rows is neither slow nor random.
+ * P is the only [N, V] array in the backward pass. The scatter-add is left to the caller, as rows (`targetRows`): ONNX's races when several
+ * threads run it, and a loop over rows is fast and deterministic.
  */
 import * as tf from "@tensorflow/tfjs-core";
 
 export interface HeadPass {
   /** [N] */
   readonly logProbs: tf.Tensor1D;
-  /** [N, D], known once the gradient has been taken: what row n adds to the gradient of E[target n]. */
+  /** [N, D], set once the gradient has been taken: row n is added to the gradient of E[target n]. */
   targetRows: tf.Tensor2D | undefined;
 }
 
@@ -23,7 +23,7 @@ export function logProbsByParts(
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [h, e, save] = inputs as unknown as [tf.Tensor2D, tf.Tensor2D, tf.GradSaveFunc];
     const logits = logitsOf(tf.mul<tf.Tensor2D>(h, inverseTemperature), e);
-    // The kernel itself: tf.logSoftmax is composed of five passes.
+    // The kernel itself, since tf.logSoftmax is composed of five.
     const all = tf.engine().runKernel("LogSoftmax", { logits }, { axis: -1 }) as unknown as tf.Tensor2D;
     save([h, e, all]);
     return {
@@ -47,15 +47,15 @@ export function logProbsByParts(
   };
 }
 
-/** hidden [N, D], head [V, D] -> [N, V], exact: rounded to bf16, sampler and trainer would be percents apart in what they call likely. */
+/** hidden [N, D], head [V, D] -> [N, V]. Always in fp32: in bf16, probabilities of sampler and trainer would differ by percents. */
 export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
   const options = { transposeA: false, transposeB: true, exact: true };
   return tf.engine().runKernel("BatchMatMul", { a: hidden, b: head }, options) as unknown as tf.Tensor2D;
 }
 
 /**
- * Rows of x [N, D] -> [R, D]. `places` [N] says for each row of x which of the R it is, or R: the gradient gathers, as nothing is added
- * twice.
+ * Rows of x [N, D] -> [R, D]. `places` [N] is the inverse: the index among the R of each row of x, or R. No row is picked twice, so the
+ * gradient is a gather instead of a scatter-add.
  */
 export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, places: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {

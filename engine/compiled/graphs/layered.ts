@@ -1,7 +1,7 @@
 /**
- * @file Graphs of the trainer of an adapter, or of all weights of a large model. They keep little: the forward pass hands out what enters
- * each layer and nothing else, the backward pass computes a layer anew before it takes its gradient, and the head sees as few rows at a
- * time as its caller likes.
+ * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps the input of each layer
+ * only, the backward pass recomputes a layer before it takes its gradient (activation checkpointing), and the head sees as few rows
+ * at a time as its caller gives it.
  *
  *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */
@@ -11,19 +11,19 @@ import { EMBEDDING, FINAL_NORM, headName, type Parameter, parameterLayout } from
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
 import { loss } from "../../model/losses.ts";
-import { decoder, finalNorm, type Weights, weightOf } from "../../model/transformer.ts";
+import { decoder, finalNorm, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
-import { after } from "./after.ts";
+import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
 import { logProbsByParts } from "./head.ts";
 import { ATTENTION_BLOCKS, declareLossRows } from "./train.ts";
 import { declareWeights } from "./weights.ts";
 
-/** Name of what enters a layer; of layer L: what leaves the last one. */
-export const stateName = (layer: number): string => `x:${layer}`;
-/** Names of the gradients of `x:L` and, where all weights are trained, `x:0`. */
+/** Name of a layer's input; for layer L, of the last layer's output. */
+export const layerInputName = (layer: number): string => `x:${layer}`;
+/** Names of the gradients of `x:L` and, in full training, of `x:0`. */
 export const LAST_GRADIENT = "d:x";
 export const FIRST_GRADIENT = "d:x:0";
 
@@ -31,18 +31,18 @@ const TOKENS = ATTENTION_BLOCKS * symbolic.tokens;
 const ROWS = symbolic.batch * TOKENS;
 
 /** Inputs: tokens [B, T]; cos, sin, mask; weights. Outputs: x:0 ... x:L, each [B * T, D]. */
-export function traceStates(shape: PolicyShape): TracedGraph {
+export function traceForward(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-states", (scope) => {
     const { config } = shape;
     const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
     const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
     const layers = declareDecoder(shape, scope);
-    const embedded = tf.gather(weightOf(weights, EMBEDDING), tokens);
+    const embedded = tf.gather(weightNamed(weights, EMBEDDING), tokens);
     let x = tf.reshape(embedded, [ROWS, config.width]) as tf.Tensor2D;
-    scope.output(stateName(0), x);
+    scope.output(layerInputName(0), x);
     for (let layer = 0; layer < config.layers; layer++) {
       x = layers(weights)(layer, x);
-      scope.output(stateName(layer + 1), x);
+      scope.output(layerInputName(layer + 1), x);
     }
   });
 }
@@ -51,13 +51,13 @@ export function traceStates(shape: PolicyShape): TracedGraph {
 export function traceHead(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head", (scope) => {
     const { weights, predict } = declareHead(shape, scope);
-    scope.output("logProbs", predict(declareStates(shape, scope), weights).logProbs);
+    scope.output("logProbs", predict(declareHeadInput(shape, scope), weights).logProbs);
   });
 }
 
 /**
- * The same, and the rows of a loss. Outputs: loss, logProbs [R], d:x [R, D]; where all weights are trained also targetRows [R, D], and
- * the gradients of the final norm and the head.
+ * Inputs: the same and the loss rows. Outputs: loss, logProbs [R], d:x [R, D]; in full training also targetRows [R, D] and the
+ * gradients of the final norm and the head.
  */
 export function traceHeadLoss(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head-loss", (scope) => {
@@ -70,7 +70,7 @@ export function traceHeadLoss(shape: PolicyShape): TracedGraph {
       tf.keep(pass.logProbs);
       return loss(pass.logProbs, rows);
     };
-    const given = [declareStates(shape, scope), ...trained.map((name) => weightOf(weights, name))];
+    const given = [declareHeadInput(shape, scope), ...trained.map((name) => weightNamed(weights, name))];
     const { value, grads } = tf.valueAndGrads((...values) => lossOf(...(values as [tf.Tensor])))(given);
     if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
     scope.output("loss", value);
@@ -85,8 +85,8 @@ export function traceHeadLoss(shape: PolicyShape): TracedGraph {
 }
 
 /**
- * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' parameters, the adapter's or
- * all; of all, d:x:0 too.
+ * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' trained parameters; in full
+ * training also d:x:0.
  */
 export function traceBackward(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-backward", (scope) => {
@@ -94,48 +94,48 @@ export function traceBackward(shape: PolicyShape): TracedGraph {
     const weights = declareWeights(layerParameters(shape, []), scope);
     const layers = declareDecoder(shape, scope);
     const states = Array.from({ length: config.layers }, (_, layer) =>
-      scope.input<tf.Tensor2D>(stateName(layer), [ROWS, config.width]),
+      scope.input<tf.Tensor2D>(layerInputName(layer), [ROWS, config.width]),
     );
     const { parameters } = lora ? adapterLayout(config, lora) : parameterLayout(config);
     let dy = scope.input<tf.Tensor2D>(LAST_GRADIENT, [ROWS, config.width]);
-    let before: readonly tf.Tensor[] = [];
+    let previous: readonly tf.Tensor[] = [];
     for (let layer = config.layers - 1; layer >= 0; layer--) {
       const names = parameters.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
       const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
         layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
-      // A layer is computed anew only when all gradients of the one above are there: one layer's arrays at a time.
-      const x = after(states[layer] as tf.Tensor2D, before);
-      const given = [x, ...names.map((name) => weightOf(weights, name))];
+      // Recomputation waits for all gradients of the layer above, so that one layer's activations exist at a time.
+      const x = controlDependency(states[layer] as tf.Tensor2D, previous);
+      const given = [x, ...names.map((name) => weightNamed(weights, name))];
       const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
       gradients.forEach((gradient, i) => {
         outputGradient(scope, names[i] ?? "", gradient);
       });
       dy = dx as tf.Tensor2D;
-      before = [dx as tf.Tensor2D, ...gradients];
+      previous = [dx as tf.Tensor2D, ...gradients];
     }
     if (!lora) scope.output(FIRST_GRADIENT, dy);
   });
 }
 
-const named = (names: readonly string[], values: readonly tf.Tensor[]): Weights =>
+const named = (names: readonly string[], values: readonly tf.Tensor[]): WeightTensors =>
   Object.fromEntries(values.map((value, i) => [names[i] ?? "", value]));
 
-/** Parameters of the layers, the adapter's among them, and some more. */
+/** Parameters of the layers, including the adapter's, and those named in `more`. */
 function layerParameters(shape: PolicyShape, more: readonly string[]): Parameter[] {
   return shapeParameters(shape).filter(({ name }) => name.includes(".layers.") || more.includes(name));
 }
 
-/** Declares positions and mask; returns the decoder of B x T tokens with given weights. */
+/** Declares positions and mask; returns the decoder of [B, T] tokens for given weights. */
 function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope) {
   const { batch } = symbolic;
   const cos = scope.input("cos", [batch, TOKENS, config.headWidth / 2]);
   const sin = scope.input("sin", [batch, TOKENS, config.headWidth / 2]);
   const mask = scope.input<tf.Tensor2D>("mask", [TOKENS, TOKENS]);
   const attend = causalAttention(config, mask, ATTENTION_BLOCKS);
-  return (weights: Weights) => decoder(config, weights, [batch, TOKENS], { cos, sin }, attend, lora);
+  return (weights: WeightTensors) => decoder(config, weights, [batch, TOKENS], { cos, sin }, attend, lora);
 }
 
-const declareStates = ({ config }: PolicyShape, scope: TraceScope) =>
+const declareHeadInput = ({ config }: PolicyShape, scope: TraceScope) =>
   scope.input<tf.Tensor2D>("x", [symbolic.rows, config.width]);
 
 function declareHead(shape: PolicyShape, scope: TraceScope) {
@@ -144,8 +144,8 @@ function declareHead(shape: PolicyShape, scope: TraceScope) {
   const weights = declareWeights(used, scope);
   const targets = scope.input<tf.Tensor1D>("targets", [symbolic.rows], "int32");
   const inverseTemperature = scope.input<tf.Scalar>("inverseTemperature", []);
-  const predict = (x: tf.Tensor2D, given: Weights) => {
-    const head = weightOf(given, headName(config)) as tf.Tensor2D;
+  const predict = (x: tf.Tensor2D, given: WeightTensors) => {
+    const head = weightNamed(given, headName(config)) as tf.Tensor2D;
     return logProbsByParts(finalNorm(config, given, x), head, targets, inverseTemperature);
   };
   return { weights, predict };

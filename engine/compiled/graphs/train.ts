@@ -1,13 +1,11 @@
-/**
- * @file Graphs of the trainer of all weights: log-probs alone, and forward with loss and backward. Batch and tokens vary from run to run.
- */
+/** @file Graphs of full training: log-probs alone, and forward with loss and backward. B, T and R vary from run to run. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
 import { causalAttention } from "../../model/attention.ts";
 import { type LossRows, loss } from "../../model/losses.ts";
-import { transformer, type Weights, weightOf } from "../../model/transformer.ts";
+import { transformer, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
@@ -15,17 +13,17 @@ import { outputGradient } from "./gradient.ts";
 import { logProbsByParts, pickRows } from "./head.ts";
 import { declareWeights } from "./weights.ts";
 
-/** Attention goes over queries in so many blocks; T is a multiple of it, and the graph's varying length is T / ATTENTION_BLOCKS. */
+/** Attention splits its queries into this many blocks. T is a multiple of it, and the graph's symbolic length is T / ATTENTION_BLOCKS. */
 export const ATTENTION_BLOCKS = 4;
 
-/** The lengths of a run on B sequences of T tokens, of which R predict something that is asked for. */
+/** Lengths of a run on B sequences of T tokens with R wanted predictions. */
 export const trainLengths = (batch: number, tokens: number, rows: number): Lengths => ({
   batch,
   tokens: tokens / ATTENTION_BLOCKS,
   rows,
 });
 
-/** Parameters that the graphs read: the embedding only as the head, since its rows are looked up outside. */
+/** Parameters that the graphs read: the embedding only as a tied head, since its rows are gathered outside. */
 export function trainedParameters(config: ModelConfig): Parameter[] {
   return parameterLayout(config).parameters.filter(({ name }) => name !== EMBEDDING || config.tied);
 }
@@ -84,10 +82,10 @@ interface ForwardInputs {
   readonly cos: tf.Tensor;
   readonly sin: tf.Tensor;
   readonly mask: tf.Tensor2D;
-  /** [R]: rows of B * T whose prediction is asked for, and what they predict. */
+  /** [R]: rows of B * T with wanted predictions, and their target tokens. */
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** [B * T]: a row's place among the R, or R. */
+  /** [B * T]: a row's index among the R, or R. */
   readonly places: tf.Tensor1D;
   readonly inverseTemperature: tf.Scalar;
 }
@@ -107,9 +105,9 @@ function declareInputs(config: ModelConfig, scope: TraceScope): ForwardInputs {
   };
 }
 
-function forward(config: ModelConfig, inputs: ForwardInputs, weights: Weights, embedded: tf.Tensor3D) {
+function forward(config: ModelConfig, inputs: ForwardInputs, weights: WeightTensors, embedded: tf.Tensor3D) {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
-  const head = weightOf(weights, headName(config)) as tf.Tensor2D;
-  const asked = pickRows(hidden, inputs.rows, inputs.places);
-  return logProbsByParts(asked, head, inputs.targets, inputs.inverseTemperature);
+  const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
+  const picked = pickRows(hidden, inputs.rows, inputs.places);
+  return logProbsByParts(picked, head, inputs.targets, inputs.inverseTemperature);
 }

@@ -1,18 +1,18 @@
-/** @file Weights as graph inputs: a new version of a policy is new feeds, never a new graph. */
-import { type Layout, type Parameter, views } from "../../checkpoint/parameters.ts";
-import type { Weights } from "../../model/transformer.ts";
-import { type Feeds, tensor } from "../session.ts";
-import { requireForeign } from "../trace/dimensions.ts";
+/** @file Weights as graph inputs: a new version of a policy means new feeds, never a new graph. */
+import { type Parameter, type ParameterLayout, views } from "../../checkpoint/parameters.ts";
+import type { WeightTensors } from "../../model/transformer.ts";
+import { type Feeds, tensor } from "../graph-session.ts";
+import { refuseSymbolicDimensions } from "../trace/dimensions.ts";
 import type { TraceScope } from "../trace/trace.ts";
 
-export function declareWeights(parameters: readonly Parameter[], scope: TraceScope): Weights {
-  for (const { name, shape } of parameters) requireForeign(name, shape);
+export function declareWeights(parameters: readonly Parameter[], scope: TraceScope): WeightTensors {
+  for (const { name, shape } of parameters) refuseSymbolicDimensions(name, shape);
   return Object.fromEntries(parameters.map(({ name, shape }) => [name, scope.input(name, shape)]));
 }
 
-/** Tensors over each parameter's part of a flat vector, or of the `wanted` ones'; no copy. */
+/** Tensors over the `wanted` parameters' parts of a flat vector; no copy. */
 export function parameterTensors(
-  layout: Layout,
+  layout: ParameterLayout,
   flat: Float32Array,
   name: (parameter: string) => string = (parameter) => parameter,
   wanted: readonly Parameter[] = layout.parameters,

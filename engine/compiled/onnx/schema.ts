@@ -1,6 +1,6 @@
 /**
- * @file The part of the ONNX protobuf schema that a graph of ours uses (onnx.proto3, field numbers are ONNX's). Weights are graph
- * inputs, or lie in a file outside of the model (external data).
+ * @file The part of the ONNX protobuf schema that our graphs use (onnx.proto3; field numbers are ONNX's). Weights are graph inputs or external
+ * data.
  */
 import protobuf from "protobufjs";
 

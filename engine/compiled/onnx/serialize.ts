@@ -1,28 +1,28 @@
-/** @file A graph as data, and its ONNX bytes. */
+/** @file A graph as data, and its serialization to ONNX. */
 import { relative } from "node:path";
 import { onnx } from "./schema.ts";
 
 export type ElementType = "float32" | "int32" | "int64" | "bool";
 const ELEMENT_TYPES: Record<ElementType, number> = { float32: 1, int32: 6, int64: 7, bool: 9 };
 
-/** A float, an integer, integers, or the body of a loop; a float attribute says so, since 1 is also an integer. */
+/** An integer, integers, a float (marked, since 1 is also an integer), or the body of a loop. */
 export type Attribute = number | readonly number[] | { readonly float: number } | { readonly graph: Graph };
 
 export interface GraphNode {
   readonly op: string;
   /** Empty for standard ONNX. */
   readonly domain: string;
-  /** An empty name is an input left out. */
+  /** An empty name omits an optional input. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attributes: Readonly<Record<string, Attribute>>;
-  /** Of its inputs, where a rewrite of the graph needs them. */
+  /** Ranks of the inputs, where a rewrite of the graph needs them. */
   readonly ranks?: readonly number[];
-  /** Of a product: stays in fp32 where others are in bf16. */
+  /** A product that stays in fp32 when others are in bf16. */
   readonly exact?: boolean;
 }
 
-/** A graph input or output; a dimension is a length or the name of one that varies. */
+/** A graph input or output. A dimension is a fixed length or the name of a symbolic one. */
 export interface Port {
   readonly name: string;
   readonly type: ElementType;
@@ -44,11 +44,11 @@ export interface Graph {
   readonly constants: readonly Constant[];
 }
 
-/** What a weight may lie on disk as. */
+/** Element types of stored weights. */
 export type StoredType = "float32" | "float16" | "bfloat16";
 const STORED_TYPES: Record<StoredType, number> = { float32: 1, float16: 10, bfloat16: 16 };
 
-/** A tensor inside another file, which the runtime maps into memory. */
+/** A tensor inside another file, which the runtime memory-maps. */
 export interface ExternalTensor {
   readonly type: StoredType;
   readonly path: string;
@@ -58,10 +58,10 @@ export interface ExternalTensor {
   readonly dims: readonly number[];
 }
 
-/** By the name of the graph input whose place they take. */
+/** By the name of the graph input that they replace. */
 export type ExternalTensors = ReadonlyMap<string, ExternalTensor>;
 
-/** Paths of external tensors are relative to it, for the runtime refuses absolute ones. */
+/** Paths of external tensors are relative to it, since the runtime refuses absolute ones. */
 export const EXTERNAL_FOLDER = "/";
 
 export const CONTRIB = "com.microsoft";

@@ -1,18 +1,22 @@
 /**
- * @file A graph in operators that the WebGPU provider has and computes rightly (onnxruntime 1.30). What it lacks would run on the CPU, with its arrays
- * sent there and back; and asked for 1 / rms(x), its norm answers with the mean (core/providers/webgpu/nn/layer_norm.cc), which makes
- * every gradient wrong.
+ * @file Rewrites a graph to operators that the WebGPU provider supports and computes correctly (onnxruntime 1.30). Missing operators would run
+ * on the CPU, with copies both ways. Its norm returns the mean in place of 1 / rms(x) (core/providers/webgpu/nn/layer_norm.cc), which
+ * makes every gradient wrong.
  */
 import type { Attribute, Constant, Graph, GraphNode } from "./serialize.ts";
 
 type Rewrite = (node: GraphNode, constant: (one: Constant) => string) => GraphNode[];
 
 const step = (op: string, inputs: readonly string[], output: string, attributes = {}): GraphNode => ({
-  ...{ op, domain: "", inputs, outputs: [output], attributes },
+  op,
+  domain: "",
+  inputs,
+  outputs: [output],
+  attributes,
 });
 const LAST_AXIS: Constant = { name: "webgpu:last", type: "int64", dims: [1], values: [-1] };
 
-/** y and r = 1 / sqrt(mean(x^2) + epsilon), each on its own. */
+/** y and r = 1 / sqrt(mean(x^2) + epsilon), computed separately. */
 const norm: Rewrite = (node, constant) => {
   const [x = ""] = node.inputs;
   const [y = "", r] = node.outputs;
@@ -29,7 +33,7 @@ const norm: Rewrite = (node, constant) => {
   ];
 };
 
-/** Of matrices, Gemm transposes as it multiplies; of more dimensions, they are transposed before. */
+/** Gemm transposes matrices while it multiplies; tensors of more dimensions are transposed first. */
 const fusedMatMul: Rewrite = ({ inputs, outputs, attributes, ranks = [] }) => {
   const [output = ""] = outputs;
   const { transA, transB } = attributes;
@@ -37,11 +41,11 @@ const fusedMatMul: Rewrite = ({ inputs, outputs, attributes, ranks = [] }) => {
   const nodes: GraphNode[] = [];
   const sides = inputs.map((name, i) => {
     if (attributes[i === 0 ? "transA" : "transB"] !== 1) return name;
-    const turned = `${output}:turned:${i}`;
+    const transposed = `${output}:transposed:${i}`;
     const axes = Array.from({ length: ranks[i] ?? 2 }, (_, axis) => axis);
     const perm = [...axes.slice(0, -2), axes.length - 1, axes.length - 2];
-    nodes.push(step("Transpose", [name], turned, { perm }));
-    return turned;
+    nodes.push(step("Transpose", [name], transposed, { perm }));
+    return transposed;
   });
   return [...nodes, step("MatMul", sides, output)];
 };

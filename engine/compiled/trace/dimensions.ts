@@ -1,13 +1,13 @@
 /**
- * @file Dimensions that vary between runs. tfjs shapes are plain numbers, so while a graph is traced such a dimension is stood for
- * by a large prime of its own; products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
+ * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between runs is represented by
+ * a large prime of its own. Products (batch x tokens) then factor uniquely, and every shape can be read back as a template.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Port } from "../onnx/serialize.ts";
 
 /**
- * Primes that no model dimension is a multiple of in practice (`requireForeign` makes sure), and one sum: `seen` is what
- * concatenating `cached` and `tokens` gives.
+ * Primes of which no model dimension is a multiple in practice (`refuseSymbolicDimensions` checks), and one sum: `seen` is the length of
+ * `cached` and `tokens` concatenated.
  */
 const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009 } as const;
 export type DimensionName = keyof typeof PRIMES;
@@ -37,8 +37,8 @@ export function dimension(size: number): Dimension {
 
 export const isSymbolic = (size: number): boolean => dimension(size).names.length > 0;
 
-/** Refuses a model whose own dimension would be taken for a varying one. */
-export function requireForeign(name: string, shape: readonly number[]): void {
+/** Refuses a model with a dimension that would be read as a symbolic one. */
+export function refuseSymbolicDimensions(name: string, shape: readonly number[]): void {
   const size = shape.find(isSymbolic);
   if (size === undefined) return;
   const primes = Object.values(PRIMES).join(", ");
@@ -53,7 +53,7 @@ export function evaluate(size: number, lengths: Lengths): number {
   return names.reduce((product, name) => product * (lengths[name] ?? 0), factor);
 }
 
-/** Dims of a graph port: fixed sizes stay, others get a name such as `batch*tokens`. */
+/** Dims of a graph port: fixed sizes stay numbers, symbolic ones get a name such as `batch*tokens`. */
 export function portDims(shape: readonly number[]): Port["dims"] {
   return shape.map((size) => {
     const { factor, names } = dimension(size);

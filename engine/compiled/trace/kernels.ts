@@ -1,7 +1,7 @@
-/** @file What each tfjs kernel becomes in ONNX. Only kernels that the model and its gradients use are here. */
+/** @file The ONNX nodes of each tfjs kernel that the model and its gradients use. */
 import { backend_util, type DataType, type TensorInfo } from "@tensorflow/tfjs-core";
 import { CONTRIB } from "../onnx/serialize.ts";
-import type { NodeOptions, Recorder, Value } from "./recorder.ts";
+import type { NodeOptions, RecordedValue, Recorder } from "./recorder.ts";
 
 type Inputs = Record<string, TensorInfo>;
 type Attributes = Record<string, unknown>;
@@ -11,16 +11,20 @@ const broadcast = (a: readonly number[], b: readonly number[]) =>
   backend_util.assertAndGetBroadcastShape([...a], [...b]);
 const size = (shape: readonly number[]) => shape.reduce((product, length) => product * length, 1);
 
-function given(inputs: Inputs, name: string): TensorInfo {
+function requireInput(inputs: Inputs, name: string): TensorInfo {
   const tensor = inputs[name];
   if (!tensor) throw new Error(`kernel input '${name}' is missing`);
   return tensor;
 }
 
-/** Elementwise on two tensors; `shortcut` may answer without a node. */
-function binary(op: string, dtype?: DataType, shortcut?: (a: Value, b: Value) => Value | undefined): TracedKernel {
+/** Elementwise on two tensors; `shortcut` may return a known value and spare the node. */
+function binary(
+  op: string,
+  dtype?: DataType,
+  shortcut?: (a: RecordedValue, b: RecordedValue) => RecordedValue | undefined,
+): TracedKernel {
   return (recorder, inputs) => {
-    const [a, b] = [given(inputs, "a"), given(inputs, "b")];
+    const [a, b] = [requireInput(inputs, "a"), requireInput(inputs, "b")];
     const shape = broadcast(a.shape, b.shape);
     const [left, right] = [recorder.value(a), recorder.value(b)];
     const known = shortcut?.(left, right);
@@ -30,13 +34,13 @@ function binary(op: string, dtype?: DataType, shortcut?: (a: Value, b: Value) =>
   };
 }
 
-const times = (a: Value, b: Value) => (a.splat === 1 ? b : b.splat === 1 ? a : undefined);
-const plus = (a: Value, b: Value) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
+const times = (a: RecordedValue, b: RecordedValue) => (a.splat === 1 ? b : b.splat === 1 ? a : undefined);
+const plus = (a: RecordedValue, b: RecordedValue) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
 
 /** Elementwise on one tensor. */
 function unary(op: string, options?: NodeOptions): TracedKernel {
   return (recorder, inputs) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const value = recorder.value(x);
     const [name] = recorder.node(op, [value.name], 1, options);
     return recorder.tensor({ name, shape: value.shape }, x.shape, x.dtype);
@@ -46,7 +50,7 @@ function unary(op: string, options?: NodeOptions): TracedKernel {
 const alias =
   (input: string): TracedKernel =>
   (recorder, inputs) => {
-    const x = given(inputs, input);
+    const x = requireInput(inputs, input);
     return recorder.tensor(recorder.value(x), x.shape, x.dtype);
   };
 
@@ -70,11 +74,11 @@ function splat(recorder: Recorder, shape: readonly number[], value: number, dtyp
 
 function reduce(op: string): TracedKernel {
   return (recorder, inputs, attributes) => {
-    const x = given(inputs, "x");
-    const given_ = attributes["axis"];
+    const x = requireInput(inputs, "x");
+    const axis = attributes["axis"];
     const every = x.shape.map((_, i) => i);
-    const axes = (given_ === undefined || given_ === null ? every : ([given_].flat() as number[])).map((axis) =>
-      axis < 0 ? axis + x.shape.length : axis,
+    const axes = (axis === undefined || axis === null ? every : ([axis].flat() as number[])).map((index) =>
+      index < 0 ? index + x.shape.length : index,
     );
     if (axes.length === 0) return recorder.tensor(recorder.value(x), x.shape, x.dtype);
     const keep = attributes["keepDims"] === true;
@@ -87,9 +91,9 @@ function reduce(op: string): TracedKernel {
   };
 }
 
-/** FusedMatMul transposes while it multiplies. What makes one row or one column is a sum, which is no product to save on. */
+/** FusedMatMul transposes while it multiplies. A product with one row or column is a sum: it stays exact, since bf16 would save nothing. */
 const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact }) => {
-  const [a, b] = [given(inputs, "a"), given(inputs, "b")];
+  const [a, b] = [requireInput(inputs, "a"), requireInput(inputs, "b")];
   const rows = a.shape.at(transposeA ? -1 : -2) ?? 0;
   const columns = b.shape.at(transposeB ? -2 : -1) ?? 0;
   const batch = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
@@ -110,7 +114,7 @@ const TARGETS: Partial<Record<DataType, number>> = { float32: 1, int32: 6, bool:
 const along =
   (op: string, input: string, attribute: string): TracedKernel =>
   (recorder, inputs, attributes) => {
-    const x = given(inputs, input);
+    const x = requireInput(inputs, input);
     const [name] = recorder.node(op, [recorder.full(x)], 1, { attributes: { axis: Number(attributes[attribute]) } });
     return recorder.tensor({ name, shape: x.shape }, x.shape, "float32");
   };
@@ -129,7 +133,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   Sigmoid: unary("Sigmoid"),
   Identity: alias("x"),
   Square: (recorder, inputs) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const value = recorder.value(x);
     const [name] = recorder.node("Mul", [value.name, value.name], 1);
     return recorder.tensor({ name, shape: value.shape }, x.shape, x.dtype);
@@ -137,7 +141,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   AddN: (recorder, inputs) => {
     const terms = Object.values(inputs);
     const [first] = terms;
-    if (!first) throw new Error("a sum of nothing");
+    if (!first) throw new Error("AddN without inputs");
     const [name] = recorder.node(
       "Sum",
       terms.map((term) => recorder.full(term)),
@@ -146,7 +150,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return recorder.tensor({ name, shape: first.shape }, first.shape, first.dtype);
   },
   Reshape: (recorder, inputs, { shape }) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const wanted = shape as number[];
     const known = wanted.filter((length) => length !== -1);
     return reshaped(
@@ -156,7 +160,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     );
   },
   Transpose: (recorder, inputs, { perm }) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const order = perm as number[];
     const shape = order.map((axis) => x.shape[axis] ?? 0);
     const [name] = recorder.node("Transpose", [recorder.full(x)], 1, { attributes: { perm: order } });
@@ -168,7 +172,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   Softmax: along("Softmax", "logits", "dim"),
   LogSoftmax: along("LogSoftmax", "logits", "axis"),
   Cast: (recorder, inputs, { dtype }) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const value = recorder.value(x);
     const target = dtype as DataType;
     if (target === x.dtype) return recorder.tensor(value, x.shape, target);
@@ -177,7 +181,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return recorder.tensor({ name, shape: value.shape }, x.shape, target);
   },
   Slice: (recorder, inputs, { begin, size: lengths }) => {
-    const x = given(inputs, "x");
+    const x = requireInput(inputs, "x");
     const starts = begin as number[];
     const shape = (lengths as number[]).map((length, i) =>
       length === -1 ? (x.shape[i] ?? 0) - (starts[i] ?? 0) : length,
@@ -197,15 +201,15 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return recorder.tensor({ name, shape }, shape, parts[0]?.dtype ?? "float32");
   },
   GatherV2: (recorder, inputs, { axis }) => {
-    const [x, indices] = [given(inputs, "x"), given(inputs, "indices")];
+    const [x, indices] = [requireInput(inputs, "x"), requireInput(inputs, "indices")];
     const at = Number(axis);
     const shape = [...x.shape.slice(0, at), ...indices.shape, ...x.shape.slice(at + 1)];
     const [name] = recorder.node("Gather", [recorder.full(x), recorder.full(indices)], 1, { attributes: { axis: at } });
     return recorder.tensor({ name, shape }, shape, x.dtype);
   },
-  /** y = x * r * gain with r = 1/rms(x): one node, which also returns r for the gradient. */
+  /** y = x * r * gain with r = 1/rms(x): one node that also returns r, for the gradient. */
   RmsNorm: (recorder, inputs, { epsilon }) => {
-    const [x, gain] = [given(inputs, "x"), given(inputs, "gain")];
+    const [x, gain] = [requireInput(inputs, "x"), requireInput(inputs, "gain")];
     const options = { attributes: { axis: -1, epsilon: { float: Number(epsilon) } } };
     const [y, r] = recorder.node("SimplifiedLayerNormalization", [recorder.full(x), recorder.full(gain)], 2, options);
     const rows = [...x.shape.slice(0, -1), 1];
@@ -214,25 +218,25 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
       recorder.tensor({ name: r, shape: rows }, rows, x.dtype),
     ];
   },
-  /** ONNX's rotary embedding takes [B, T, heads * hd] and angles [B, T, hd / 2] as they are. */
+  /** ONNX's RotaryEmbedding takes the same layout: x [B, T, heads * hd], angles [B, T, hd / 2]. */
   Rotate: (recorder, inputs, { heads }) => {
-    const x = given(inputs, "x");
-    const names = ["x", "cos", "sin"].map((name) => recorder.full(given(inputs, name)));
+    const x = requireInput(inputs, "x");
+    const names = ["x", "cos", "sin"].map((name) => recorder.full(requireInput(inputs, name)));
     const options = { attributes: { num_heads: Number(heads) } };
     const [name] = recorder.node("RotaryEmbedding", names, 1, options);
     return recorder.tensor({ name, shape: x.shape }, x.shape, x.dtype);
   },
   /** x [N, V], columns [N] -> x[n, columns[n]], [N, 1]. */
   PickColumn: (recorder, inputs) => {
-    const [x, columns] = [given(inputs, "x"), given(inputs, "columns")];
+    const [x, columns] = [requireInput(inputs, "x"), requireInput(inputs, "columns")];
     const shape = [x.shape[0] ?? 0, 1];
     const column = recorder.full(reshaped(recorder, columns, shape));
     const [name] = recorder.node("GatherElements", [recorder.full(x), column], 1, { attributes: { axis: 1 } });
     return recorder.tensor({ name, shape }, shape, x.dtype);
   },
-  /** x + 0 * (the first number of each other input): the same numbers, later. */
-  After: (recorder, inputs) => {
-    const x = given(inputs, "x");
+  /** x + 0 * (the first element of each other input). */
+  ControlDependency: (recorder, inputs) => {
+    const x = requireInput(inputs, "x");
     const firsts = Object.values(inputs)
       .filter((tensor) => tensor !== x)
       .map((tensor) => {
@@ -241,8 +245,8 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
         return first;
       });
     const [sum] = recorder.node("Sum", firsts, 1);
-    const [nothing] = recorder.node("Mul", [sum, recorder.constant("float32", [1], [0])], 1);
-    const [name] = recorder.node("Add", [recorder.full(x), nothing], 1);
+    const [zero] = recorder.node("Mul", [sum, recorder.constant("float32", [1], [0])], 1);
+    const [name] = recorder.node("Add", [recorder.full(x), zero], 1);
     return recorder.tensor({ name, shape: x.shape }, x.shape, x.dtype);
   },
 };

@@ -1,23 +1,23 @@
 /**
- * @file A tfjs backend that computes nothing: every kernel becomes ONNX nodes (kernels.ts), so that running a tfjs function,
- * gradients included, writes down its graph.
+ * @file A tfjs backend that computes nothing: every kernel adds ONNX nodes (kernels.ts), so running a tfjs function, gradients included,
+ * records its graph.
  *
- * A recorded value may be narrower than its tensor ([N, 1] standing for [N, D]): broadcasting is left to the ONNX operators,
- * and only what cannot broadcast asks for the `full` value. Values that hold one number everywhere stay numbers.
+ * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): broadcasting is left to the ONNX operators, and only operators
+ * that cannot broadcast ask for the `full` value. Values with the same number everywhere stay numbers.
  */
 import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";
 import type { Attribute, Constant, ElementType, GraphNode, Port } from "../onnx/serialize.ts";
 import { isSymbolic } from "./dimensions.ts";
 
-export interface Value {
+export interface RecordedValue {
   readonly name: string;
   /** Shape of the ONNX value: broadcasts to the tensor's. */
   readonly shape: readonly number[];
-  /** The number it holds everywhere, if that is known. */
+  /** The number that every element equals, if known. */
   readonly splat?: number;
 }
 
-/** A shape that is known only when the graph runs: a graph input of int64, one entry per dimension. */
+/** A shape with symbolic dimensions: an int64 graph input, one entry per dimension. */
 export interface ShapeInput {
   readonly name: string;
   readonly shape: readonly number[];
@@ -30,14 +30,14 @@ export interface NodeOptions {
   readonly exact?: boolean;
 }
 
-/** A longer one is a shape with a varying dimension, written out. */
-const LARGEST_CONSTANT = 10000;
+/** A larger constant is a mistake: a tensor with a symbolic dimension that was materialized. */
+const MAXIMUM_CONSTANT = 10000;
 
 export class Recorder extends KernelBackend {
   readonly nodes: GraphNode[] = [];
   readonly inputs: Port[] = [];
   readonly shapeInputs: ShapeInput[] = [];
-  readonly #values = new WeakMap<object, Value>();
+  readonly #values = new WeakMap<object, RecordedValue>();
   readonly #constants = new Map<string, Constant>();
   #names = 0;
   #live = 0;
@@ -46,9 +46,9 @@ export class Recorder extends KernelBackend {
     return [...this.#constants.values()];
   }
 
-  value(tensor: TensorInfo): Value {
+  value(tensor: TensorInfo): RecordedValue {
     const value = this.#values.get(tensor.dataId);
-    if (!value) throw new Error(`a tensor of shape [${tensor.shape}] was not made by this trace`);
+    if (!value) throw new Error(`a tensor of shape [${tensor.shape}] was not created in this trace`);
     return value;
   }
 
@@ -85,8 +85,8 @@ export class Recorder extends KernelBackend {
     return names;
   }
 
-  /** A new tensor that stands for a recorded value. */
-  tensor(value: Value, shape: readonly number[], dtype: DataType): TensorInfo {
+  /** A new tensor for a recorded value. */
+  tensor(value: RecordedValue, shape: readonly number[], dtype: DataType): TensorInfo {
     const dataId = {};
     this.#values.set(dataId, value);
     this.#live++;
@@ -110,7 +110,7 @@ export class Recorder extends KernelBackend {
     return this.constant("int64", [values.length], values);
   }
 
-  /** The name of a shape: a constant where at most one dimension varies (-1), otherwise a graph input. */
+  /** The name of a shape: a constant if it is fixed, or if its one symbolic dimension can be inferred (-1); otherwise a graph input. */
   shape(shape: readonly number[], inferOne = false): string {
     const varying = shape.filter(isSymbolic).length;
     if (varying === 0) return this.integers(shape);
@@ -123,7 +123,7 @@ export class Recorder extends KernelBackend {
     return name;
   }
 
-  // tfjs's own interface. Only constants are ever written.
+  // The KernelBackend interface. Only constants are ever written.
 
   override write(values: BackendValues, shape: number[], dtype: DataType): object {
     const dataId = {};
@@ -132,7 +132,7 @@ export class Recorder extends KernelBackend {
   }
 
   override move(dataId: object, values: BackendValues, shape: number[], dtype: DataType): void {
-    if (values.length > LARGEST_CONSTANT) throw new Error(`a constant of shape [${shape}] in a traced function`);
+    if (values.length > MAXIMUM_CONSTANT) throw new Error(`a constant of shape [${shape}] in a traced function`);
     const list = Array.from(values, Number);
     const name = this.constant(elementType(dtype), shape, list);
     const splat = list.length === 1 ? list[0] : undefined;
@@ -168,5 +168,5 @@ export class Recorder extends KernelBackend {
 
 export function elementType(dtype: DataType): ElementType {
   if (dtype === "float32" || dtype === "int32" || dtype === "bool") return dtype;
-  throw new Error(`dtype ${dtype} has no place in a traced graph`);
+  throw new Error(`a traced graph cannot have dtype ${dtype}`);
 }

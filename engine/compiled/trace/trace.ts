@@ -1,4 +1,4 @@
-/** @file Traces a tfjs function into an ONNX graph: names its inputs and outputs, and leaves out what no output needs. */
+/** @file Traces a tfjs function into an ONNX graph: names its inputs and outputs and drops nodes that no output needs. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { Graph, GraphNode, Port } from "../onnx/serialize.ts";
 import { portDims } from "./dimensions.ts";
@@ -7,13 +7,13 @@ import { elementType, Recorder, type ShapeInput } from "./recorder.ts";
 
 export interface TracedGraph {
   readonly graph: Graph;
-  /** Inputs that the session fills with shapes, once the varying dimensions are known. */
+  /** Inputs that the session fills with shapes, once the symbolic dimensions are known. */
   readonly shapeInputs: readonly ShapeInput[];
 }
 
-/** What a traced function declares its ends with. */
+/** Declares the inputs and outputs of a traced function. */
 export interface TraceScope {
-  /** An input; int64 inputs are int32 tensors to tfjs. */
+  /** An int64 input is an int32 tensor for tfjs. */
   input<T extends tf.Tensor>(name: string, shape: readonly number[], type?: "float32" | "int32" | "int64"): T;
   output(name: string, tensor: tf.Tensor): void;
 }
@@ -21,7 +21,7 @@ export interface TraceScope {
 const BACKEND = "mgrpo-recording";
 let kernelsRegistered = false;
 
-/** Runs `build` on the recording backend. Synchronous, so that no other tfjs work can fall into the trace. */
+/** Runs `build` on the recording backend. Synchronous, so that no other tfjs work enters the trace. */
 export function traceGraph(name: string, build: (scope: TraceScope) => void): TracedGraph {
   registerKernels();
   const recorder = new Recorder();
@@ -61,15 +61,15 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
 }
 
 /**
- * Gives the values that are outputs their names. (An Identity node would copy them; it is only for a value that is an input, or an
- * output already.)
+ * Renames values to the outputs that they are. Only a value that is an input, or already another output, gets an Identity node, which
+ * copies it.
  */
 function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
-  const made = new Set(nodes.flatMap((node) => node.outputs));
+  const produced = new Set(nodes.flatMap((node) => node.outputs));
   const names = new Map<string, string>();
   const copies: GraphNode[] = [];
   for (const [output, value] of sources) {
-    if (made.has(value) && !names.has(value)) names.set(value, output);
+    if (produced.has(value) && !names.has(value)) names.set(value, output);
     else {
       const inputs = [names.get(value) ?? value];
       copies.push({ op: "Identity", domain: "", inputs, outputs: [output], attributes: {} });
@@ -98,15 +98,17 @@ function needed(nodes: readonly GraphNode[], outputs: readonly Port[]): GraphNod
 }
 
 /**
- * The runtime starts from the nodes that nobody reads, from the last in the list to the first, each after all that it waits for. So
- * these come last, those that can be computed first at the end: a weight's gradient is taken while what it is made of lies in the cache,
- * and not in memory, where it would stay until then.
+ * The runtime schedules from the nodes whose outputs no node reads, the last in the list first, each after its inputs. So these leaves
+ * are listed last, with those that can be computed first at the very end: a weight's gradient is then computed while its inputs are in
+ * the CPU cache, and they are freed early.
  */
 function leavesLast(nodes: readonly GraphNode[]): GraphNode[] {
   const read = new Set(nodes.flatMap((node) => node.inputs));
   const isLeaf = (node: GraphNode) => !node.outputs.some((output) => read.has(output));
-  const places = new Map(nodes.flatMap((node, place) => node.outputs.map((output) => [output, place] as const)));
-  const ready = (leaf: GraphNode) => Math.max(...leaf.inputs.map((input) => places.get(input) ?? 0));
+  const positions = new Map(
+    nodes.flatMap((node, position) => node.outputs.map((output) => [output, position] as const)),
+  );
+  const ready = (leaf: GraphNode) => Math.max(...leaf.inputs.map((input) => positions.get(input) ?? 0));
   const leaves = nodes.filter(isLeaf).sort((a, b) => ready(b) - ready(a));
   return [...nodes.filter((node) => !isLeaf(node)), ...leaves];
 }

@@ -1,13 +1,14 @@
 /**
- * @file A client of the Tinker API: training with one's own loss, and sampling, on models that live on a server.
+ * @file A typed client of the Tinker API: training with your own loss, and sampling, on models that live on a server.
  *
- *     client ── session (beats every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
- *        '───── samples, by base model or by saved weights
+ *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
+ *        '───── samples, from the base model or from saved weights
  *
- * A model's calls are numbered from 1 in the order they are made, so that one whose answer was lost is sent again and done once. SkyRL
- * does not number saves: one whose answer was lost has taken its name, and is made again under the next.
+ * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is sent again and done once. SkyRL
+ * does not number saves: a save whose answer was lost has used its name, and is repeated under the next one.
  *
- * A process that wrote its calls down (`BeforeCall`) can be gone on from by another: `resume`, then the same calls under the same numbers.
+ * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
+ * same numbers.
  */
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import {
@@ -16,7 +17,6 @@ import {
   type Datum,
   Heartbeat,
   Loaded,
-  type LoraConfig,
   type LossFunction,
   ModelCreated,
   ModelInfo,
@@ -29,21 +29,22 @@ import {
   type SamplingParams,
   Saved,
   SessionCreated,
+  type TinkerLora,
 } from "./messages.ts";
-import { openTransport, type Ticket, type Transport, type TransportOptions } from "./transport.ts";
+import { type Ticket, Transport, type TransportOptions } from "./transport.ts";
 
-const BEAT_SECONDS = 10;
+const HEARTBEAT_SECONDS = 10;
 const SDK_VERSION = "mgrpo";
 /** Names tried for one save. */
-const SAVE_NAMES = 5;
+const MAXIMUM_SAVE_NAMES = 5;
 
-/** Told of each numbered call of a model before it is sent. The call waits for it, and is not made if it rejects. */
+/** Runs before each numbered call of a model is sent. The call waits for it and is not sent if it rejects. */
 export type BeforeCall = (seqId: number, path: string, body: object) => Promise<void>;
 
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
   openSession(): Promise<TinkerSession>;
-  /** A session that another process opened, beating again. Refused (404) when the server does not know it. */
+  /** Resumes the heartbeat of a session that another process opened. Refused (404) when the server does not know it. */
   resumeSession(id: string): Promise<TinkerSession>;
   sample(
     model: SampledModel,
@@ -51,47 +52,47 @@ export interface TinkerClient {
     params: SamplingParams,
     signal?: AbortSignal,
   ): Promise<SampleResult>;
-  /** Deletes saved weights; those that are not there are fine. */
+  /** Deletes saved weights; succeeds if they do not exist. */
   deleteWeights(path: string): Promise<void>;
 }
 
 export interface TinkerSession {
   readonly id: string;
-  /** A fresh adapter on the base model. Refused when the server made one of another base or rank. */
-  createModel(baseModel: string, lora: LoraConfig, before?: BeforeCall): Promise<TinkerModel>;
-  /** A model of this session that another process made; `next`: the number of its next call. Undefined: it was unloaded. */
+  /** Creates an adapter on the base model. Fails when the server created one with another base or rank. */
+  createModel(baseModel: string, lora: TinkerLora, before?: BeforeCall): Promise<TinkerModel>;
+  /** A model that another process created in this session; `next` is the number of its next call. Undefined if it was unloaded. */
   resumeModel(id: string, next: number, before?: BeforeCall): Promise<TinkerModel | undefined>;
-  /** Stops the beat: the server unloads what is left. */
+  /** Stops the heartbeat; the server then unloads the remaining models. */
   close(): void;
 }
 
-/** One adapter with its gradient and optimizer. Calls are done in the order they are made. */
+/** One adapter with its gradient and optimizer state. Calls are executed in order. */
 export interface TinkerModel {
   readonly id: string;
   /** Log-probs of every datum's targets, batch after batch. */
   forward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]>;
-  /** The same, and adds to the gradient. */
+  /** As `forward`, and adds to the gradient. */
   forwardBackward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]>;
-  /** AdamW on the gradient, which is zero afterwards. */
+  /** One AdamW step with the gradient; resets the gradient. */
   optimizerStep(params: AdamParams): Promise<OptimizerResult>;
-  /** Weights and optimizer, to train on from; their path. */
+  /** Saves weights and optimizer state for training; returns their path. */
   saveWeights(): Promise<string>;
-  /** Weights to sample from; their path. */
+  /** Saves weights for sampling; returns their path. */
   saveForSampler(): Promise<string>;
-  /** Only as a model's first call. */
+  /** Allowed only as a model's first call. */
   loadWeights(path: string): Promise<void>;
-  /** Whether a pass that is sent again under its number, after it and a later one are done, is known for the one that is done. */
+  /** Whether a call repeated under its number is answered with the first result, even after a later call. */
   remembersCalls(batch: readonly Datum[]): Promise<boolean>;
   unload(): Promise<void>;
 }
 
 export function openTinkerClient(options: TransportOptions): TinkerClient {
-  const transport = openTransport(options);
+  const transport = new Transport(options);
   return {
     capabilities: () => transport.call("get_server_capabilities", undefined, Capabilities),
     openSession: () => openSession(transport),
     async resumeSession(id) {
-      await beat(transport, id);
+      await heartbeat(transport, id);
       return keepSession(transport, id);
     },
     sample: (model, prompt, params, signal) =>
@@ -127,12 +128,12 @@ async function openSession(transport: Transport): Promise<TinkerSession> {
   return keepSession(transport, created.session_id);
 }
 
-const beat = (transport: Transport, session_id: string) =>
+const heartbeat = (transport: Transport, session_id: string) =>
   transport.call("session_heartbeat", { session_id, type: "session_heartbeat" }, Heartbeat);
 
 function keepSession(transport: Transport, session_id: string): TinkerSession {
-  // A beat that is lost matters only when all are, and then the next call says so.
-  const timer = setInterval(() => beat(transport, session_id).catch(() => {}), BEAT_SECONDS * 1000).unref();
+  // A lost heartbeat is harmless; if all are lost, the next call fails.
+  const timer = setInterval(() => heartbeat(transport, session_id).catch(() => {}), HEARTBEAT_SECONDS * 1000).unref();
   let models = 0;
   return {
     id: session_id,
@@ -145,38 +146,102 @@ function keepSession(transport: Transport, session_id: string): TinkerSession {
       if (base !== baseModel || rank !== lora.rank) {
         throw new MgrpoError(
           "endpoint-refused",
-          `create_model: asked for rank ${lora.rank} on '${baseModel}', the server made rank ${rank} on '${base}'`,
+          `create_model: asked for rank ${lora.rank} on '${baseModel}', the server created rank ${rank} on '${base}'`,
         );
       }
-      return openModel(transport, model_id, 1, before);
+      return new NumberedModel(transport, model_id, 1, before);
     },
     async resumeModel(model_id, next, before) {
       const { status } = await transport.call("get_info", { model_id, type: "get_info" }, ModelInfo);
-      return status?.startsWith("unload") ? undefined : openModel(transport, model_id, next, before);
+      return status?.startsWith("unload") ? undefined : new NumberedModel(transport, model_id, next, before);
     },
     close: () => clearInterval(timer),
   };
 }
 
-function openModel(transport: Transport, model_id: string, first: number, before?: BeforeCall): TinkerModel {
-  let next = first;
-  /** The body of the next call, once it may be sent. */
-  async function numbered(path: string, content: object) {
-    const seq_id = next++;
-    const body = { model_id, seq_id, ...content };
-    if (before) await before(seq_id, path, body);
+class NumberedModel implements TinkerModel {
+  readonly id: string;
+  readonly #transport: Transport;
+  readonly #before: BeforeCall | undefined;
+  #next: number;
+
+  constructor(transport: Transport, id: string, next: number, before: BeforeCall | undefined) {
+    this.id = id;
+    this.#transport = transport;
+    this.#next = next;
+    this.#before = before;
+  }
+
+  forward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]> {
+    return this.#pass("forward", "forward_input", batches, loss);
+  }
+
+  forwardBackward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]> {
+    return this.#pass("forward_backward", "forward_backward_input", batches, loss);
+  }
+
+  async optimizerStep(adam_params: AdamParams): Promise<OptimizerResult> {
+    const body = await this.#numberedBody("optim_step", { adam_params, type: "optim_step" });
+    return this.#transport.work("optim_step", body, OptimizerResult);
+  }
+
+  saveWeights(): Promise<string> {
+    return this.#save("save_weights", "weights");
+  }
+
+  saveForSampler(): Promise<string> {
+    return this.#save("save_weights_for_sampler", "sampler");
+  }
+
+  async loadWeights(path: string): Promise<void> {
+    const body = await this.#numberedBody("load_weights", { path, optimizer: true, type: "load_weights" });
+    await this.#transport.work("load_weights", body, Loaded);
+  }
+
+  async remembersCalls(data: readonly Datum[]): Promise<boolean> {
+    const newCall = () => this.#numberedBody("forward", { forward_input: { data, loss_fn: "cross_entropy" } });
+    const send = async (body: object) => {
+      const ticket = await this.#transport.submit("forward", body);
+      await this.#transport.result(ticket, PassResult);
+      return ticket.requestId;
+    };
+    const first = await newCall();
+    const requestId = await send(first);
+    await send(await newCall());
+    try {
+      return (await send(first)) === requestId;
+    } catch (error) {
+      if (isMgrpoError(error, "endpoint-refused")) return false;
+      throw error;
+    }
+  }
+
+  async unload(): Promise<void> {
+    await this.#transport.work("unload_model", { model_id: this.id, type: "unload_model" }, ModelUnloaded);
+  }
+
+  /** The body of the next call; resolves once the call may be sent. */
+  async #numberedBody(path: string, content: object): Promise<object> {
+    const seq_id = this.#next++;
+    const body = { model_id: this.id, seq_id, ...content };
+    await this.#before?.(seq_id, path, body);
     return body;
   }
 
-  async function pass(path: string, field: string, batches: readonly (readonly Datum[])[], loss_fn: LossFunction) {
+  async #pass(
+    path: string,
+    field: string,
+    batches: readonly (readonly Datum[])[],
+    loss_fn: LossFunction,
+  ): Promise<number[][]> {
     const submitted: { ticket: Ticket; count: number }[] = [];
     for (const data of batches) {
-      const body = await numbered(path, { [field]: { data, loss_fn } });
-      submitted.push({ ticket: await transport.submit(path, body), count: data.length });
+      const body = await this.#numberedBody(path, { [field]: { data, loss_fn } });
+      submitted.push({ ticket: await this.#transport.submit(path, body), count: data.length });
     }
     const results = await Promise.all(
       submitted.map(async ({ ticket, count }) => {
-        const { loss_fn_outputs: outputs } = await transport.result(ticket, PassResult);
+        const { loss_fn_outputs: outputs } = await this.#transport.result(ticket, PassResult);
         if (outputs.length === count) return outputs.map(({ logprobs }) => logprobs.data);
         throw new MgrpoError("endpoint-refused", `${path}: ${outputs.length} outputs for ${count} sequences`);
       }),
@@ -184,52 +249,18 @@ function openModel(transport: Transport, model_id: string, first: number, before
     return results.flat();
   }
 
-  async function save(path: string, kind: string): Promise<string> {
+  /** Tries the next name when a save whose answer was lost has used one (409). */
+  async #save(path: string, kind: string): Promise<string> {
     for (let tried = 1; ; tried++) {
-      const body = await numbered(path, { path: `${kind}-${next}`, type: path });
+      const body = await this.#numberedBody(path, { path: `${kind}-${this.#next}`, type: path });
       try {
-        return (await transport.work(path, body, Saved)).path;
+        return (await this.#transport.work(path, body, Saved)).path;
       } catch (error) {
-        if (tried === SAVE_NAMES || !isMgrpoError(error, "endpoint-refused") || error.evidence !== 409) throw error;
+        const isNameTaken = isMgrpoError(error, "endpoint-refused") && error.evidence === 409;
+        if (tried === MAXIMUM_SAVE_NAMES || !isNameTaken) throw error;
       }
     }
   }
-
-  return {
-    id: model_id,
-    forward: (batches, loss) => pass("forward", "forward_input", batches, loss),
-    forwardBackward: (batches, loss) => pass("forward_backward", "forward_backward_input", batches, loss),
-    async optimizerStep(adam_params) {
-      const body = await numbered("optim_step", { adam_params, type: "optim_step" });
-      return transport.work("optim_step", body, OptimizerResult);
-    },
-    saveWeights: () => save("save_weights", "weights"),
-    saveForSampler: () => save("save_weights_for_sampler", "sampler"),
-    async loadWeights(path) {
-      const body = await numbered("load_weights", { path, optimizer: true, type: "load_weights" });
-      await transport.work("load_weights", body, Loaded);
-    },
-    async remembersCalls(data) {
-      const send = async (body: object) => {
-        const ticket = await transport.submit("forward", body);
-        await transport.result(ticket, PassResult);
-        return ticket.requestId;
-      };
-      const pass = () => numbered("forward", { forward_input: { data, loss_fn: "cross_entropy" } });
-      const first = await pass();
-      const done = await send(first);
-      await send(await pass());
-      try {
-        return (await send(first)) === done;
-      } catch (error) {
-        if (isMgrpoError(error, "endpoint-refused")) return false;
-        throw error;
-      }
-    },
-    async unload() {
-      await transport.work("unload_model", { model_id, type: "unload_model" }, ModelUnloaded);
-    },
-  };
 }
 
 /** `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's `tinker://<model>/<name>` of the latter. */

@@ -1,14 +1,13 @@
 /**
- * @file The messages of the Tinker API that training and sampling need, as they travel: JSON, snake_case. N targets: a sequence of N + 1
- * tokens goes as N inputs and the N tokens that follow them, and every vector of its loss has N entries.
- * Answers may hold more than is named here. Written from the SDK 0.25.0 and from SkyRL a9564572, whose answers are recorded in
- * test/fixtures/tinker-transcript.txt.
+ * @file The Tinker API messages that training and sampling need, as on the wire: JSON, snake_case. N targets: a sequence of N + 1 tokens is
+ * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Answers may have more fields. Written
+ * from SDK 0.25.0 and SkyRL a9564572, whose answers are recorded in test/fixtures/tinker-transcript.txt.
  */
 import * as z from "zod";
 
-// ---------------------------------------------------------------- what is asked
+// ---------------------------------------------------------------- requests
 
-/** SkyRL reads `data` alone; the hosted service needs the type. */
+/** SkyRL reads `data` only; the hosted service needs the type. */
 export const TensorData = z.object({
   data: z.array(z.number()),
   dtype: z.enum(["int64", "float32"]).optional(),
@@ -40,7 +39,7 @@ export const AdamParams = z.object({
   beta2: z.number().min(0).lt(1),
   eps: z.number().positive(),
   weight_decay: z.number().nonnegative(),
-  /** 0: no clipping. SkyRL drops it without a word. */
+  /** 0: no clipping. SkyRL silently ignores it. */
   grad_clip_norm: z.number().nonnegative().optional(),
 });
 export type AdamParams = z.infer<typeof AdamParams>;
@@ -48,7 +47,7 @@ export type AdamParams = z.infer<typeof AdamParams>;
 export const SamplingParams = z.object({
   max_tokens: z.int().positive(),
   seed: z.int().nonnegative().optional(),
-  /** Tokens, each of which ends the sample. */
+  /** Tokens that end the sample. */
   stop: z.array(z.int()).optional(),
   temperature: z.number().nonnegative(),
   /** -1: off. */
@@ -57,16 +56,16 @@ export const SamplingParams = z.object({
 });
 export type SamplingParams = z.infer<typeof SamplingParams>;
 
-/** What is sampled from: the base model, or weights that were saved for sampling. */
+/** The model to sample from: a base model, or weights saved for sampling. */
 export type SampledModel = { readonly base_model: string } | { readonly model_path: string };
 
-export const LoraConfig = z.object({
+export const TinkerLora = z.object({
   rank: z.int().nonnegative(),
   seed: z.int().nonnegative().nullish(),
 });
-export type LoraConfig = z.infer<typeof LoraConfig>;
+export type TinkerLora = z.infer<typeof TinkerLora>;
 
-// ---------------------------------------------------------------- what is answered
+// ---------------------------------------------------------------- answers
 
 export const Capabilities = z.object({
   supported_models: z.array(
@@ -78,7 +77,7 @@ export type Capabilities = z.infer<typeof Capabilities>;
 export const SessionCreated = z.object({ session_id: z.string(), error_message: z.string().nullish() });
 export const Heartbeat = z.object({ type: z.literal("session_heartbeat") });
 
-/** Work that was taken on: its result is fetched by `request_id`. */
+/** Accepted work: its result is fetched by `request_id`. */
 export const Submitted = z.object({ request_id: z.string() });
 export const ModelSubmitted = Submitted.extend({ model_id: z.string() });
 
@@ -88,11 +87,11 @@ export const RequestFailed = z.object({ error: z.string(), category: z.string() 
 
 export const ModelCreated = z.object({
   model_id: z.string(),
-  /** What the server really trains: SkyRL creates a model of its own base whatever is asked for. */
+  /** What the server really trains: SkyRL creates a model on its own base whatever the request names. */
   base_model: z.string().nullish(),
-  lora_config: LoraConfig.nullish(),
+  lora_config: TinkerLora.nullish(),
 });
-/** SkyRL tells of a model that was unloaded for as long as it tells of others; of one that went with its server it does not know. */
+/** SkyRL still reports a model that was unloaded, but not one that was lost in a restart. */
 export const ModelInfo = z.object({ model_id: z.string(), status: z.string().nullish() });
 export const ModelUnloaded = z.object({ model_id: z.string() });
 
@@ -121,7 +120,7 @@ export const SampleResult = z.object({
 });
 export type SampleResult = z.infer<typeof SampleResult>;
 
-/** FastAPI's errors: a line, or a list of what did not validate. */
+/** FastAPI's errors: a line, or a list of validation errors. */
 export const Refusal = z.object({
   detail: z.union([
     z.string(),

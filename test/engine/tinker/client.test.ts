@@ -1,26 +1,32 @@
 /**
- * @file The client and everything a server, or what stands before it, can do to a call: what helps is done, what was done is not done
- * twice, and what cannot be mended is said in one line that names the endpoint.
+ * @file The client under every failure of a server or proxy: retries where they help, does nothing twice, and reports what a retry cannot fix in
+ * one line that names the endpoint.
  */
 import { expect, test } from "vitest";
 import { openTinkerClient, type TinkerModel } from "../../../engine/tinker/client/client.ts";
 import type { Datum } from "../../../engine/tinker/client/messages.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
-import { scored } from "../../../engine/tinker/data.ts";
+import { scoringDatum } from "../../../engine/tinker/data.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
-import { type Call, type Fault, fakeTinker } from "../../fakes/tinker-server.ts";
+import type { Call, Fault } from "../../fakes/tinker-faults.ts";
+import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
 import { QUICK } from "./tiny-tinker.ts";
 
 const BASE = "http://127.0.0.1:9";
-const DATA: Datum[][] = [[scored([1, 2, 3])], [scored([4, 5])]];
+const DATA: Datum[][] = [[scoringDatum([1, 2, 3])], [scoringDatum([4, 5])]];
 const ADAM = { learning_rate: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0 };
 const GREEDY = { max_tokens: 2, temperature: 0, top_k: -1, top_p: 1 };
 const json = (value: unknown, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(value), { status, headers });
 
 function open(changes: Partial<TransportOptions> = {}) {
-  const server = fakeTinker({ engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, pollMilliseconds: 20 });
+  const server = new FakeTinker({
+    engine: bigramEngine,
+    files: bigramFiles(30),
+    options: OPTIONS,
+    pollMilliseconds: 20,
+  });
   const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, ...QUICK, ...changes });
   return { server, client };
 }
@@ -37,7 +43,7 @@ const spoils = (path: string, ...faults: (() => Fault)[]) => {
   return (call: Call) => (call.path === path ? left.shift()?.() : undefined);
 };
 
-/** A step of training, saved: what comes of it tells whether anything was done twice. */
+/** A training step, saved: its results show whether anything was done twice. */
 async function train(model: TinkerModel) {
   await model.forwardBackward(DATA, "cross_entropy");
   const { metrics } = await model.optimizerStep(ADAM);
@@ -67,7 +73,7 @@ test.each<[string, string, (() => Fault)[]]>([
   ],
   ["a future that expired", "retrieve_future", [() => json({ detail: "expired" }, 410)]],
   ["saves whose answers were lost", "save_weights", [() => "lost", () => "lost"]],
-])("%s: the step is made once, with the same numbers", async (_, path, faults) => {
+])("%s: the step is done once, with the same numbers", async (_, path, faults) => {
   const expected = await train((await openModel()).model);
   const { server, model } = await openModel({ patienceSeconds: 2 });
   server.spoil(spoils(path, ...faults));
@@ -88,7 +94,7 @@ test.each<[string, () => Response, RegExp]>([
   ],
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
   ["another API's answer", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
-])("%s is said at once", async (_, answer, message) => {
+])("%s is reported without a retry", async (_, answer, message) => {
   const { server, model } = await openModel({ patienceSeconds: 60 });
   server.spoil(spoils("optim_step", answer));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
@@ -105,7 +111,7 @@ test.each<[string, () => Fault, RegExp]>([
   ],
   ["a server that is gone", () => "refused", /optim_step: ECONNREFUSED, also after/],
   ["one that never answers", () => "hang", /optim_step: no answer within 0.2 s, also after/],
-])("%s: patience ends", async (_, fault, message) => {
+])("%s: retries are exhausted", async (_, fault, message) => {
   const { server, model } = await openModel();
   server.spoil(({ path }) => (path === "optim_step" ? fault() : undefined));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
@@ -114,7 +120,7 @@ test.each<[string, () => Fault, RegExp]>([
   });
 });
 
-test("a future that stays pending is given up, with its number", async () => {
+test("a future that stays pending fails with its request id", async () => {
   const { server, model } = await openModel({ futureSeconds: 0.05 });
   server.spoil(
     spoils("retrieve_future", ...Array(200).fill(() => json({ detail: "Timeout waiting for result" }, 408))),
@@ -125,7 +131,7 @@ test("a future that stays pending is given up, with its number", async () => {
   });
 });
 
-test("work that failed is told from work that a busy server dropped", async () => {
+test("failed work is distinguished from work that a busy server dropped", async () => {
   const { server, model } = await openModel();
   const failing = (category: string) =>
     server.spoil(spoils("retrieve_future", () => json({ error: "no such loss", category })));
@@ -138,7 +144,7 @@ test("work that failed is told from work that a busy server dropped", async () =
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({ code: "endpoint-unavailable", retryable: true });
 });
 
-test("a server that died and lives again has no models: the call says so, and a fresh model goes on from what was saved", async () => {
+test("a restarted server has no models: the call says so, and a fresh model continues from the saved weights", async () => {
   const { server, session, model } = await openModel();
   const { weights, after } = await train(model);
   server.restart();
@@ -152,22 +158,22 @@ test("a server that died and lives again has no models: the call says so, and a 
   await expect(next.loadWeights(weights)).rejects.toThrow(/LoadWeights is not permitted with seq_id 4/);
 });
 
-test("a model of another base than was asked for is refused: SkyRL makes one", async () => {
+test("a model on another base than the requested one is refused: SkyRL creates one", async () => {
   const { client } = open();
   const session = await client.openSession();
   await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
-    message: "create_model: asked for rank 8 on 'other/model', the server made rank 8 on 'tiny-qwen3'",
+    message: "create_model: asked for rank 8 on 'other/model', the server created rank 8 on 'tiny-qwen3'",
   });
 });
 
-test("a number that was used for another request is refused", async () => {
+test("a sequence number that was used for another request is refused", async () => {
   const { server, model } = await openModel();
   await model.forward(DATA, "cross_entropy");
   const body = JSON.stringify({ model_id: model.id, seq_id: 1, forward_input: { data: [], loss_fn: "cross_entropy" } });
   expect((await server.fetch(`${BASE}/api/v1/forward`, { method: "POST", body })).status).toBe(409);
 });
 
-test("deleting weights that are not there is fine", async () => {
+test("deleting weights that do not exist succeeds", async () => {
   const { server, client, model } = await openModel();
   const { weights, sampler } = await train(model);
   await client.deleteWeights(weights);
@@ -176,7 +182,7 @@ test("deleting weights that are not there is fine", async () => {
   expect(server.models.saved.size).toBe(0);
 });
 
-test("a call that is aborted ends at once, whatever it waits for", async () => {
+test("an aborted call ends at once, whatever it waits for", async () => {
   const { server, client } = open({ futureSeconds: 60, pollSeconds: 60 });
   server.spoil(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
   const abort = new AbortController();
@@ -194,7 +200,7 @@ test.each([
   await client.capabilities();
   expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
   server.spoil(() => json({ detail: "who are you" }, 403));
-  const said = await client.capabilities().catch(String);
-  expect(said).toContain("answered 403: who are you");
-  expect(said).not.toContain("secret");
+  const message = await client.capabilities().catch(String);
+  expect(message).toContain("answered 403: who are you");
+  expect(message).not.toContain("secret");
 });

@@ -1,10 +1,12 @@
 /**
- * @file Training and sampling through the wire are training and sampling: the same numbers as the local engine's, on a server that sums
- * and on one that averages; and what a server would ignore or get wrong is refused in one line.
+ * @file Training and sampling through a server give the local engine's numbers, whether the server sums or averages. Settings that a server would
+ * ignore or get wrong are refused in one line.
  */
 import { expect, test } from "vitest";
 import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
+import { LoraConfig, takesLora } from "../../../core/contracts/lora.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import { tinkerFaults } from "../../../core/contracts/tinker-policy.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
@@ -84,7 +86,7 @@ test.each([
   expect(server.models.loaded).toEqual([]);
 });
 
-test("the log-probs of a step are computed once, and a request carries no more tokens than a micro-batch", async () => {
+test("the log-probs of a step are computed once, and a request has no more tokens than a micro-batch", async () => {
   const { engine, files: base, server } = tiny();
   const trainer = await engine.openTrainer(base, { ...OPTIONS, microBatchTokens: 10 });
   const batch = [4, 4, 4, 15].map((length, i) => ({
@@ -112,7 +114,7 @@ test.each<[string, Partial<TinkerRules>, RegExp]>([
 });
 
 test.each([HOSTED, SKYRL_JAX])(
-  "a version is sampled as it was, whatever was trained since, and leaves training alone: %o",
+  "a version is sampled unchanged by later training, and does not affect training: %o",
   async (rules) => {
     const { engine, files: base, server } = tiny(rules);
     const trainer = await engine.openTrainer(base, OPTIONS);
@@ -150,7 +152,7 @@ test("clipping is refused where the server does not clip, before anything is sen
   expect(server.calls).toHaveLength(before);
 });
 
-test("a temperature that a server has no log-probs at is refused", async () => {
+test("a temperature other than 1 is refused, since servers have log-probs at 1 only", async () => {
   const { engine, files: base } = tiny();
   const [trainer, sampler] = [await engine.openTrainer(base, OPTIONS), await engine.openSampler(base, OPTIONS)];
   expect(await refusal(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
@@ -159,7 +161,7 @@ test("a temperature that a server has no log-probs at is refused", async () => {
   expect(await refusal(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
 });
 
-test("the base model is the one that the server has, by its name", async () => {
+test("the base model is resolved by name on the server", async () => {
   const server = { engine: bigramEngine, files, options: OPTIONS };
   const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 }, QUICK);
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
@@ -176,33 +178,42 @@ test("the base model is the one that the server has, by its name", async () => {
   );
 });
 
-test("version 0 is the folder without its weights, and a tinker.json that says the rest", () => {
+test("version 0 is the folder without its weights, plus a tinker.json", () => {
   const folder = new Map([
     ...files,
     ["model.safetensors.index.json", new Uint8Array()],
     ["tokenizer.json", new Uint8Array([1])],
   ]);
-  const base = tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"]);
+  const base = tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7, "main"], 16);
   expect([...base.keys()]).toEqual(["config.json", "tokenizer.json", "tinker.json"]);
   expect(readTinkerVersion(base)).toMatchObject({ baseModel: "Qwen3-0.6B", rank: 16, weights: null });
-  expect(tinkerBase("tinker:http://gpu1:8000?rank=16", "Qwen3-0.6B", folder, [7, "main"])).toEqual(base);
-  // What was exported is gone on from, as what it is.
+  expect(tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7, "main"], 16)).toEqual(base);
+  expect(readTinkerVersion(tinkerBase("tinker:http://gpu1:8000", "Qwen3-0.6B", folder, [7])).rank).toBe(32);
+  // An exported version continues with its own model and rank.
   expect(tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"])).toEqual(base);
-  expect(() => tinkerBase("tinker:http://gpu2:8000?rank=8", "main", base, [8, "main"])).toThrow(
-    /rank 16 on 'Qwen3-0.6B'/,
-  );
+  expect(() => tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"], 8)).toThrow(/rank 16 on 'Qwen3-0.6B'/);
 });
 
 test.each([
   ["tinker:gpu1:8000", /write tinker:http:\/\/host:port/],
-  ["tinker:http://gpu1:8000?rank=0", /rank/],
-  ["tinker:http://gpu1:8000?ranks=8", /Unrecognized key: "ranks"/],
+  ["tinker:http://gpu1:8000?rank=8", /^policy of gpu1:8000: the rank is .*: set agents\.<name>\.lora\.rank=8$/],
+  ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
   [
     "tinker:http://user:secret@gpu1:8000",
     /^policy: no user or key belongs in the URL of gpu1:8000: set TINKER_API_KEY$/,
   ],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
+});
+
+test("the config takes the rank of a Tinker policy's adapter, and refuses what the server decides", () => {
+  const faultsOf = (lora: object) => {
+    const agents = { main: { policy: POLICY, lora: LoraConfig.parse(lora), engine: { threads: 1 } } };
+    return tinkerFaults({ temperature: 1, agents, evaluation: { suites: [] } }).map(([path]) => path.join("."));
+  };
+  expect(takesLora(POLICY)).toBe(true);
+  expect(faultsOf({ rank: 8 })).toEqual([]);
+  expect(faultsOf({ alpha: 16, targets: ["q_proj"] })).toEqual(["agents.main.lora.alpha", "agents.main.lora.targets"]);
 });
 
 test("policy names the model as its server does", () => {

@@ -1,6 +1,6 @@
 /**
- * @file A trainer that goes on with the model of a dead one: what it may take for the same step, what it must not, and who may write.
- * Engine and server only; whole runs: kill.test.ts.
+ * @file A trainer that resumes the model of a dead one: when the step counts as the same, when it does not, and who may write the journal. Engine
+ * and server only; kill.test.ts has whole runs.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/config.ts";
@@ -72,7 +72,7 @@ async function train(batch: number[][], steps: number) {
   return weightsOf(await trainer.save());
 }
 
-test("each call is written down before it is made, in one item that does not grow", async () => {
+test("each call is journaled before it is made, in one item of constant size", async () => {
   const { server, connect, start, written } = open();
   const seen: (readonly [number, number | undefined])[] = [];
   const watching = connect({
@@ -189,7 +189,7 @@ test.each<[string, Begin]>([
   ],
   ["answers that expired", facing("retrieve_future", 410, "expired")],
   ["a server that lost the model", facing("forward", 400, "Model not loaded")],
-])("%s: nothing is gone on with, and the step is done on a fresh model", async (_, begin) => {
+])("%s: nothing is resumed, and the step is done on a fresh model", async (_, begin) => {
   const world = open();
   const { heir, fails } = await begin(world);
   await expect(fails()).rejects.toMatchObject({ code: "replay-failed", retryable: true });
@@ -230,7 +230,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
       return new Map([...files, ...(await other.save())]);
     },
   ],
-])("a model %s is not gone on with", async (_, end) => {
+])("a model %s is not resumed", async (_, end) => {
   const world = open();
   const dead = await world.start("dead");
   await step(dead);
@@ -242,7 +242,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
   expect(world.counts()).toEqual(before.map((n, i) => n + ([2, 2, 1][i] ?? 0)));
 });
 
-test("two at once: who was taken over makes no further call, and leaves the model alone", async () => {
+test("two at once: the trainer that was taken over makes no further call and leaves the model alone", async () => {
   const { server, start, weightsOf, counts } = open();
   const slow = await start("slow");
   await pass(slow);
@@ -258,7 +258,7 @@ test("two at once: who was taken over makes no further call, and leaves the mode
   expect(server.models.loaded).toEqual([]);
 });
 
-test("no journal, nothing to go on with: a reference is a model like any other", async () => {
+test("without a journal nothing is resumed: a reference is a model like any other", async () => {
   const { connect, files, server } = open();
   const trainer = await connect().openTrainer(files, OPTIONS);
   await step(trainer);

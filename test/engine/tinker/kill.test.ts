@@ -1,8 +1,7 @@
 /**
- * @file A worker that dies between any two calls to its Tinker server, or while a call is on its way, and is started again: the server
- * computes every pass and every optimizer step once, and the weights are those of a run where nothing happened. A whole run: what the
- * agents say depends on the very weights that the server holds. Where the server lost the model, or does not tell a call that is made
- * again, the step is done again, on a fresh one.
+ * @file A worker that dies between any two calls to its Tinker server, or during a call, and is restarted: the server computes every pass and
+ * optimizer step once, and the weights equal those of an undisturbed run. These are whole runs, in which the rollouts depend on the
+ * server's weights. If the server lost the model, or does not recognise repeated calls, the step is redone on a fresh model.
  */
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test, vi } from "vitest";
@@ -15,7 +14,7 @@ import { createLog } from "../../../gpu-workers/log.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { SKYRL_JAX, type TinkerRules } from "../../fakes/tinker-models.ts";
-import { type FakeTinker, fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { baseFiles, relayEngine } from "../../fixtures/relay/policy.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
 import { tokenizerFiles } from "../../fixtures/relay/tokenizer.ts";
@@ -140,7 +139,7 @@ async function runWith(deaths: readonly Death[] = [], { steps = 2, rules = SKYRL
   const config = configOf(steps);
   const log = createLog(() => {});
   const never = new AbortController().signal;
-  const server = fakeTinker({ engine: scripted, files: SERVER_FILES, options: OPTIONS, rules });
+  const server = new FakeTinker({ engine: scripted, files: SERVER_FILES, options: OPTIONS, rules });
   const memory = memoryStore();
   const { functions } = openWorld(memory);
   const store = withEvents(memory, () => functions, log);

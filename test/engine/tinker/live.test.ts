@@ -22,8 +22,8 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
   async function open() {
     const { supported_models: models } = await openTinkerClient({ baseUrl, apiKey }).capabilities();
     const name = process.env["MGRPO_TINKER_MODEL"] ?? models[0]?.model_name ?? "";
-    const policy = `tinker:${baseUrl}?rank=8#${encodeURIComponent(name)}`;
-    const files = tinkerBase(policy, "any", new Map([["config.json", config]]), [1, "live"]);
+    const policy = `tinker:${baseUrl}#${encodeURIComponent(name)}`;
+    const files = tinkerBase(policy, "any", new Map([["config.json", config]]), [1, "live"], 8);
     return { engine: tinkerEngine(policy, { apiKey }), files };
   }
 

@@ -1,15 +1,15 @@
-/** @file A Tinker server that serves a tiny model in this process, the engine that is its client, and version 0. */
+/** @file A fake Tinker server with a tiny model, an engine connected to it, and version 0. */
 import type { CheckpointFiles, PolicyEngine } from "../../../core/ports.ts";
 import { wholeFile } from "../../../engine/checkpoint/files.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
 import { tinkerEngine } from "../../../engine/tinker/engine.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
-import { type FakeTinker, type FakeTinkerOptions, fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker, type FakeTinkerOptions } from "../../fakes/tinker-server.ts";
 import { tinyCheckpoint } from "../tiny.ts";
 
 export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
 
-/** Seconds that let a test see what happens in minutes. */
+/** Timeouts that shrink minutes to fractions of a second. */
 export const QUICK = {
   patienceSeconds: 0.2,
   pauseSeconds: 0.001,
@@ -34,7 +34,7 @@ export function tinyTinker(
   transport: Partial<TransportOptions> = {},
 ): TinyTinker {
   const weights = options.files ?? tinyCheckpoint();
-  const server = fakeTinker({ ...options, files: weights });
+  const server = new FakeTinker({ ...options, files: weights });
   const connect = (changes: Partial<TransportOptions> = {}) =>
     tinkerEngine(POLICY, { fetch: server.fetch, pauseSeconds: 0.001, ...transport, ...changes });
   return {

@@ -1,6 +1,6 @@
 /**
- * @file What SkyRL answered (test/fixtures/tinker-transcript.txt) is what the client reads, and what the server of these tests answers to
- * the same requests: the same status, and every key that the client looks at.
+ * @file SkyRL's recorded answers (test/fixtures/tinker-transcript.txt) parse with the client's schemas, and the fake server answers the same
+ * requests with the same status and every key that the client reads.
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -23,7 +23,7 @@ import {
   Submitted,
 } from "../../../engine/tinker/client/messages.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
-import { fakeTinker } from "../../fakes/tinker-server.ts";
+import { FakeTinker } from "../../fakes/tinker-server.ts";
 import { OPTIONS } from "../tiny.ts";
 
 interface Exchange {
@@ -104,8 +104,8 @@ const isReplayed = ({ path, body, status }: Exchange) =>
   (path in ANSWERS || path === "retrieve_future") &&
   status !== 409 &&
   !Object.keys(body ?? {}).some((key) => key.startsWith("sampling_session"));
-test("the server of these tests answers them alike", async () => {
-  const server = fakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
+test("the fake server gives the same answers", async () => {
+  const server = new FakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
   const ids = new Map<string, string>();
   const requests = new Map([["99999", "99999"]]);
   const renamed = (text: string) => [...ids].reduce((all, [theirs, ours]) => all.replaceAll(theirs, ours), text);

@@ -1,0 +1,71 @@
+/**
+ * @file What every local trainer trains, all weights or an adapter: the weights, their gradient and Adam's moments, and how they are saved and
+ * loaded. The base under an adapter belongs to the engine.
+ */
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
+import { adamStep } from "../model/adamw.ts";
+import { checkGradient } from "../model/input-checks.ts";
+import { ADAPTER_FILE, readAdapter } from "./adapter.ts";
+import { type ModelConfig, readModelConfig } from "./config.ts";
+import type { ParameterLayout } from "./parameters.ts";
+import { MODEL_FILE } from "./tensors.ts";
+import { OPTIMIZER_FILE, readCheckpoint, readOptimizer, withConfigOf, writeModel, writeOptimizer } from "./weights.ts";
+
+export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "load"> {
+  readonly config: ModelConfig;
+  readonly layout: ParameterLayout;
+  /** Flat, by `layout`; always the same array, so that views of it stay valid. */
+  readonly weights: Float32Array;
+  /** The trained adapter; null: all weights are trained. */
+  readonly lora: LoraConfig | null;
+  /** Flat; forwardBackward adds to it. */
+  readonly gradient: Float32Array;
+}
+
+export function openTrainedState(files: CheckpointFiles): TrainedState {
+  const config = readModelConfig(files);
+  const adapter = readAdapter(files, config);
+  const { layout, weights } = adapter ?? readCheckpoint(files);
+  const lora = adapter?.lora ?? null;
+  const gradient = new Float32Array(layout.length);
+  let adam = readOptimizer(files, layout.length);
+  return {
+    config,
+    lora,
+    layout,
+    weights,
+    gradient,
+    async optimizerStep(optimizer, scale) {
+      checkGradient(gradient);
+      const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale);
+      gradient.fill(0);
+      return { gradientNorm };
+    },
+    async save() {
+      return new Map([
+        [lora ? ADAPTER_FILE : MODEL_FILE, writeModel(layout, weights)],
+        [OPTIMIZER_FILE, writeOptimizer(adam)],
+      ]);
+    },
+    async load(from) {
+      const given = withConfigOf(from, config, files);
+      weights.set(lora ? adapterWeights(given, config, lora) : readCheckpoint(given).weights);
+      adam = readOptimizer(from, layout.length);
+      gradient.fill(0);
+    },
+  };
+}
+
+function adapterWeights(files: CheckpointFiles, config: ModelConfig, lora: LoraConfig): Float32Array {
+  const adapter = readAdapter(files, config);
+  if (adapter && JSON.stringify(adapter.lora) === JSON.stringify(lora)) return adapter.weights;
+  const found = adapter
+    ? `an adapter of rank ${adapter.lora.rank} on ${adapter.lora.targets.join(", ")}`
+    : "no adapter";
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} on ${lora.targets.join(", ")}`,
+  );
+}

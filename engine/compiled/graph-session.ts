@@ -1,0 +1,137 @@
+/** @file A traced graph as an onnxruntime session: resolves shapes, runs on arrays, writes outputs in place where the caller gives arrays. */
+import * as ort from "onnxruntime-node";
+import type { LaneOptions } from "./lanes.ts";
+import { isHalfPrecision, withHalfPrecision } from "./onnx/half-precision.ts";
+import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
+import { forWebGpu } from "./onnx/webgpu.ts";
+import { evaluate, type Lengths } from "./trace/dimensions.ts";
+import type { ShapeInput } from "./trace/recorder.ts";
+import type { TracedGraph } from "./trace/trace.ts";
+
+export type Arrays = Float32Array | Int32Array | BigInt64Array;
+export type Feeds = Record<string, ort.Tensor>;
+
+type SessionOptions = Pick<LaneOptions, "threads" | "provider" | "precision">;
+
+/** Distinct combinations of lengths whose shape inputs are kept. */
+const MAXIMUM_SHAPES = 256;
+
+/** A tensor over an array; no copy. */
+export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
+  if (data instanceof Float32Array) return new ort.Tensor("float32", data, dims);
+  return data instanceof Int32Array ? new ort.Tensor("int32", data, dims) : new ort.Tensor("int64", data, dims);
+}
+
+/**
+ * `external` weights belong to the session: they are memory-mapped from their files, and all sessions on a machine share those pages.
+ * Outputs named in `onDevice` stay on the device.
+ */
+export async function openGraphSession(
+  traced: TracedGraph,
+  options: SessionOptions,
+  external: ExternalTensors = new Map(),
+  onDevice: readonly string[] = [],
+): Promise<GraphSession> {
+  const { provider, precision = "fp32" } = options;
+  const isWebGpu = provider === "webgpu";
+  const graph = withHalfPrecision(isWebGpu ? forWebGpu(traced.graph) : traced.graph, external, {
+    gathersBeforeCast: !isWebGpu,
+    precision,
+    multipliesBfloat16: provider === "cuda",
+  });
+  const bytes = serializeOnnx(graph, external);
+  const session = await ort.InferenceSession.create(bytes, sessionOptions(options, external, onDevice));
+  return new GraphSession(session, traced.shapeInputs);
+}
+
+function sessionOptions(
+  { threads, provider }: SessionOptions,
+  external: ExternalTensors,
+  onDevice: readonly string[],
+): ort.InferenceSession.SessionOptions {
+  const isWebGpu = provider === "webgpu";
+  const hasHalfWeights = [...external.keys()].some((name) => isHalfPrecision(external, name));
+  return {
+    executionProviders: [provider],
+    ...(onDevice.length > 0 && {
+      preferredOutputLocation: Object.fromEntries(onDevice.map((name) => [name, "gpu-buffer"] as const)),
+    }),
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    executionMode: "sequential",
+    graphOptimizationLevel: "all",
+    logSeverityLevel: 3,
+    // The arena never returns the memory of widened half-precision weights, and grows in powers of two.
+    enableCpuMemArena: !hasHalfWeights,
+    extra: {
+      session: {
+        // Spinning threads would take cores from the other agents' processes.
+        intra_op: { allow_spinning: "0" },
+        // Masked keys get weights near 1e-39, and denormals slow down every product.
+        set_denormal_as_zero: "1",
+        // Without this, operators that WebGPU lacks would silently run on the CPU.
+        ...(isWebGpu && { disable_cpu_ep_fallback: "1" }),
+        ...(external.size > 0 && {
+          // Prepacked weights would be copies in this process's memory.
+          disable_prepacking: "1",
+          model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
+        }),
+      },
+      // Constant folding would keep a float32 copy of every half-precision weight. WebGPU needs it: it has no bfloat16, and float16 on some GPUs only.
+      ...(hasHalfWeights && !isWebGpu && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
+    },
+  };
+}
+
+export class GraphSession {
+  readonly #session: ort.InferenceSession;
+  readonly #shapeInputs: readonly ShapeInput[];
+  /** Shape inputs by lengths. */
+  readonly #shapeFeeds = new Map<string, Feeds>();
+
+  constructor(session: ort.InferenceSession, shapeInputs: readonly ShapeInput[]) {
+    this.#session = session;
+    this.#shapeInputs = shapeInputs;
+  }
+
+  /** As `run`, with outputs as tensors: those on the device stay there until they are disposed of. */
+  async tensors(
+    lengths: Lengths,
+    feeds: Feeds,
+    into: Feeds = {},
+    wanted: readonly string[] = this.#session.outputNames,
+  ): Promise<Feeds> {
+    const fetches = Object.fromEntries(wanted.map((name) => [name, into[name] ?? null]));
+    return this.#session.run({ ...feeds, ...this.#shapesAt(lengths) }, fetches);
+  }
+
+  /**
+   * Runs the graph at these lengths. Outputs are written into the tensors of `into`. Outputs without one are new arrays: keep them small,
+   * since each adds to the pressure on the garbage collector. Computes only the `wanted` outputs, if given.
+   */
+  async run(
+    lengths: Lengths,
+    feeds: Feeds,
+    into?: Feeds,
+    wanted?: readonly string[],
+  ): Promise<Record<string, Float32Array>> {
+    const outputs = await this.tensors(lengths, feeds, into, wanted);
+    // The graphs that are run this way have float32 outputs only.
+    return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
+  }
+
+  #shapesAt(lengths: Lengths): Feeds {
+    const key = JSON.stringify(lengths);
+    const known = this.#shapeFeeds.get(key);
+    if (known) return known;
+    const feeds: Feeds = {};
+    for (const { name, shape } of this.#shapeInputs) {
+      const sizes = BigInt64Array.from(shape, (size) => BigInt(evaluate(size, lengths)));
+      feeds[name] = tensor(sizes, [shape.length]);
+    }
+    // Training lengths hardly ever repeat.
+    if (this.#shapeFeeds.size === MAXIMUM_SHAPES) this.#shapeFeeds.clear();
+    this.#shapeFeeds.set(key, feeds);
+    return feeds;
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * @file A control dependency in a graph. The runtime computes any node whose inputs are ready; to delay one, so that its outputs do not
+ * occupy memory too early, its input is made to depend on other values: x + 0 * (one element of each).
+ */
+import * as tf from "@tensorflow/tfjs-core";
+
+/** x, available only after all of `earlier`. No gradient flows to them. */
+export function controlDependency<T extends tf.Tensor>(x: T, earlier: readonly tf.Tensor[]): T {
+  if (earlier.length === 0) return x;
+  const inputs = Object.fromEntries([x, ...earlier].map((tensor, i) => [i === 0 ? "x" : `earlier${i}`, tensor]));
+  return tf.engine().runKernel("ControlDependency", inputs) as unknown as T;
+}

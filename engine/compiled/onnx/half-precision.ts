@@ -1,0 +1,112 @@
+/**
+ * @file Half precision in a graph that was traced in float32: weights that are stored as halves, and products in bfloat16.
+ *
+ *     a weight   gets a Cast where it is read, so that the runtime maps it as stored and holds its float32 copy only while it is in use.
+ *                Embedding rows are gathered first and cast after
+ *     a product  in bf16 reads bfloat16 (a stored bfloat16 weight as it is), and its result is cast back
+ */
+import type { Precision } from "../../../core/contracts/engine.ts";
+import type { Attribute, ExternalTensors, Graph, GraphNode } from "./serialize.ts";
+
+/** TensorProto.DataType */
+const FLOAT = 1;
+const BFLOAT16 = 16;
+
+export interface HalfPrecisionOptions {
+  /** False: whole weights are cast, which the runtime folds while it opens the session. */
+  readonly gathersBeforeCast: boolean;
+  readonly precision: Precision;
+  /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: the same numbers. */
+  readonly multipliesBfloat16: boolean;
+}
+
+const typeOf = (external: ExternalTensors, name: string) => external.get(name)?.type ?? "float32";
+export const isHalfPrecision = (external: ExternalTensors, name: string): boolean =>
+  typeOf(external, name) !== "float32";
+const isProduct = ({ op, exact = false }: GraphNode): boolean => (op === "MatMul" || op === "FusedMatMul") && !exact;
+
+export function withHalfPrecision(graph: Graph, external: ExternalTensors, options: HalfPrecisionOptions): Graph {
+  return new HalfPrecisionRewrite(external, options).graph(graph);
+}
+
+class HalfPrecisionRewrite {
+  readonly #external: ExternalTensors;
+  readonly #options: HalfPrecisionOptions;
+  /** Casts of whole weights, by weight. */
+  readonly #widened = new Map<string, GraphNode>();
+  /** Names of values that were cast already: a value that many products read is cast once. */
+  readonly #cast = new Set<string>();
+
+  constructor(external: ExternalTensors, options: HalfPrecisionOptions) {
+    this.#external = external;
+    this.#options = options;
+  }
+
+  /**
+   * Casts of whole weights come first in a graph's list: of a node's inputs, the runtime computes the one listed last first, so a weight is
+   * widened only when the node's other inputs are ready.
+   */
+  graph(graph: Graph): Graph {
+    const nodes = graph.nodes.flatMap((node) => this.#node(node));
+    return { ...graph, nodes: [...this.#widened.values(), ...nodes] };
+  }
+
+  #node(node: GraphNode): GraphNode[] {
+    const [first = ""] = node.inputs;
+    const [output = ""] = node.outputs;
+    const { precision, gathersBeforeCast } = this.#options;
+    if (precision === "bf16" && isProduct(node)) return this.#product(node);
+    if (gathersBeforeCast && node.op === "Gather" && isHalfPrecision(this.#external, first)) {
+      const rows = `${output}:rows`;
+      return [{ ...node, outputs: [rows] }, cast(rows, output, FLOAT)];
+    }
+    const attributes = Object.fromEntries(Object.entries(node.attributes).map((entry) => this.#attribute(entry)));
+    return [{ ...node, inputs: node.inputs.map((name) => this.#wide(name)), attributes }];
+  }
+
+  #attribute([name, value]: [string, Attribute]): [string, Attribute] {
+    if (typeof value !== "object" || !("graph" in value)) return [name, value];
+    return [name, { graph: withHalfPrecision(value.graph, this.#external, this.#options) }];
+  }
+
+  #product(node: GraphNode): GraphNode[] {
+    const { multipliesBfloat16 } = this.#options;
+    const [output = ""] = node.outputs;
+    const casts: GraphNode[] = [];
+    const inputs = node.inputs.map((name) => this.#productInput(name, casts));
+    const [result, half] = [`${output}:product`, `${output}:half`];
+    const product = { ...node, inputs, outputs: [multipliesBfloat16 ? half : result] };
+    const rounding = multipliesBfloat16 ? [] : [cast(result, half, BFLOAT16)];
+    return [...casts, product, ...rounding, cast(half, output, FLOAT)];
+  }
+
+  /** The name that a product reads in place of `name`; adds the Casts it needs. */
+  #productInput(name: string, casts: GraphNode[]): string {
+    const isStored = typeOf(this.#external, name) === "bfloat16";
+    const half = isStored ? name : this.#castOnce(casts, name, `${name}:bfloat16`, BFLOAT16);
+    if (this.#options.multipliesBfloat16) return half;
+    return isStored ? this.#wide(name) : this.#castOnce(casts, half, `${name}:rounded`, FLOAT);
+  }
+
+  #castOnce(casts: GraphNode[], from: string, to: string, type: number): string {
+    if (!this.#cast.has(to)) casts.push(cast(from, to, type));
+    this.#cast.add(to);
+    return to;
+  }
+
+  /** The float32 name of a value. */
+  #wide(name: string): string {
+    if (!isHalfPrecision(this.#external, name)) return name;
+    const float = `${name}:float32`;
+    this.#widened.set(name, cast(name, float, FLOAT));
+    return float;
+  }
+}
+
+const cast = (from: string, output: string, to: number): GraphNode => ({
+  op: "Cast",
+  domain: "",
+  inputs: [from],
+  outputs: [output],
+  attributes: { to },
+});

@@ -1,0 +1,54 @@
+/**
+ * @file Weights that do not change while they are open: a sampler's, or the base under an adapter. Aligned tensors on disk are memory-mapped
+ * without a copy; tensors in memory or misaligned ones are read, converted to float32 and fed.
+ */
+import { realpathSync } from "node:fs";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
+import { type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
+import type { TensorType } from "../checkpoint/safetensors.ts";
+import type { TensorLocation } from "../checkpoint/tensors.ts";
+import { locateParameters, readWeights } from "../checkpoint/weights.ts";
+import { type Feeds, tensor } from "./graph-session.ts";
+import type { ExternalTensor, ExternalTensors, StoredType } from "./onnx/serialize.ts";
+
+const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly bytes: number }>> = {
+  F32: { type: "float32", bytes: 4 },
+  F16: { type: "float16", bytes: 2 },
+  BF16: { type: "bfloat16", bytes: 2 },
+};
+
+export interface OpenWeights {
+  readonly config: ModelConfig;
+  /** Mapped by the session. */
+  readonly external: ExternalTensors;
+  /** Fed to every run. */
+  readonly feeds: Feeds;
+}
+
+export function openWeights(files: CheckpointFiles): OpenWeights {
+  const config = readModelConfig(files);
+  const layout = parameterLayout(config);
+  const locations = locateParameters(files, config, layout);
+  const external = new Map<string, ExternalTensor>();
+  const feeds: Feeds = {};
+  for (const parameter of layout.parameters) {
+    const location = locations.get(parameter.name) as TensorLocation;
+    const mapped = externalTensor(parameter, location);
+    if (mapped) external.set(parameter.name, mapped);
+    else feeds[parameter.name] = tensor(readWeights(location, new Float32Array(parameter.length)), parameter.shape);
+  }
+  return { config, external, feeds };
+}
+
+/** On disk and aligned to its element type. */
+export const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
+  !(file instanceof Uint8Array) && entry.begin % STORED[entry.type].bytes === 0;
+
+function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {
+  const { file, entry } = location;
+  if (!isMemoryMapped(location) || file instanceof Uint8Array) return undefined;
+  // Files in a model hub's cache are symbolic links.
+  const { type } = STORED[entry.type];
+  return { type, path: realpathSync(file.path), offset: entry.begin, bytes: entry.end - entry.begin, dims };
+}

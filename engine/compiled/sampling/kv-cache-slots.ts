@@ -1,0 +1,150 @@
+/**
+ * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its end until another sequence needs the
+ * slot, since later sequences may share its prefix (prefill.ts). When slots run out, the least recently used idle sequence is parked.
+ * Sequences that decode are kept in the lowest slots, so that a decode reads no others.
+ */
+import { EMPTY_STATE } from "./prefix-states.ts";
+import type { ParkedKv, SlotStorage } from "./slot-decoder.ts";
+
+/** The tokens of a sequence that the KV cache holds. */
+export interface CachedTokens {
+  tokens: number[];
+  /** Entry i: the prefix state after i + 1 tokens; EMPTY_STATE inside a chunk. */
+  states: number[];
+}
+
+/** A sequence in a slot. */
+export interface SlotEntry extends CachedTokens {
+  readonly sequence: string;
+  slot: number;
+  /** Serves a request: it keeps its slot. */
+  isActive: boolean;
+  /** No further request will come. */
+  isReleased: boolean;
+  lastUse: number;
+}
+
+/** A sequence that lost its slot and will come back. */
+interface ParkedSequence extends CachedTokens {
+  readonly kv: ParkedKv;
+}
+
+export function clearTokens(cached: CachedTokens): void {
+  cached.tokens = [];
+  cached.states = [];
+}
+
+export const prefixStateOf = ({ states }: CachedTokens): number => states.at(-1) ?? EMPTY_STATE;
+
+/** Records that the cache now holds these tokens too, and is in this state. */
+export function appendTokens(cached: CachedTokens, tokens: readonly number[], state: number): void {
+  for (const token of tokens) {
+    cached.tokens.push(token);
+    cached.states.push(EMPTY_STATE);
+  }
+  cached.states[cached.states.length - 1] = state;
+}
+
+/** An entry whose first `length` tokens are in this prefix state. */
+export function entryWithPrefix(entries: readonly SlotEntry[], state: number, length: number): SlotEntry | undefined {
+  return entries.find(({ states }) => states[length - 1] === state);
+}
+
+export class KvCacheSlots {
+  readonly #storage: SlotStorage;
+  readonly #slots: (SlotEntry | undefined)[];
+  /** Sequences that are not released, by name: each is in a slot or parked, never both. */
+  readonly #inSlot = new Map<string, SlotEntry>();
+  readonly #parked = new Map<string, ParkedSequence>();
+  #uses = 0;
+
+  constructor(storage: SlotStorage, slots: number) {
+    this.#storage = storage;
+    this.#slots = Array.from({ length: slots });
+  }
+
+  /** Every sequence in a slot, released ones included. */
+  get entries(): readonly SlotEntry[] {
+    return this.#slots.filter((entry) => entry !== undefined);
+  }
+
+  isActive(sequence: string): boolean {
+    return this.#inSlot.get(sequence)?.isActive ?? false;
+  }
+
+  /** Gives the sequence a slot with its cache restored; undefined when every slot is busy. */
+  activate(sequence: string): SlotEntry | undefined {
+    const entry = this.#inSlot.get(sequence) ?? this.#assignSlot(sequence);
+    if (!entry) return undefined;
+    entry.isActive = true;
+    entry.lastUse = this.#uses++;
+    return entry;
+  }
+
+  release(sequence: string): void {
+    const entry = this.#inSlot.get(sequence);
+    if (entry) entry.isReleased = true;
+    this.#inSlot.delete(sequence);
+    this.#parked.delete(sequence);
+  }
+
+  /** Moves these entries into the lowest slots, trading places with the entries there. Returns their number. */
+  compact(decoding: readonly SlotEntry[]): number {
+    const count = decoding.length;
+    const free = this.#slots.slice(0, count).flatMap((entry, slot) => {
+      return entry && decoding.includes(entry) ? [] : [slot];
+    });
+    const moving = decoding.filter(({ slot }) => slot >= count);
+    for (const [i, slot] of free.entries()) {
+      const entry = moving[i];
+      if (entry) this.#moveTo(entry, slot);
+    }
+    return count;
+  }
+
+  #moveTo(entry: SlotEntry, slot: number): void {
+    const previous = entry.slot;
+    const other = this.#slots[slot];
+    if (other && !other.isReleased) {
+      this.#storage.swap(previous, slot);
+      this.#put(other, previous);
+    } else {
+      this.#storage.move(previous, slot);
+      this.#slots[previous] = undefined;
+    }
+    this.#put(entry, slot);
+  }
+
+  #put(entry: SlotEntry, slot: number): void {
+    entry.slot = slot;
+    this.#slots[slot] = entry;
+  }
+
+  #assignSlot(sequence: string): SlotEntry | undefined {
+    const slot = this.#freeSlot();
+    if (slot === undefined) return undefined;
+    const parked = this.#parked.get(sequence);
+    const { tokens, states } = parked ?? { tokens: [], states: [] };
+    const entry = { sequence, tokens, states, slot, isActive: true, isReleased: false, lastUse: 0 };
+    this.#slots[slot] = entry;
+    this.#inSlot.set(sequence, entry);
+    this.#parked.delete(sequence);
+    if (parked) this.#storage.restore(slot, parked.kv);
+    return entry;
+  }
+
+  #freeSlot(): number | undefined {
+    const free = this.#slots.indexOf(undefined);
+    if (free >= 0) return free;
+    const idle = this.entries.filter(({ isActive }) => !isActive);
+    const [oldest] = idle.sort((a, b) => Number(b.isReleased) - Number(a.isReleased) || a.lastUse - b.lastUse);
+    if (oldest && !oldest.isReleased) this.#park(oldest);
+    return oldest?.slot;
+  }
+
+  #park({ sequence, tokens, states, slot }: SlotEntry): void {
+    const kv = this.#storage.park(slot, tokens.length);
+    this.#inSlot.delete(sequence);
+    if (kv) this.#parked.set(sequence, { tokens, states, kv });
+  }
+}

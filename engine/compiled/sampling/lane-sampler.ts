@@ -1,0 +1,50 @@
+/**
+ * @file A sampler on several lanes. A sequence stays on the lane that has its KV cache. A new one goes to the lane with the fewest sequences,
+ * or to a slightly fuller one that already has its prompt: rollouts of a question share their prompt and often more.
+ */
+import type { SampleRequest, Sampler } from "../../../core/ports.ts";
+
+/** A lane that shares the prompt may have this many more sequences than the emptiest one. */
+const MAXIMUM_IMBALANCE = 8;
+
+interface SamplerLane {
+  readonly sampler: Sampler;
+  /** Prompt of each of its sequences. */
+  readonly prompts: Map<string, string>;
+}
+
+export function laneSampler(samplers: readonly Sampler[]): Sampler {
+  const lanes = samplers.map((sampler): SamplerLane => ({ sampler, prompts: new Map() }));
+  const laneBySequence = new Map<string, SamplerLane>();
+  const laneOf = ({ sequence, tokens }: SampleRequest): SamplerLane => {
+    const known = laneBySequence.get(sequence);
+    if (known) return known;
+    const prompt = tokens.join();
+    const lane = chooseLane(lanes, prompt);
+    lane.prompts.set(sequence, prompt);
+    laneBySequence.set(sequence, lane);
+    return lane;
+  };
+  return {
+    sample: (request, signal) => laneOf(request).sampler.sample(request, signal),
+    release(sequence) {
+      const lane = laneBySequence.get(sequence);
+      if (!lane) return;
+      laneBySequence.delete(sequence);
+      lane.prompts.delete(sequence);
+      lane.sampler.release(sequence);
+    },
+    async close() {
+      await Promise.all(samplers.map((sampler) => sampler.close()));
+    },
+  };
+}
+
+function chooseLane(lanes: readonly SamplerLane[], prompt: string): SamplerLane {
+  const sorted = lanes.toSorted((a, b) => a.prompts.size - b.prompts.size);
+  const [emptiest] = sorted;
+  if (!emptiest) throw new RangeError("a sampler needs a lane");
+  const sharesPrompt = ({ prompts }: SamplerLane) =>
+    prompts.size < emptiest.prompts.size + MAXIMUM_IMBALANCE && [...prompts.values()].includes(prompt);
+  return sorted.find(sharesPrompt) ?? emptiest;
+}

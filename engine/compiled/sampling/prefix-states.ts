@@ -1,0 +1,27 @@
+/**
+ * @file Prefix states: ids for the contents of a sequence's KV cache. Its bits depend only on the tokens and on how each was computed, so
+ * two caches with the same state are interchangeable and predict the same next token.
+ */
+
+/** Prefilled in one chunk, decoded one at a time, or decoded in a block: each is another graph, with other rounding. */
+export type ComputePath = "prefilled" | "decoded" | "block-decoded";
+
+/** The state of an empty cache; also marks positions inside a chunk, which have no state of their own. */
+export const EMPTY_STATE = 0;
+/** Transitions kept at a time. Ids are never reused, so dropping transitions only loses sharing. */
+const MAXIMUM_TRANSITIONS = 50_000;
+
+export class PrefixStates {
+  readonly #transitions = new Map<string, number>();
+  #last = EMPTY_STATE;
+
+  /** The state after appending `tokens` to a cache in state `before`. */
+  after(before: number, path: ComputePath, tokens: readonly number[]): number {
+    const key = `${before} ${path} ${tokens.join()}`;
+    const known = this.#transitions.get(key);
+    if (known !== undefined) return known;
+    if (this.#transitions.size === MAXIMUM_TRANSITIONS) this.#transitions.clear();
+    this.#transitions.set(key, ++this.#last);
+    return this.#last;
+  }
+}

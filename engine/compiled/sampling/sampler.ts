@@ -1,0 +1,118 @@
+/**
+ * @file The sampler on compiled graphs: one loop runs a continuous batch (continuous-batch.ts) while it has requests.
+ *
+ *   waiting --(a slot is free)--> prefill all tokens but the last --> decode, one token of every generation per step
+ *                                                                      --(stop, length)--> answered; the sequence keeps its KV cache
+ *
+ * waits for: a request; the loop ends when there is none. New requests join between two steps, and none waits for another to end.
+ */
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
+import { readAdapter } from "../../checkpoint/adapter.ts";
+import { checkSampleRequest } from "../../model/input-checks.ts";
+import { parameterTensors } from "../graphs/weights.ts";
+import type { LaneOptions } from "../lanes.ts";
+import { openWeights } from "../open-weights.ts";
+import { ContinuousBatch } from "./continuous-batch.ts";
+import type { PendingSample } from "./generation.ts";
+import { DECODE_MODES, type DecodeMode, openDecoder } from "./open-decoder.ts";
+import { MINIMUM_SLOTS } from "./slot-decoder.ts";
+
+/** `mode` is the provider's, except in tests. */
+export async function openCompiledSampler(
+  files: CheckpointFiles,
+  options: LaneOptions,
+  mode: DecodeMode = DECODE_MODES[options.provider],
+): Promise<Sampler> {
+  const { config, external, feeds: base } = openWeights(files);
+  const adapter = readAdapter(files, config);
+  const shape = { config, lora: adapter?.lora ?? null };
+  const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
+  const slots = Math.max(MINIMUM_SLOTS, options.slots);
+  const { decoder, blocks } = await openDecoder({ shape, external, feeds }, slots, options, mode);
+  const batch = new ContinuousBatch(decoder, blocks, slots, config.vocabulary);
+  return new CompiledSampler(batch, config.vocabulary, options.contextTokens);
+}
+
+class CompiledSampler implements Sampler {
+  readonly #batch: ContinuousBatch;
+  readonly #vocabulary: number;
+  readonly #contextTokens: number;
+  /** By sequence: how many sequences began before it. */
+  readonly #arrivals = new Map<string, number>();
+  #sequences = 0;
+  #isClosed = false;
+  #loop: Promise<void> | undefined;
+
+  constructor(batch: ContinuousBatch, vocabulary: number, contextTokens: number) {
+    this.#batch = batch;
+    this.#vocabulary = vocabulary;
+    this.#contextTokens = contextTokens;
+  }
+
+  async sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample> {
+    checkSampleRequest(request, this.#vocabulary, this.#contextTokens);
+    if (signal?.aborted) throw cancelled(request);
+    const limit = Math.min(request.maxTokens, this.#contextTokens - request.tokens.length);
+    if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
+    const arrival = this.#arrivals.get(request.sequence) ?? this.#sequences++;
+    this.#arrivals.set(request.sequence, arrival);
+    const { promise, resolve, reject } = withResolvers<Sample>();
+    const sample: PendingSample = { request, arrival, limit, resolve, reject };
+    const abort = () => this.#batch.drop(sample, cancelled(request));
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#batch.add(sample);
+    this.#wake();
+    return promise.finally(() => signal?.removeEventListener("abort", abort));
+  }
+
+  release(sequence: string): void {
+    const sample = this.#batch.samples.find(({ request }) => request.sequence === sequence);
+    if (sample) this.#batch.drop(sample, cancelled(sample.request));
+    this.#batch.release(sequence);
+    this.#arrivals.delete(sequence);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#dropAll(({ request }) => cancelled(request));
+    await this.#loop;
+    this.#batch.close();
+  }
+
+  #wake(): void {
+    this.#loop ??= this.#run()
+      .catch((error: unknown) => this.#dropAll(() => asEngineError(error)))
+      .finally(() => {
+        this.#loop = undefined;
+        if (this.#batch.hasWaiting && !this.#isClosed) this.#wake();
+      });
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#batch.isEmpty && !this.#isClosed) await this.#batch.step();
+  }
+
+  #dropAll(error: (sample: PendingSample) => MgrpoError): void {
+    for (const sample of this.#batch.samples) this.#batch.drop(sample, error(sample));
+  }
+}
+
+const cancelled = ({ sequence }: SampleRequest) =>
+  new MgrpoError("cancelled", `sampling of '${sequence}' was cancelled by its caller`);
+
+function asEngineError(error: unknown): MgrpoError {
+  if (isMgrpoError(error)) return error;
+  return new MgrpoError("engine-unsupported", `the engine failed: ${String(error)}`, { cause: error });
+}
+
+/** Promise.withResolvers, which Node 20 lacks. */
+function withResolvers<T>() {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise, resolve, reject };
+}

@@ -1,0 +1,64 @@
+/**
+ * @file What the sampler needs of a decoder, wherever its KV cache is (host-decoder.ts, device-decoder.ts): a cache with slots, prefill of
+ * several slots at a time, and one decoded token for each of the lowest slots.
+ */
+
+/** New tokens for a slot whose cache already holds `position` tokens. */
+export interface PrefillChunk {
+  readonly slot: number;
+  readonly position: number;
+  readonly tokens: readonly number[];
+}
+
+/** One sequence's keys and values outside its slot: [KV, hd, n] and [KV, n, hd] per layer. */
+export interface ParkedKv {
+  readonly tokens: number;
+  readonly arrays: readonly Float32Array[];
+}
+
+export interface SlotStorage {
+  /** Gives slot `to` what `from` holds at positions [begin, end). Both hold the same before `begin`. */
+  copy(from: number, to: number, begin: number, end: number): void;
+  /** Gives slot `to` everything that `from` holds. */
+  move(from: number, to: number): void;
+  swap(a: number, b: number): void;
+  /** A copy of a slot that is about to be reused; undefined where recomputing is cheaper. */
+  park(slot: number, tokens: number): ParkedKv | undefined;
+  restore(slot: number, parked: ParkedKv): void;
+}
+
+export interface SlotDecoder {
+  readonly cache: SlotStorage;
+  /** Appends each chunk to its slot's cache. */
+  prefill(chunks: readonly PrefillChunk[]): Promise<void>;
+  /** Sets a slot's input to the next decode: its pending token at its position, and the temperature to predict at. */
+  place(slot: number, token: number, position: number, temperature: number): void;
+  /** Decodes one token for every placed slot, all of them below `count`. Returns probabilities [count, V], valid until the next decode. */
+  decode(count: number): Promise<Float32Array>;
+  close(): void;
+}
+
+/** Tokens of one prefill call, padding included. */
+const MAXIMUM_BATCH_TOKENS = 1024;
+/** Padding tokens of one prefill call: more would cost more than a second call. */
+const MAXIMUM_PADDING = 96;
+/** A single row would take the matrix-vector path of a product, which rounds differently. */
+export const MINIMUM_TOKENS = 2;
+export const MINIMUM_SLOTS = 2;
+
+/** Groups chunks of similar length, so that little is padding. */
+export function prefillBatches(chunks: readonly PrefillChunk[]): PrefillChunk[][] {
+  const batches: PrefillChunk[][] = [];
+  let padding = 0;
+  for (const chunk of [...chunks].sort((a, b) => b.tokens.length - a.tokens.length)) {
+    const last = batches.at(-1);
+    const longest = last?.[0]?.tokens.length ?? 0;
+    padding += longest - chunk.tokens.length;
+    if (last && padding <= MAXIMUM_PADDING && (last.length + 1) * longest <= MAXIMUM_BATCH_TOKENS) last.push(chunk);
+    else {
+      batches.push([chunk]);
+      padding = 0;
+    }
+  }
+  return batches;
+}

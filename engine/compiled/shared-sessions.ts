@@ -1,0 +1,30 @@
+/**
+ * @file Sessions shared by graph and policy shape: fed weights are not part of a graph, so all versions of a policy share one session.
+ * Memory-mapped weights are part of the session and of its key.
+ */
+import { type GraphSession, openGraphSession } from "./graph-session.ts";
+import type { LaneOptions } from "./lanes.ts";
+import type { ExternalTensors } from "./onnx/serialize.ts";
+import type { PolicyShape } from "./policy-shape.ts";
+import type { TracedGraph } from "./trace/trace.ts";
+
+const sessions = new Map<string, Promise<GraphSession>>();
+
+export function sharedSession(
+  graph: string,
+  shape: PolicyShape,
+  options: LaneOptions,
+  trace: (shape: PolicyShape) => TracedGraph,
+  external: ExternalTensors = new Map(),
+  staysOnDevice: (output: string) => boolean = () => false,
+): Promise<GraphSession> {
+  const { threads, provider, precision } = options;
+  const key = JSON.stringify([graph, threads, provider, precision, shape, ...external]);
+  const known = sessions.get(key);
+  if (known) return known;
+  const traced = trace(shape);
+  const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
+  const session = openGraphSession(traced, options, external, onDevice);
+  sessions.set(key, session);
+  return session;
+}

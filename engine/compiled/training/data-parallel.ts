@@ -1,0 +1,69 @@
+/**
+ * @file A trainer on several lanes, each with a copy of the weights. Every lane computes the gradient of its part of a batch. At an optimizer
+ * step the first lane sums the gradients, always in the same order, and updates; the others copy its weights. Only the first lane
+ * has optimizer state.
+ */
+import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
+import { assignToLanes } from "../lanes.ts";
+import type { LaneTrainer } from "./lane-trainer.ts";
+
+export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
+  const [first, ...others] = lanes;
+  if (!first) throw new RangeError("a trainer needs a lane");
+
+  /** Each lane with the batch indices of its part; lanes without work are left out. */
+  const parts = (lengths: readonly number[]) =>
+    assignToLanes(lengths, lanes.length).flatMap((members, i) => {
+      const lane = lanes[i];
+      return lane && members.length > 0 ? [{ lane, members }] : [];
+    });
+
+  return {
+    async logProbs(sequences, temperature) {
+      const merged: Float32Array[] = [];
+      const work = parts(sequences.map((tokens) => tokens.length)).map(async ({ lane, members }) => {
+        merge(merged, members, await lane.logProbs(pick(sequences, members), temperature));
+      });
+      await Promise.all(work);
+      return merged;
+    },
+
+    async forwardBackward(batch, loss, temperature): Promise<ForwardBackward> {
+      const work = parts(batch.map(({ tokens }) => tokens.length)).map(async ({ lane, members }) => ({
+        members,
+        pass: await lane.forwardBackward(pick(batch, members), loss, temperature),
+      }));
+      const logProbs: Float32Array[] = [];
+      let total = 0;
+      for (const { members, pass } of await Promise.all(work)) {
+        merge(logProbs, members, pass.logProbs);
+        total += pass.loss;
+      }
+      return { loss: total, logProbs };
+    },
+
+    async optimizerStep(config, scale = 1) {
+      const gradients = await Promise.all(others.map((lane) => lane.takeGradient()));
+      const done = await first.optimizerStep(config, scale, gradients);
+      if (others.length > 0) {
+        const weights = await first.weights();
+        await Promise.all(others.map((lane) => lane.setWeights(weights)));
+      }
+      return done;
+    },
+    save: () => first.save(),
+    async load(files) {
+      await Promise.all(lanes.map((lane) => lane.load(files)));
+    },
+    async close() {
+      await Promise.all(lanes.map((lane) => lane.close()));
+    },
+  };
+}
+
+const pick = <T>(items: readonly T[], members: readonly number[]): T[] =>
+  members.flatMap((member) => items.slice(member, member + 1));
+
+function merge(into: Float32Array[], members: readonly number[], logProbs: readonly Float32Array[]): void {
+  for (const [i, member] of members.entries()) into[member] = logProbs[i] ?? new Float32Array();
+}

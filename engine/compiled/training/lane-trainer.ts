@@ -1,0 +1,62 @@
+/**
+ * @file One lane of the trainer on compiled graphs. Micro-batch gradients accumulate in one flat vector, which AdamW applies once the other
+ * lanes' gradients have been added (data-parallel.ts). Trains all weights, or an adapter on them.
+ */
+import type { OptimizerConfig } from "../../../core/contracts/config.ts";
+import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
+import { openTrainedState, type TrainedState } from "../../checkpoint/trained-state.ts";
+import type { LaneOptions } from "../lanes.ts";
+import { computesWhole } from "../memory.ts";
+import { openWeights } from "../open-weights.ts";
+import { addTo } from "./arrays.ts";
+import { LayeredPasses } from "./layered-passes.ts";
+import type { Passes } from "./passes.ts";
+import { WholePasses } from "./whole-passes.ts";
+
+export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
+  /** Returns the accumulated gradient, flat, and resets it to zero. */
+  takeGradient(): Promise<Float32Array>;
+  /** As Trainer's, after adding the other lanes' gradients in order. */
+  optimizerStep(
+    config: OptimizerConfig,
+    scale: number,
+    gradients: readonly Float32Array[],
+  ): Promise<{ gradientNorm: number }>;
+  /** A copy of the trained weights, flat. */
+  weights(): Promise<Float32Array>;
+  /** Replaces the trained weights; keeps gradient and optimizer state. */
+  setWeights(weights: Float32Array): Promise<void>;
+}
+
+export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
+  const state = openTrainedState(files);
+  const { weights, gradient, optimizerStep, save, load } = state;
+  const passes = openPasses(state, files, options);
+  return {
+    logProbs: (sequences, temperature) => passes.logProbs(sequences, temperature),
+    forwardBackward: (batch, loss, temperature) => passes.forwardBackward(batch, loss, temperature),
+    async takeGradient() {
+      const taken = gradient.slice();
+      gradient.fill(0);
+      return taken;
+    },
+    async optimizerStep(optimizer, scale, gradients) {
+      for (const other of gradients) addTo(gradient, other);
+      return optimizerStep(optimizer, scale);
+    },
+    weights: async () => weights.slice(),
+    async setWeights(from) {
+      weights.set(from);
+    },
+    save,
+    load,
+    async close() {},
+  };
+}
+
+function openPasses(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
+  if (state.lora) return new LayeredPasses(state, openWeights(files), options);
+  return computesWhole(state.config, options)
+    ? new WholePasses(state, options)
+    : new LayeredPasses(state, { external: new Map(), feeds: {} }, options);
+}

@@ -1,0 +1,204 @@
+/**
+ * @file Passes over a frozen model with an adapter, or over a large model that trains all its weights. They hold each layer's input, the
+ * activations of one layer, and the head's arrays for a chunk of rows at any time.
+ */
+import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
+import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/parameters.ts";
+import type { TrainedState } from "../../checkpoint/trained-state.ts";
+import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
+import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import {
+  FIRST_GRADIENT,
+  LAST_GRADIENT,
+  layerInputName,
+  traceBackward,
+  traceForward,
+  traceHead,
+  traceHeadLoss,
+} from "../graphs/layered.ts";
+import { trainLengths } from "../graphs/train.ts";
+import { parameterTensors } from "../graphs/weights.ts";
+import type { LaneOptions } from "../lanes.ts";
+import type { OpenWeights } from "../open-weights.ts";
+import type { PolicyShape } from "../policy-shape.ts";
+import { sharedSession } from "../shared-sessions.ts";
+import type { TracedGraph } from "../trace/trace.ts";
+import { scatterAdd } from "./arrays.ts";
+import { headChunks } from "./head-chunks.ts";
+import { type MicroBatch, paddedLength, planMicroBatches } from "./micro-batches.ts";
+import type { Passes, Sequences } from "./passes.ts";
+import { clipFeeds, forwardFeeds, lossFeeds, type Predictions, predictions, scatterLogProbs } from "./train-inputs.ts";
+
+/** What the forward pass of a micro-batch leaves for the head and the backward pass. */
+interface ForwardState {
+  /** cos, sin and mask. */
+  readonly positions: Feeds;
+  /** Tokens [B * T]. */
+  readonly tokens: Int32Array;
+  /** Input of each layer and output of the last one. */
+  readonly layerInputs: Feeds;
+  /** Output of the last layer, [B * T, D]. */
+  readonly last: Float32Array;
+}
+
+export class LayeredPasses implements Passes {
+  readonly #state: TrainedState;
+  readonly #options: LaneOptions;
+  readonly #frozen: Pick<OpenWeights, "external" | "feeds">;
+  readonly #rotary: RotaryTable;
+  readonly #weights: Feeds;
+  readonly #headGradients: GradientTensors;
+  readonly #layerGradients: GradientTensors;
+  /** [L + 1, B * T, D]: reused by every micro-batch. */
+  #layerInputs = new Float32Array();
+
+  /** `frozen`: the base under the adapter; empty when all weights are trained. */
+  constructor(state: TrainedState, frozen: Pick<OpenWeights, "external" | "feeds">, options: LaneOptions) {
+    const { config, layout, weights, gradient } = state;
+    this.#state = state;
+    this.#options = options;
+    this.#frozen = frozen;
+    this.#rotary = rotaryTable(config, paddedLength(options.contextTokens));
+    this.#weights = { ...frozen.feeds, ...parameterTensors(layout, weights) };
+    const gradientsOf = (isIncluded: (name: string) => boolean) => {
+      const included = layout.parameters.filter(({ name }) => isIncluded(name));
+      return gradientTensors(layout, gradient, included);
+    };
+    this.#headGradients = gradientsOf((name) => name === FINAL_NORM || name === headName(config));
+    this.#layerGradients = gradientsOf((name) => name.includes(".layers."));
+  }
+
+  async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
+    const { vocabulary } = this.#state.config;
+    const head = await this.#session("layered-head", traceHead);
+    const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    for (const batch of planMicroBatches(sequences, vocabulary, this.#options)) {
+      const { last } = await this.#forward(batch, sequences);
+      for (const chunk of headChunks(
+        predictions(batch, sequences, () => true),
+        vocabulary,
+      )) {
+        const outputs = await head.run({ rows: chunk.row.length }, this.#headFeeds(last, chunk, temperature));
+        scatterLogProbs(logProbs, chunk, outputs["logProbs"]);
+      }
+    }
+    return logProbs;
+  }
+
+  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
+    for (const sequence of batch) checkTrainingSequence(sequence, loss);
+    const sequences = batch.map(({ tokens }) => tokens);
+    const head = await this.#session("layered-head-loss", traceHeadLoss);
+    const backward = await this.#session("layered-backward", traceBackward);
+    const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    let total = 0;
+    for (const micro of planMicroBatches(sequences, this.#state.config.vocabulary, this.#options)) {
+      const state = await this.#forward(micro, sequences);
+      const lastGradient = new Float32Array(state.last.length);
+      const weighted = predictions(micro, sequences, (m, t) => batch[m]?.weights_T[t] !== 0);
+      for (const chunk of headChunks(weighted, this.#state.config.vocabulary)) {
+        const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
+        const outputs = await this.#headBackward(head, { ...feeds, ...clipFeeds(loss) }, chunk, lastGradient);
+        scatterLogProbs(logProbs, chunk, outputs["logProbs"]);
+        total += outputs["loss"]?.[0] ?? 0;
+      }
+      await this.#backward(backward, micro, state, lastGradient);
+    }
+    return { loss: total, logProbs };
+  }
+
+  #session(graph: string, trace: (shape: PolicyShape) => TracedGraph): Promise<GraphSession> {
+    const { config, lora } = this.#state;
+    return sharedSession(graph, { config, lora }, this.#options, trace, this.#frozen.external);
+  }
+
+  async #forward(batch: MicroBatch, sequences: Sequences): Promise<ForwardState> {
+    const { layers, width } = this.#state.config;
+    const { feeds: positions, sources } = forwardFeeds(batch, sequences, this.#rotary);
+    const rows = sources.length;
+    const layerInputs = this.#layerInputTensors(rows);
+    const session = await this.#session("layered-states", traceForward);
+    const tokens = tensor(sources, [batch.members.length, batch.tokens]);
+    await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, layerInputs);
+    const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
+    return { positions, tokens: sources, layerInputs, last };
+  }
+
+  #layerInputTensors(rows: number): Feeds {
+    const { layers, width } = this.#state.config;
+    const size = rows * width;
+    if (this.#layerInputs.length < (layers + 1) * size) this.#layerInputs = new Float32Array((layers + 1) * size);
+    const feeds: Feeds = {};
+    for (let layer = 0; layer <= layers; layer++) {
+      const part = this.#layerInputs.subarray(layer * size, (layer + 1) * size);
+      feeds[layerInputName(layer)] = tensor(part, [rows, width]);
+    }
+    return feeds;
+  }
+
+  #headFeeds(last: Float32Array, { row, targets }: Predictions, temperature: number): Feeds {
+    const { width } = this.#state.config;
+    return {
+      ...this.#weights,
+      x: tensor(gatherRows(last, row, width), [row.length, width]),
+      targets: tensor(targets, [row.length]),
+      inverseTemperature: tensor(Float32Array.of(1 / temperature), []),
+    };
+  }
+
+  /** Adds to the head's gradient, and to `lastGradient` [B * T, D], that of the last layer's output. */
+  async #headBackward(head: GraphSession, feeds: Feeds, { row, targets }: Predictions, lastGradient: Float32Array) {
+    const { config, lora } = this.#state;
+    const { sums, outputs: into } = this.#headGradients;
+    const outputs = await head.run({ rows: row.length }, { ...feeds, ...sums }, into);
+    scatterAdd(lastGradient, row, requireOutput(outputs, LAST_GRADIENT), config.width);
+    if (!lora) {
+      const targetRows = requireOutput(outputs, "targetRows");
+      scatterAdd(this.#gradientOf(headName(config)), targets, targetRows, config.width);
+    }
+    return outputs;
+  }
+
+  async #backward(
+    session: GraphSession,
+    batch: MicroBatch,
+    { positions, tokens, layerInputs }: ForwardState,
+    lastGradient: Float32Array,
+  ): Promise<void> {
+    const { config, lora } = this.#state;
+    const { sums, outputs: into } = this.#layerGradients;
+    const feeds: Feeds = {
+      ...this.#weights,
+      ...positions,
+      ...layerInputs,
+      ...sums,
+      [LAST_GRADIENT]: tensor(lastGradient, [tokens.length, config.width]),
+    };
+    const outputs = await session.run(lengthsOf(batch), feeds, into);
+    if (lora) return;
+    scatterAdd(this.#gradientOf(EMBEDDING), tokens, requireOutput(outputs, FIRST_GRADIENT), config.width);
+  }
+
+  #gradientOf(name: string): Float32Array {
+    return views(this.#state.layout, this.#state.gradient).get(name) ?? new Float32Array();
+  }
+}
+
+const lengthsOf = ({ members, tokens }: MicroBatch) => trainLengths(members.length, tokens, 0);
+
+function requireOutput(outputs: Record<string, Float32Array>, name: string): Float32Array {
+  const output = outputs[name];
+  if (!output) throw new Error(`a graph lacks its output ${name}`);
+  return output;
+}
+
+/** Some rows of x [N, width]. */
+function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {
+  const gathered = new Float32Array(rows.length * width);
+  rows.forEach((row, r) => {
+    gathered.set(x.subarray(row * width, (row + 1) * width), r * width);
+  });
+  return gathered;
+}

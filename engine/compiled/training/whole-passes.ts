@@ -1,0 +1,125 @@
+/**
+ * @file Passes over a small model that trains all its weights: one graph each, which keeps the activations of every layer and adds to the
+ * gradient of every parameter in place.
+ */
+import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
+import { EMBEDDING, headName, views } from "../../checkpoint/parameters.ts";
+import type { TrainedState } from "../../checkpoint/trained-state.ts";
+import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { type Feeds, tensor } from "../graph-session.ts";
+import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
+import { traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
+import { parameterTensors } from "../graphs/weights.ts";
+import type { LaneOptions } from "../lanes.ts";
+import { sharedSession } from "../shared-sessions.ts";
+import { scatterAdd } from "./arrays.ts";
+import { type MicroBatch, paddedLength, planMicroBatches } from "./micro-batches.ts";
+import type { Passes, Sequences } from "./passes.ts";
+import {
+  clipFeeds,
+  forwardFeeds,
+  lossFeeds,
+  type Predictions,
+  pickFeeds,
+  predictions,
+  scatterLogProbs,
+} from "./train-inputs.ts";
+
+export class WholePasses implements Passes {
+  readonly #state: TrainedState;
+  readonly #options: LaneOptions;
+  readonly #rotary: RotaryTable;
+  readonly #weights: Feeds;
+  readonly #gradients: GradientTensors;
+
+  constructor(state: TrainedState, options: LaneOptions) {
+    const { config, layout, weights, gradient } = state;
+    const parameters = trainedParameters(config);
+    this.#state = state;
+    this.#options = options;
+    this.#rotary = rotaryTable(config, paddedLength(options.contextTokens));
+    this.#weights = parameterTensors(layout, weights, undefined, parameters);
+    this.#gradients = gradientTensors(layout, gradient, parameters);
+  }
+
+  async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
+    const { config } = this.#state;
+    const session = await sharedSession("log-probs", { config, lora: null }, this.#options, traceLogProbs);
+    const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    for (const micro of planMicroBatches(sequences, config.vocabulary, this.#options)) {
+      const wanted = predictions(micro, sequences, () => true);
+      const { feeds } = this.#feeds(micro, sequences, temperature, wanted);
+      const outputs = await session.run(lengthsOf(micro, wanted), feeds);
+      scatterLogProbs(logProbs, wanted, outputs["logProbs"]);
+    }
+    return logProbs;
+  }
+
+  async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
+    for (const sequence of batch) checkTrainingSequence(sequence, loss);
+    const { config } = this.#state;
+    const sequences = batch.map(({ tokens }) => tokens);
+    const session = await sharedSession("train", { config, lora: null }, this.#options, traceTrain);
+    const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    let total = 0;
+    for (const micro of planMicroBatches(sequences, config.vocabulary, this.#options)) {
+      const weighted = predictions(micro, sequences, (member, t) => batch[member]?.weights_T[t] !== 0);
+      const { feeds, tokens } = this.#feeds(micro, sequences, temperature, weighted);
+      const { sums, outputs: into } = this.#gradients;
+      const lossInputs = { ...lossFeeds(weighted, batch, loss), ...clipFeeds(loss) };
+      const outputs = await session.run(lengthsOf(micro, weighted), { ...feeds, ...sums, ...lossInputs }, into);
+      this.#addRowGradients(outputs, weighted.targets, tokens);
+      scatterLogProbs(logProbs, weighted, outputs["logProbs"]);
+      total += outputs["loss"]?.[0] ?? 0;
+    }
+    return { loss: total, logProbs };
+  }
+
+  #feeds(
+    batch: MicroBatch,
+    sequences: Sequences,
+    temperature: number,
+    wanted: Predictions,
+  ): { feeds: Feeds; tokens: Int32Array } {
+    const { width } = this.#state.config;
+    const { feeds, sources } = forwardFeeds(batch, sequences, this.#rotary);
+    const embedded = this.#embed(sources);
+    return {
+      tokens: sources,
+      feeds: {
+        ...this.#weights,
+        ...feeds,
+        ...pickFeeds(wanted, sources.length),
+        embedded: tensor(embedded, [batch.members.length, batch.tokens, width]),
+        inverseTemperature: tensor(Float32Array.of(1 / temperature), []),
+      },
+    };
+  }
+
+  /** The embedding rows of some tokens, [N, D]. */
+  #embed(tokens: Int32Array): Float32Array {
+    const { layout, weights, config } = this.#state;
+    const { width } = config;
+    const embedding = views(layout, weights).get(EMBEDDING) ?? new Float32Array();
+    const rows = new Float32Array(tokens.length * width);
+    tokens.forEach((token, row) => {
+      rows.set(embedding.subarray(token * width, (token + 1) * width), row * width);
+    });
+    return rows;
+  }
+
+  /** Adds the gradients of embedding and head rows, which the graph returns row by row. */
+  #addRowGradients(outputs: Record<string, Float32Array>, targets: Int32Array, tokens: Int32Array): void {
+    const { config, layout, gradient } = this.#state;
+    const { targetRows, embeddedGradient } = outputs;
+    if (!targetRows || !embeddedGradient) throw new Error("the train graph lacks an output");
+    const gradients = views(layout, gradient);
+    const gradientOf = (name: string) => gradients.get(name) ?? new Float32Array();
+    scatterAdd(gradientOf(headName(config)), targets, targetRows, config.width);
+    scatterAdd(gradientOf(EMBEDDING), tokens, embeddedGradient, config.width);
+  }
+}
+
+const lengthsOf = ({ members, tokens }: MicroBatch, wanted: Predictions) =>
+  trainLengths(members.length, tokens, wanted.member.length);

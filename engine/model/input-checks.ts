@@ -1,0 +1,45 @@
+/** @file Checks that every engine makes before it computes. */
+import { MgrpoError } from "../../core/errors.ts";
+import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
+
+/** Tokens must be in the vocabulary and fit in the context. */
+export function checkTokens(tokens: readonly number[], vocabulary: number, contextTokens: number): void {
+  const unknown = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (unknown !== undefined) {
+    throw new MgrpoError(
+      "tokenizer-damaged",
+      `token ${unknown} is outside the model's vocabulary of ${vocabulary}: tokenizer.json and model.safetensors do not belong together`,
+    );
+  }
+  if (tokens.length > contextTokens) {
+    throw new MgrpoError(
+      "config-invalid",
+      `a sequence of ${tokens.length} tokens exceeds the context of ${contextTokens}: raise limits.contextTokens`,
+    );
+  }
+}
+
+export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
+  const { tokens, weights_T, advantages_T, behaviourLogProbs_T } = sequence;
+  const vectors = loss.kind === "linear" ? [weights_T] : [weights_T, advantages_T, behaviourLogProbs_T];
+  if (vectors.some((vector) => vector?.length !== tokens.length)) {
+    throw new MgrpoError(
+      "config-invalid",
+      `a '${loss.kind}' training sequence of ${tokens.length} tokens lacks ${vectors.length} vectors of that length`,
+    );
+  }
+}
+
+export function checkSampleRequest(request: SampleRequest, vocabulary: number, contextTokens: number): void {
+  checkTokens(request.tokens, vocabulary, contextTokens);
+  if (request.tokens.length > 0) return;
+  throw new MgrpoError("config-invalid", `sequence '${request.sequence}': an empty prompt predicts nothing`);
+}
+
+export function checkGradient(gradient: Float32Array): void {
+  if (gradient.every(Number.isFinite)) return;
+  throw new MgrpoError(
+    "run-halted",
+    "the gradient is not finite: nothing was updated; lower the learning rate or look at the weights of the batch",
+  );
+}

@@ -1,0 +1,131 @@
+/**
+ * @file One attempt of one HTTP request to a Tinker server, and what its answer means: final, or worth another attempt. The API key travels
+ * over TLS or to this machine only, never along a redirect, and appears in no message.
+ */
+import { MgrpoError } from "../../../core/errors.ts";
+import { Refusal } from "./messages.ts";
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** A final answer of the server. */
+export type HttpAnswer =
+  | { readonly kind: "json"; readonly value: unknown }
+  /** `hasDetail`: the body is an error of the server itself, not of a proxy. */
+  | { readonly kind: "refused"; readonly status: number; readonly line: string; readonly hasDetail: boolean };
+
+interface RetryableOptions {
+  readonly afterSeconds?: number;
+  readonly isTimeout?: boolean;
+  readonly cause?: unknown;
+}
+
+/** A failed attempt that is worth another one, `afterSeconds` later if the server says so. */
+export class RetryableFailure extends Error {
+  readonly afterSeconds: number;
+  readonly isTimeout: boolean;
+  constructor(message: string, { afterSeconds = 0, isTimeout = false, cause }: RetryableOptions = {}) {
+    super(message, { cause });
+    this.afterSeconds = afterSeconds;
+    this.isTimeout = isTimeout;
+  }
+}
+
+export interface Attempt {
+  readonly method: string;
+  readonly url: string;
+  readonly init: RequestInit;
+  readonly timeoutSeconds: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+const MAXIMUM_RETRY_AFTER_SECONDS = 60;
+
+/** Throws RetryableFailure for no connection, no answer in time, and outages. */
+export async function attemptRequest(fetch: Fetch, attempt: Attempt): Promise<HttpAnswer> {
+  const { method, url, init, timeoutSeconds, signal } = attempt;
+  const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+  try {
+    const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+    const response = await fetch(url, { ...init, method, redirect: "error", signal: either });
+    return await readAnswer(response, method, url);
+  } catch (cause) {
+    if (signal?.aborted || cause instanceof MgrpoError || cause instanceof RetryableFailure) throw cause;
+    if (timeout.aborted) {
+      throw new RetryableFailure(`${method} ${url}: no answer within ${timeoutSeconds} s`, { isTimeout: true, cause });
+    }
+    throw new RetryableFailure(`${method} ${url}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Body and headers of one logical call; all its attempts share the idempotency key. */
+export function requestInit(body: object | undefined, apiKey: string | undefined): RequestInit {
+  const headers: Record<string, string> = { "x-idempotency-key": crypto.randomUUID() };
+  if (apiKey !== undefined) headers["x-api-key"] = apiKey;
+  if (body === undefined) return { headers };
+  return { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** Plain HTTP would expose the key to the network. */
+export function mayCarryKey(baseUrl: string): boolean {
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === "https:" || LOOPBACK.test(hostname);
+}
+
+export function jsonOf(answer: HttpAnswer): unknown {
+  if (answer.kind === "json") return answer.value;
+  throw new MgrpoError("endpoint-refused", answer.line, { evidence: answer.status });
+}
+
+async function readAnswer(response: Response, method: string, url: string): Promise<HttpAnswer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
+  const detail = detailOf(text);
+  const line = `${method} ${url} answered ${status}: ${detail ?? (text.slice(0, 200) || "nothing")}`;
+  const advice = headers.get("x-should-retry");
+  // A poll is answered 408 while its future is pending.
+  const isPoll = url.endsWith("/retrieve_future");
+  const isOutage = status === 429 || status >= 500 || (status === 408 && !isPoll);
+  if (advice === "true" || (isOutage && advice !== "false")) {
+    throw new RetryableFailure(line, { afterSeconds: retryAfterSeconds(headers) });
+  }
+  return { kind: "refused", status, line, hasDetail: detail !== undefined };
+}
+
+function readJson(text: string, method: string, url: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const message = `${method} ${url}: the answer is not JSON: is this a Tinker server?`;
+    throw new MgrpoError("endpoint-refused", message, { cause });
+  }
+}
+
+function detailOf(text: string): string | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const refusal = Refusal.safeParse(value);
+  if (!refusal.success) return undefined;
+  const { detail } = refusal.data;
+  return typeof detail === "string" ? detail : detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
+}
+
+/** Capped, whatever the server asks for. */
+function retryAfterSeconds(headers: Headers): number {
+  const seconds = Number(headers.get("retry-after-ms") ?? Number.NaN) / 1000;
+  const asked = Number.isFinite(seconds) ? seconds : Number(headers.get("retry-after") ?? 0);
+  return Number.isFinite(asked) ? Math.min(Math.max(asked, 0), MAXIMUM_RETRY_AFTER_SECONDS) : 0;
+}
+
+/** undici puts the reason of a failed fetch into its cause. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (!(cause instanceof Error)) return String(cause);
+  const code = "code" in cause ? cause.code : undefined;
+  return cause.message || String(code ?? cause.name);
+}
