@@ -16,8 +16,8 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-team.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import { resolveConfig } from "../core/training/resolve.ts";
-import { completeCheckpoints, stateOf, watchedJob } from "../core/training/watch.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { evaluateTeam, lostOf, resultOf } from "./local/evaluate.ts";
@@ -54,7 +54,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
     const pathOf = (job: string) => join(results, `${job}.json`);
     const jobs = new Map(
       config.evaluation.suites
-        .map((suite) => [suite, watchedJob(team, hashes, suite, sha256)] as const)
+        .map((suite) => [suite, watchedJobId(team, hashes, suite, sha256)] as const)
         .filter(([, job]) => !existsSync(pathOf(job))),
     );
     if (jobs.size === 0) return;
@@ -111,13 +111,13 @@ export async function watchCheckpoints(
       for (const name of handled.keys()) if (!now.has(name)) handled.delete(name);
       for (const checkpoint of completeCheckpoints(before, now)) {
         const files = now.get(checkpoint) ?? new Map<string, FileLook>();
-        if (signal.aborted || handled.get(checkpoint) === stateOf(files)) continue;
+        if (signal.aborted || handled.get(checkpoint) === fingerprintOf(files)) continue;
         await evaluate(checkpoint, files).catch((error: unknown) => {
           // Halted by what refuses to work for any checkpoint.
           if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
           tell({ kind: "refused", checkpoint, code: error.code, message: error.message });
         });
-        handled.set(checkpoint, stateOf(files));
+        handled.set(checkpoint, fingerprintOf(files));
       }
       before = now;
       told = "";

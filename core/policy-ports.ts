@@ -1,5 +1,4 @@
-/** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
-import type { OptimizerConfig } from "./contracts/config.ts";
+import type { OptimizerConfig } from "./contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";

@@ -12,7 +12,7 @@ import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts
 import type { TokenRoom } from "./conversation/token-room.ts";
 import type { ToolBudget } from "./conversation/tool-budget.ts";
 
-export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
+export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model-ports.ts";
 export type {
   CallJournal,
   ChatMessage,

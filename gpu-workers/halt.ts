@@ -1,6 +1,6 @@
 /** @file The end of a run that a service refuses to work for: it is halted with the service's own words, and `resume` goes on with it. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
-import { haltRun } from "../core/training/halt.ts";
+import { haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";
 import type { Run } from "./run.ts";
 

@@ -7,8 +7,9 @@
  *
  * A trainer's own process foresees v while it is stored. Which weights v has, the manifest decides alone.
  */
+
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Manifest } from "../core/contracts/checkpoint.ts";
-import type { AgentConfig } from "../core/contracts/config.ts";
 import type { EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";

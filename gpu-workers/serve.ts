@@ -7,7 +7,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { OpenOutside } from "../core/checkpoint-source.ts";
-import type { AgentConfig } from "../core/contracts/config.ts";
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";

@@ -1,4 +1,4 @@
-/** @file What an agent's being on a Tinker server does not go together with. */
+/** @file Settings that do not work for an agent on a Tinker server. */
 
 interface Team {
   readonly temperature: number;
@@ -6,7 +6,7 @@ interface Team {
   readonly evaluation: { readonly suites: readonly { readonly temperature: number }[] };
 }
 
-/** Path and message of each. */
+/** Path and message of each such setting. */
 export function tinkerFaults({ temperature, agents, evaluation }: Team): (readonly [(string | number)[], string])[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
     if (!policy.startsWith("tinker:")) return [];

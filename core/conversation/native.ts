@@ -3,7 +3,7 @@
  * reads every agent and one record shows it. Nothing is added to what was said but the tags that the API says in another way: a call
  * is a `<tool_call>`, and a message that calls nothing is the answer.
  */
-import type { ApiToolCall, AssistantTurn } from "../language-model.ts";
+import type { ApiToolCall, AssistantTurn } from "../language-model-ports.ts";
 import { TAGS } from "./turn.ts";
 
 export function writeTurn({ thinking, text, calls }: Pick<AssistantTurn, "thinking" | "text" | "calls">): string {

@@ -3,7 +3,7 @@
  * the same schemas, as JSON Schema, are what its chat template describes to it.
  */
 import * as z from "zod";
-import type { AgentConfig } from "../contracts/config.ts";
+import type { AgentConfig } from "../contracts/agent-config.ts";
 import { MgrpoError } from "../errors.ts";
 import type { Tool, ToolSchema } from "../ports.ts";
 

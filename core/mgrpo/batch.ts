@@ -1,8 +1,4 @@
-/**
- * @file The weights of a batch. A step's loss is the mean of its questions' losses, and a question's a plain sum over tokens: so a
- * question's gradient can be taken before the others are there, and however an engine cuts a batch into micro-batches it is the same.
- */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { AgentBatch } from "../contracts/records.ts";
 
 /** What the weight of a trajectory's tokens depends on. */

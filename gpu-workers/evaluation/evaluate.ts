@@ -13,9 +13,9 @@ import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
-import { verdict } from "../../core/training/verdict.ts";
+import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
@@ -90,13 +90,13 @@ async function askAll(
   const asked = runs.flatMap((rollout) => questions.map((question, group): Asked => ({ question, group, rollout })));
   const scores = await inParallel(asked, main.config.engine.slots, score);
   /** Of the rollout at that place of `asked`. */
-  const counted = scores.map((one): Score => (isVerdict(one) ? { n: 1, correct: one.score } : { n: 0, correct: 0 }));
+  const counted = scores.map((one): Tally => (isVerdict(one) ? { n: 1, correct: one.score } : { n: 0, correct: 0 }));
   const perRun = runs.map((rollout) =>
-    total(counted.slice(rollout * questions.length, (rollout + 1) * questions.length)),
+    sumTallies(counted.slice(rollout * questions.length, (rollout + 1) * questions.length)),
   );
   const perQuestion = questions.map((question, group) => {
     const ofIt = runs.flatMap((rollout) => counted[rollout * questions.length + group] ?? []);
-    return { question: question.id, kind: question.kind, ...total(ofIt) };
+    return { question: question.id, kind: question.kind, ...sumTallies(ofIt) };
   });
   const judged = totalCost(scores.flatMap((one) => (isVerdict(one) && one.cost) || []));
   const lost = asked.flatMap(({ question }, i) => {
@@ -108,7 +108,7 @@ async function askAll(
     job,
     team: team.team,
     suite: suite.name,
-    ...total(counted),
+    ...sumTallies(counted),
     runs: perRun,
     interval: accuracyInterval(perQuestion),
     lost: lost.map(({ question }) => question),
@@ -138,7 +138,7 @@ async function judge(run: Run, scorer: Scorer, question: Question, outcome: Fini
   const ask = () => scorer.correct(question, conversation);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await verdict(run.store, run.name, scorer.judge, subject, ask);
+      return await askForVerdict(run.store, run.name, scorer.judge, subject, ask);
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;
       if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;

@@ -17,7 +17,7 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { limitedBills } from "../../core/training/bills.ts";
-import { fleetRecord, freePlaces, noRecord, oldestFirst, type RunView } from "../../core/training/fleets.ts";
+import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
 import { refuseRun, takePlace } from "../../core/training/writes.ts";
 
 const LOOK_SECONDS = 10;
@@ -62,7 +62,7 @@ export async function findRun(
 /** Takes a free place of the run for this worker. False: there is none any more. */
 export async function enter(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
   const { table, clock } = store;
-  await table.insert(tableKeys.fleet(name, fleet.name), noRecord(name, fleet.name));
+  await table.insert(tableKeys.fleet(name, fleet.name), emptyFleetRecord(name, fleet.name));
   for (;;) {
     const run = await readRun(store, name);
     const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
@@ -76,7 +76,7 @@ export async function enter(store: Store, fleet: Fleet, name: string, worker: st
 
 /** Says, in the run's record of this fleet, that instances of this release do not serve it, and why. */
 export async function refuse({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
-  await table.insert(tableKeys.fleet(run, fleet.name), noRecord(run, fleet.name));
+  await table.insert(tableKeys.fleet(run, fleet.name), emptyFleetRecord(run, fleet.name));
   await table.update(refuseRun({ run, fleet: fleet.name }, refusal));
 }
 

@@ -11,8 +11,9 @@
  *        linear          log-probs first, then d(loss)/d(logProb) from core as weights: every other option
  */
 
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
-import type { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { splitMinibatches, tokenWeights } from "../../core/mgrpo/batch.ts";

@@ -10,7 +10,7 @@ import { watchCheckpoints } from "../../cli/watch.ts";
 import type { CheckpointSource, FileLook } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { MARKER } from "../../core/training/watch.ts";
+import { MARKER } from "../../core/training/watched-checkpoints.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 

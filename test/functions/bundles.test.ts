@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Bundle, bundleHandlers, handlerNames } from "../../bench/bundles/bundle-handlers.ts";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -96,7 +96,7 @@ async function invoke(name: string, event: unknown) {
 
 test("the handlers are those whose roles are known, and npm run bench finds them where it runs", async () => {
   expect(NAMES).toEqual(Object.keys(FUNCTION_ACTIONS).sort());
-  const module = built("bench/bundles/bundle-handlers").href;
+  const module = builtModule("bench/bundles/bundle-handlers").href;
   expect(((await import(/* @vite-ignore */ module)) as { handlerNames: typeof handlerNames }).handlerNames()).toEqual(
     NAMES,
   );

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
-import { wilson } from "../../core/training/interval.ts";
+import { wilson } from "../../core/training/confidence-interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/protocol/functions.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { ToolsOpening } from "../../core/recipe.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";

@@ -1,6 +1,7 @@
 /** @file A batch that comes question by question, as groups are finalized, on a toy policy: it teaches what it does at once. */
 import { expect, test } from "vitest";
-import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
 

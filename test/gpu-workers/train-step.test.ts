@@ -1,8 +1,9 @@
 /** @file The training step on a toy policy: both routes give the same update, and it is the objective's, whatever the options. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { TrainingStats } from "../../core/contracts/checkpoint.ts";
-import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";

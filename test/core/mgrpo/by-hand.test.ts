@@ -3,7 +3,7 @@
  * d = 2, d_k = 1, 3 and 0.
  */
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import { tokenWeights, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";

@@ -1,7 +1,7 @@
 /** @file Laws of finalizing: who is in a group, who is out, and that nothing but the scores and the stream's name decides it. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { AgentBatch, type RolloutScore } from "../../../core/contracts/records.ts";
 import { trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";

@@ -1,6 +1,6 @@
 /** @file Faults of the public M-GRPO code that concern the algorithm: none of them may be possible here. */
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";

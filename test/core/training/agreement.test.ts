@@ -1,9 +1,9 @@
 /** @file Cohen's kappa and its companions, by hand. */
 import { expect, test } from "vitest";
-import { agreementOf, type Labelled, scoreAgreementOf } from "../../../core/training/agreement.ts";
-import { wilson } from "../../../core/training/interval.ts";
+import { agreementOf, type LabelledAnswer, scoreAgreementOf } from "../../../core/training/agreement.ts";
+import { wilson } from "../../../core/training/confidence-interval.ts";
 
-const answers = (...counts: [label: boolean, judged: boolean, times: number][]): Labelled[] =>
+const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabelledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
 test("20 right by both, 15 wrong by both, 5 and 10 apart", () => {

@@ -2,11 +2,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
-import { differenceEstimate, type Scores_SQ, shareEstimate } from "../../../core/training/bootstrap.ts";
-import type { Score } from "../../../core/training/interval.ts";
+import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
+import type { Tally } from "../../../core/training/confidence-interval.ts";
 
-const answer = (right: boolean | number): Score => ({ n: 1, correct: Number(right) });
-const rows = (table: readonly (readonly number[])[]): Scores_SQ => table.map((row) => row.map(answer));
+const answer = (right: boolean | number): Tally => ({ n: 1, correct: Number(right) });
+const rows = (table: readonly (readonly number[])[]): Tallies_SQ => table.map((row) => row.map(answer));
 const tables = (S: number, Q: number) =>
   fc.array(fc.array(fc.constantFrom(0, 1), { minLength: Q, maxLength: Q }), { minLength: S, maxLength: S }).map(rows);
 const pairs = fc
@@ -26,7 +26,7 @@ test("the value is the pooled difference, and lies in its interval; the bounds a
   fc.assert(
     fc.property(pairs, fc.nat(), ([a, b], seed) => {
       const { value, low, high } = differenceEstimate(a, b, [seed]) ?? expect.fail();
-      const share = (table: Scores_SQ) =>
+      const share = (table: Tallies_SQ) =>
         table.flat().reduce((sum, { correct }) => sum + correct, 0) / table.flat().length;
       expect(value).toBeCloseTo(share(a) - share(b), 12);
       expect(low).toBeGreaterThanOrEqual(-1);
@@ -62,7 +62,7 @@ test("paired: arms that differ by the same on every question differ for sure, ho
 });
 
 test("questions with several occasions weigh by them, those with none not at all; nothing counted is no estimate", () => {
-  const scores: Scores_SQ = [
+  const scores: Tallies_SQ = [
     [
       { n: 3, correct: 3 },
       { n: 1, correct: 0 },
@@ -95,7 +95,7 @@ test.each<[what: string, seeds: number, questions: number, spread: { seed: numbe
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
     const hardness = Array.from({ length: questions }, () => spread.question * normal(random));
-    const arm = (centre: number): Scores_SQ => {
+    const arm = (centre: number): Tallies_SQ => {
       const taste = Array.from({ length: questions }, () => spread.taste * normal(random));
       return Array.from({ length: seeds }, () => {
         const luck = spread.seed * normal(random);

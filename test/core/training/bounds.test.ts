@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
-import { lostRollouts, tooManyLost } from "../../../core/training/losses.ts";
+import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
 import { expiredParts, expiredVersion, isKept, neighbours } from "../../../core/training/retention.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 

@@ -7,11 +7,11 @@ import { NO_BILLS } from "../../../core/training/bills.ts";
 import {
   capacityOf,
   countRaises,
+  emptyFleetRecord,
   freePlaces,
-  haltUnmanned,
+  haltUnserved,
   isActive,
   MAX_RAISES,
-  noRecord,
   oldestFirst,
   type RunView,
   workersNeeded,
@@ -140,7 +140,7 @@ test("places: as many as workers are needed, free unless a living worker has one
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const places = { "0": "w0", "1": "w1", "7": "old" };
   const workers = [workerOf("w0", "alive"), workerOf("w1", "dead"), workerOf("old", "alive")];
-  const fleets = [{ ...noRecord("test", "main"), places }];
+  const fleets = [{ ...emptyFleetRecord("test", "main"), places }];
   expect(freePlaces(viewOf({ config: { agents }, workers, fleets }), MAIN, 0)).toEqual(["1", "2"]);
   // A drained worker has its place until it left; one whose record is gone has none.
   const draining = [workerOf("w0", "draining")];
@@ -159,40 +159,40 @@ test("a raise is counted with the runs that have a free place; where none has, w
   const served = viewOf({
     record: { run: "served" },
     workers: [workerOf("w", "alive")],
-    fleets: [{ ...noRecord("served", "main"), places: { "0": "w" } }],
+    fleets: [{ ...emptyFleetRecord("served", "main"), places: { "0": "w" } }],
   });
   const lacking = viewOf({ record: { run: "lacking" } });
   const over = viewOf({ record: { run: "over", status: "finished" } });
   const counted = (runs: RunView[]) =>
     countRaises(MAIN, runs, 0).flatMap((command) => (command.kind === "change" ? command.change : []));
-  expect(counted([served, lacking, over])).toEqual([countRaise(noRecord("lacking", "main"), 1)]);
-  expect(counted([served, over])).toEqual([countRaise(served.fleets[0] ?? noRecord("", ""), 1)]);
+  expect(counted([served, lacking, over])).toEqual([countRaise(emptyFleetRecord("lacking", "main"), 1)]);
+  expect(counted([served, over])).toEqual([countRaise(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);
   expect(counted([over])).toEqual([]);
 });
 
 test("asked for too often at one step, a fleet is given up and the run halted; a step further it gets new tries", () => {
   const raised = (raises: number, progress: number) =>
-    viewOf({ fleets: [{ ...noRecord("test", "searcher"), raises, progress }] });
+    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), raises, progress }] });
   expect(workersNeeded(raised(MAX_RAISES, 1), SEARCHER, 0)).toBe(1);
-  expect(haltUnmanned(raised(MAX_RAISES, 1), FLEETS)).toEqual([]);
+  expect(haltUnserved(raised(MAX_RAISES, 1), FLEETS)).toEqual([]);
   const lost = raised(MAX_RAISES + 1, 1);
   expect(needs(lost)).toEqual([1, 0, 0]);
-  const [halt] = haltUnmanned(lost, FLEETS);
+  const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(
     /fleet searcher came up 5 times, and none of them moved step 1; .*logs\/searcher\//,
   );
   expect(halt).toEqual({ kind: "change", change: endRun("test", "halted", reason) });
   expect(needs(raised(MAX_RAISES + 1, 0))).toEqual([1, 1, 0]);
-  expect(haltUnmanned(raised(MAX_RAISES + 1, 0), FLEETS)).toEqual([]);
+  expect(haltUnserved(raised(MAX_RAISES + 1, 0), FLEETS)).toEqual([]);
 });
 
 test("a fleet that cannot evaluate halts nobody: the evaluations are given up, until one gets done or training ends", () => {
   const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
-  const fleets = [{ ...noRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 1 }];
+  const fleets = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 1 }];
   const run = viewOf({ jobs, fleets });
-  expect([needs(run), haltUnmanned(run, FLEETS)]).toEqual([[1, 1, 0], []]);
+  expect([needs(run), haltUnserved(run, FLEETS)]).toEqual([[1, 1, 0], []]);
   expect(needs(viewOf({ jobs, fleets, record: { status: "finished" } }))).toEqual([0, 0, 1]);
-  const again = [{ ...noRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
+  const again = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
   const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
 });
@@ -203,18 +203,20 @@ test("refused by an instance, a run keeps the workers that it has and gets no ot
     viewOf({
       config: { agents },
       workers,
-      fleets: [{ ...noRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } }],
+      fleets: [
+        { ...emptyFleetRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } },
+      ],
     });
   const kept = refused("1", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnmanned(kept, FLEETS)]).toEqual([1, [], []]);
+  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnserved(kept, FLEETS)]).toEqual([1, [], []]);
   expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
   const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
   expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
-  const reason = "instances of fleet main do not serve it: why; mend it, then launch the run again";
-  expect(haltUnmanned(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
+  const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
+  expect(haltUnserved(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
   // Somebody started a worker by hand.
   const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
-  expect(haltUnmanned(byHand, FLEETS)).toEqual([]);
+  expect(haltUnserved(byHand, FLEETS)).toEqual([]);
   // Another release may do better.
   const deployed = refused("0", [workerOf("gone", "dead"), workerOf("w", "alive")]);
   expect([workersNeeded(deployed, MAIN, 0), freePlaces(deployed, MAIN, 0)]).toEqual([2, ["0"]]);

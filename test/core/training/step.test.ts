@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
-import { countsInBatch, planStep } from "../../../core/training/plan.ts";
-import { advance, repairOpen, type Snapshot } from "../../../core/training/step.ts";
+import { advance, repairOpen, type StepSnapshot } from "../../../core/training/step.ts";
+import { countsInBatch, planStep } from "../../../core/training/step-plan.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -13,7 +13,7 @@ const run = runRecord();
 const step0 = planStep(config, questions, 0, undefined);
 const step: StepRecord = planStep(config, questions, 1, step0);
 
-const base: Snapshot = {
+const base: StepSnapshot = {
   ...{
     config,
     questions,

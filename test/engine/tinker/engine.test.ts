@@ -3,7 +3,8 @@
  * and on one that averages; and what a server would ignore or get wrong is refused in one line.
  */
 import { expect, test } from "vitest";
-import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
+import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
