@@ -1,11 +1,11 @@
 /**
  * @file The ports to language models behind an API. Outages (429, 5xx, time-outs, after retries) are MgrpoError `endpoint-unavailable`,
- * retryable; what another try cannot mend (401, 402, 404, an answer that is not of the schema) is `endpoint-refused`, whose evidence has
- * the `usage` of an answer that came all the same.
+ * retryable. What a retry cannot fix (401, 402, 404, an answer that does not match the schema) is `endpoint-refused`; if there was an
+ * answer, its `usage` is in the evidence.
  */
 import type { z } from "zod";
 import type { Sampling } from "./contracts/rollout.ts";
-import type { ChatMessage, ToolSchema } from "./ports.ts";
+import type { ChatMessage, ToolSchema } from "./policy-ports.ts";
 
 /** As the server counted them. */
 export interface TokenUsage {
@@ -15,35 +15,35 @@ export interface TokenUsage {
 
 export interface CompletionRequest {
   readonly messages: readonly ChatMessage[];
-  /** The answer is to be JSON that this parses: asked for as the server can, and checked in any case. */
+  /** Requests JSON that matches this schema, in the way that the server supports. The answer is checked in any case. */
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
 }
 
 export interface Completion {
-  /** With a schema: the JSON alone. */
+  /** With a schema: only the JSON. */
   readonly text: string;
   readonly usage: TokenUsage;
 }
 
-/** A model that is asked one thing at a time: judges, `reason`, extraction. */
+/** A model that answers single requests: judges, `reason`, extraction. */
 export interface LanguageModel {
   complete(request: CompletionRequest, signal?: AbortSignal): Promise<Completion>;
 }
 
-/** A call as the API has it. */
+/** A tool call in the API's form. */
 export interface ApiToolCall {
   readonly id: string;
   readonly name: string;
-  /** JSON as the model wrote it, so perhaps none. */
+  /** JSON as the model wrote it, possibly invalid. */
   readonly arguments: string;
-  /** Opaque; the server wants it back with the call. */
+  /** Opaque. The server requires it when the call is sent back. */
   readonly signature?: string;
 }
 
 export interface AssistantTurn {
-  /** Thoughts that the server sets apart; empty for none. */
+  /** Reasoning that the server returns separately. Empty: none. */
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly ApiToolCall[];
@@ -52,7 +52,7 @@ export interface AssistantTurn {
   readonly usage: TokenUsage;
 }
 
-/** A part of a conversation: what was said to the model, what it said itself, and what its calls came to. */
+/** A part of a conversation: a message to the model, its own turn, or the results of its calls. */
 export type ChatPart =
   | { readonly kind: "told"; readonly role: "system" | "user"; readonly text: string }
   | { readonly kind: "said"; readonly turn: AssistantTurn }
@@ -65,7 +65,7 @@ export interface ChatRequest {
   readonly maxTokens: number;
 }
 
-/** A model that holds conversations and calls tools: an agent whose tokens are not ours. */
+/** A model that holds conversations and calls tools: an agent behind an API, without token ids. */
 export interface ChatModel {
   generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;
 }

@@ -1,3 +1,4 @@
+/** @file The agents that a process hosts: each with its policy, on an engine of this machine or behind an API, and its tools. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";

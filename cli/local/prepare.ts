@@ -106,7 +106,7 @@ async function readFolder(model: string, setting: string): Promise<CheckpointFil
   const [source, folder] = model.startsWith("s3://")
     ? [openS3Source(parent), name]
     : [openFolderSource(dirname(resolve(model))), basename(resolve(model))];
-  const there = await source.look(folder).catch((error: unknown) => {
+  const there = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });

@@ -1,3 +1,17 @@
+/**
+ * @file One agent's conversation as a reducer: (state, event) -> next state and what to do now. It holds text and counts of tokens,
+ * never tokens: those are the worker's (gpu-workers/rollouts/converse.ts).
+ *
+ *               fits                     calls
+ *     opened ────────> sample ──sampled──────────> call ──responded──> sample …
+ *        │               ▲  │                        │                    (fits)
+ *        │ too long      │  │ answer: answered       │
+ *        ▼               │  │ malformed              │ no room for the responses: token-limit
+ *     finish <───────────┴──┴ no end of turn: token-limit; calls in the last turn: turn-limit
+ *
+ * Every finish is the agent's own doing, to be rewarded and trained on. Infrastructure failures are no events: they reject the whole
+ * conversation outside, so they can never become text.
+ */
 import type { AgentConfig } from "../contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
 import { DELEGATE, DelegateArguments, type Toolbox } from "./toolbox.ts";

@@ -1,3 +1,7 @@
+/**
+ * @file Group-relative advantages. Eq 9-10 for the main agent (N = K rollouts, equal weights) and eq 12-13 for a sub-agent (N = its
+ * distinct trajectories, weighted by alignment, which equals the plain statistics of the d*K aligned copies) are one formula.
+ */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 export interface GroupAdvantages {

@@ -1,3 +1,13 @@
+/**
+ * @file Trajectory alignment (section 4.1, eq 11): a sub-agent is called d_k times in rollout k, and every rollout must count the same.
+ * Copies are never materialised: a distinct trajectory is computed once and carries its share of the group.
+ *
+ *   resample  every rollout stands for d trajectories: short ones add uniform copies of their own, long ones keep a uniform subset
+ *   weighted  its expectation: trajectory i of rollout k has weight 1/(K*d_k), nothing is copied or dropped
+ *   none      the ablation: all trajectories pooled, each with the same weight, so rollouts that call more count more
+ *
+ * K counts the rollouts with d_k > 0: one that never called has nothing to contribute and borrows from nobody.
+ */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Random } from "../random.ts";
 

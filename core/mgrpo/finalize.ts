@@ -1,3 +1,10 @@
+/**
+ * @file Finalizing a group: from the scores of one question's K rollouts to what each agent trains on. A pure function of the scores and
+ * a stream's name: whoever finalizes, in whatever order the rollouts arrived, writes the same record.
+ *
+ *   rollouts ── excluded out ──┬─> main: reward ───────────────> eq 9-10  ──┐
+ *                              └─> each sub-agent: align ──────> eq 12-13 ──┴─> masked out, weights to 1 ──> FinalizedAgent
+ */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { AgentName } from "../contracts/names.ts";
 import type { AgentBatch, GroupRecord, RolloutScore } from "../contracts/records.ts";

@@ -1,3 +1,16 @@
+/**
+ * @file The objective (eq 14-19), as a loss to minimise: its value, and its derivative by every log-prob, in plain arrays. The engine
+ * needs nothing else: with these derivatives as the weights of a linear loss, every option below runs on every engine.
+ *
+ *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )
+ *
+ *   r_a  ratio against the anchor        m_a  0 where the mask took the token out, else 1
+ *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
+ *
+ * Without `tisCap` the anchor is the behaviour policy and v = 1. With it the two jobs of the ratio come apart: the anchor is the
+ * trainer's policy before the step (`proximal`), and v = min(exp(proximal - behaviour), cap), a constant, corrects for the sampler.
+ * In the first minibatch r = 1, so the derivative there is the truncated importance weight times A.
+ */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
 import { ratios_A, throughRatio_A } from "./ratio.ts";

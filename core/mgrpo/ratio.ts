@@ -1,3 +1,11 @@
+/**
+ * @file The importance ratio of the policy against an earlier one, in three granularities, and the derivative that goes back
+ * through it. Every trajectory is handled alone; A = its action tokens.
+ *
+ *   token          r_a = exp(current_a - anchor_a)
+ *   sequence       r = exp(sum of the differences), the same for every token: the product that eq 14 and 17 print
+ *   sequence-mean  r = exp(mean of the differences): its geometric mean per token (GSPO)
+ */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 type Level = AlgorithmConfig["ratio"];

@@ -1,3 +1,4 @@
+/** @file Rewards: eq 4 for a main rollout, eq 5 for one invocation of a sub-agent. All scores are in [0, 1]. */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 /** R_M, eq 4: `a1*format + a2*correct` of a well-formed rollout, else 0. */

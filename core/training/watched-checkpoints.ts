@@ -3,7 +3,7 @@
  *
  *     seen ──all required files, and the marker or no change since the last look──> complete ──> evaluated, once per content and suite
  */
-import type { CheckpointLook, FileLook } from "../checkpoint-source.ts";
+import type { CheckpointListing, FileState } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
 import { canonicalJson } from "../contracts/parse.ts";
 import type { WatchedTeam } from "../contracts/watched-team.ts";
@@ -21,7 +21,7 @@ const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
 export const MARKER = "_SUCCESS";
 
 /** Names of the complete checkpoints, sorted. */
-export function completeCheckpoints(before: CheckpointLook, now: CheckpointLook): string[] {
+export function completeCheckpoints(before: CheckpointListing, now: CheckpointListing): string[] {
   return [...now]
     .filter(([name, files]) => {
       const isThere = (file: string) => (files.get(file)?.bytes ?? 0) > 0;
@@ -43,7 +43,7 @@ function shardsOf(files: Iterable<string>): string[] {
 }
 
 /** Sizes and stamps of a checkpoint's files as text. It changes when a file does. */
-export function fingerprintOf(files: ReadonlyMap<string, FileLook>): string {
+export function fingerprintOf(files: ReadonlyMap<string, FileState>): string {
   return canonicalJson(Object.fromEntries([...files].filter(([name]) => name !== MARKER)));
 }
 

@@ -1,3 +1,4 @@
+/** @file What crosses between the program and its engine threads. */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../core/errors.ts";

@@ -1,3 +1,7 @@
+/**
+ * @file One lane of the trainer on compiled graphs: gradients over micro-batches accumulate in one flat vector, which AdamW applies
+ * once the other lanes' gradients have been added (data-parallel.ts). All weights are trained, or an adapter on them.
+ */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
 import { openTrainedState, type TrainedState } from "../trained-state.ts";

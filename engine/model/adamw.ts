@@ -1,3 +1,9 @@
+/**
+ * @file AdamW (Loshchilov and Hutter 2019, algorithm 2) on one flat vector, with the scaled gradient clipped by its global norm:
+ *   g <- g * scale;  g <- g * min(1, maxNorm / |g|);  m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2
+ *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
+ * Weight decay applies to every parameter, norms and embeddings included.
+ */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 
 export interface AdamState {

@@ -1,3 +1,13 @@
+/**
+ * @file A Trainer whose weights lie on a server. The gradient is kept here, as weights of log-probs, until a step is made of it:
+ *
+ *     forwardBackward   forward on the server ── log-probs ──> loss and dLoss/dlogProb, here
+ *     optimizerStep     forward_backward with those as weights of a linear loss, then optim_step
+ *
+ * Any loss is thus the same on any server, at the price of a forward pass; and a server that averages over the sequences of a step is
+ * told their number, which is known only when the step is made. A step's calls follow from the weights and the batch alone, byte for byte:
+ * that is how a step that a dead process began is gone on with (journal.ts).
+ */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CallJournal, CheckpointFiles, EngineOptions, Trainer } from "../../core/ports.ts";

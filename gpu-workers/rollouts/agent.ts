@@ -1,3 +1,4 @@
+/** @file An agent as a process runs it: its config, its policy, its tools. One conversation of it, with one pinned version. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";

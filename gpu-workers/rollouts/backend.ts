@@ -1,3 +1,7 @@
+/**
+ * @file One agent in one conversation, whatever it is made of: it is asked, says turns, and hears what its calls came to. How its words
+ * are made (tokens of a checkpoint, an API far away) is its own affair, and so is what it leaves behind.
+ */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { AnyTrajectory, Sampling } from "../../core/contracts/rollout.ts";
 import type { Event } from "../../core/conversation/reducer.ts";

@@ -1,3 +1,14 @@
+/**
+ * @file One agent's conversation; main and sub-agents alike. The reducer (core/conversation) decides, the speaker says the agent's
+ * turns; here are the effects:
+ *
+ *     sample   waits for: the speaker                     unblocked by: end of turn, or maxTokens
+ *     call     waits for: every tool and sub-agent of the turn, in parallel; answers keep the order of the text
+ *     finish   closes the speaker, whatever happened
+ *
+ * A rejection is infrastructure (speaker, tool backend, worker, cancellation): the other calls of the turn are cancelled, and
+ * the error goes out as it is. The agent's own failures come back as a conversation with their `stop`.
+ */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";

@@ -1,3 +1,11 @@
+/**
+ * @file Where an agent's words and everybody else's stand in its token stream. The chat template is rendered once per shape of a
+ * conversation with placeholders for all content; the text between them is the template's own (`encodeTemplate`), what replaces them is data
+ * (`encodeText`). So data can never act as template, and sampled tokens are never decoded and encoded again: after a turn
+ * only the *tail* that the template adds for the responses is appended.
+ *
+ *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
+ */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { escapeSpecialTokens } from "../../core/conversation/markers.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";

@@ -1,7 +1,7 @@
 /**
- * @file What one agent learns from some groups of a step: what GROUP.finalized names, with weights and advantages, in the order of groups
- * and then of the finalize. Trajectories come from this process's own memory or from the store; a missing or mismatched one is an error,
- * never skipped, and so is an object that is not, byte by byte, the one that was scored.
+ * @file Loads what one agent trains on in some groups of a step: the trajectories that GROUP.finalized names, in the order of groups and then
+ * of the record, with the weights that core computes. Trajectories come from this process's memory or from the store. A missing object,
+ * or one that is not byte for byte the scored one, is an error and never skipped.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";
@@ -9,7 +9,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { AgentBatch, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { lossTerms } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { Run } from "../run.ts";
 import type { TrainingEntry } from "./train-step.ts";
@@ -20,36 +20,43 @@ export async function loadEntries(
   step: StepRecord,
   agent: string,
   groups: readonly GroupRecord[],
-  own: Trajectories,
+  cache: Trajectories,
 ): Promise<TrainingEntry[]> {
-  const entries = groups.flatMap((record) => {
-    const finalized = record.finalized[agent];
-    if (!finalized) return [];
-    const scored = scoredIn(record, agent);
-    const weights = trajectoryWeights(finalized);
-    return finalized.trajectories.map(async (name, i) => ({
-      trajectory: await loadTrajectory(run, step, agent, found(scored, record.group, name), own),
-      advantage: at(finalized, "advantages", i),
-      weight: weights[i] ?? 0,
-      group: record.group,
-    }));
-  });
-  return Promise.all(entries);
+  const entries = await Promise.all(
+    groups.map(async (record): Promise<TrainingEntry[]> => {
+      const finalized = record.finalized[agent];
+      if (!finalized) return [];
+      const scored = scoredTrajectories(record, agent);
+      const trajectories = await Promise.all(
+        finalized.trajectories.map((name) => loadTrajectory(run, step, agent, scoredAs(scored, record, name), cache)),
+      );
+      const actionTokens_N = trajectories.map(({ logProbs }) => logProbs.length);
+      const terms = lossTerms(finalized, actionTokens_N, run.config.algorithm);
+      return trajectories.flatMap((trajectory, i) => {
+        const term = terms[i];
+        return term ? [{ trajectory, group: record.group, ...term }] : [];
+      });
+    }),
+  );
+  return entries.flat();
 }
 
-type Name = AgentBatch["trajectories"][number];
+type TrajectoryName = AgentBatch["trajectories"][number];
 
-/** What a trajectory's score was made from. */
-interface Scored {
+/** The object that a trajectory's score was computed from. */
+interface ScoredObject {
   readonly group: number;
   /** A rollout's index, or an invocation's id. */
   readonly id: number | string;
   readonly digest: Digest | undefined;
 }
 
-/** By the names that a finalize has for them. */
-function scoredIn({ group, rollouts }: GroupRecord, agent: string): ReadonlyMap<Name, Scored> {
-  const scored = new Map<Name, Scored>();
+/** The group's scored objects, by their names in `AgentBatch.trajectories`. */
+function scoredTrajectories(
+  { group, rollouts }: GroupRecord,
+  agent: string,
+): ReadonlyMap<TrajectoryName, ScoredObject> {
+  const scored = new Map<TrajectoryName, ScoredObject>();
   for (const [k, score] of Object.entries(rollouts)) {
     if ("excluded" in score) continue;
     scored.set(Number(k), { group, id: Number(k), digest: score.digest });
@@ -59,32 +66,30 @@ function scoredIn({ group, rollouts }: GroupRecord, agent: string): ReadonlyMap<
   return scored;
 }
 
-function found(scored: ReadonlyMap<Name, Scored>, group: number, name: Name): Scored {
-  const trajectory = scored.get(name);
-  if (trajectory) return trajectory;
-  throw new MgrpoError(
-    "record-damaged",
-    `the finalize of group ${group} names trajectory ${name}, which nothing was scored for`,
-  );
+function scoredAs(
+  scored: ReadonlyMap<TrajectoryName, ScoredObject>,
+  { group }: GroupRecord,
+  name: TrajectoryName,
+): ScoredObject {
+  const object = scored.get(name);
+  if (object) return object;
+  throw new MgrpoError("record-damaged", `finalized group ${group} names trajectory ${name}, which has no score`);
 }
 
 async function loadTrajectory(
   run: Run,
   { step, policy }: StepRecord,
   agent: string,
-  { group, id, digest }: Scored,
-  own: Trajectories,
+  { group, id, digest }: ScoredObject,
+  cache: Trajectories,
 ): Promise<Trajectory> {
   const isRollout = typeof id === "number";
   const key = isRollout
     ? objectKeys.outcome({ run: run.name, phase: "train", step, group, rollout: id })
     : objectKeys.invocation(run.name, step, id);
   if (digest === undefined)
-    throw new MgrpoError(
-      "record-damaged",
-      `GROUP ${step}/${group} of ${run.name} does not say what ${key} was scored as`,
-    );
-  const trajectory = own.recall(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
+    throw new MgrpoError("record-damaged", `GROUP ${step}/${group} of ${run.name} has no digest of ${key}`);
+  const trajectory = cache.recall(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
   if (trajectory.agent !== agent || trajectory.version !== policy[agent]) {
     throw new MgrpoError(
       "record-damaged",
@@ -92,10 +97,8 @@ async function loadTrajectory(
     );
   }
   if ("usage" in trajectory) {
-    throw new MgrpoError(
-      "record-damaged",
-      `${key}: '${agent}' spoke through an API, which leaves no tokens to train on`,
-    );
+    const message = `${key}: '${agent}' is behind an API, which leaves no tokens to train on`;
+    throw new MgrpoError("record-damaged", message);
   }
   return trajectory;
 }
@@ -107,17 +110,10 @@ async function readTrajectory({ store }: Run, key: string, isRollout: boolean, d
   if (found !== digest)
     throw new MgrpoError(
       "record-damaged",
-      `${key} is not what was scored: its digest is ${found}, not ${digest}; somebody replaced it. Nothing was trained on it: restore it, or launch the run anew`,
+      `${key} is not what was scored: its digest is ${found}, not ${digest}, so it was replaced. Nothing was trained on it: restore it, or start a new run`,
     );
   if (!isRollout) return parseJson(Invocation, bytes, key).trajectory;
   const outcome = parseJson(Outcome, bytes, key);
   if (outcome.status === "finished") return outcome.trajectory;
-  throw new MgrpoError("record-damaged", `${key} failed, but its group's finalize trains on it`);
-}
-
-function at(finalized: AgentBatch, name: "advantages", i: number): number {
-  const value = finalized[name][i];
-  if (value === undefined)
-    throw new MgrpoError("record-damaged", `finalized.${name} is shorter than finalized.trajectories`);
-  return value;
+  throw new MgrpoError("record-damaged", `${key} failed, but its finalized group trains on it`);
 }

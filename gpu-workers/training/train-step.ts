@@ -2,7 +2,7 @@
  * @file One training step of one agent: finalized trajectories in, part by part, new weights in the Trainer. All of the algorithm is
  * core's; here it is turned into the two losses that engines offer.
  *
- *   a part ── weights of the tokens ── drop what has no gradient ──┬─ one minibatch: its gradient, at once
+ *   a part ── drop what has no gradient ──┬─ one minibatch: its gradient, at once
  *                                                                  └─ several: put by until all parts are there, then cut
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch)
@@ -16,7 +16,7 @@ import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { splitMinibatches, tokenWeights } from "../../core/mgrpo/batch.ts";
+import { gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
 import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
@@ -24,12 +24,9 @@ import type { Trainer, TrainingSequence } from "../../core/ports.ts";
 import type { Gradients } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
-export interface TrainingEntry {
+export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
-  readonly advantage: number;
-  /** Share of its group's loss (`trajectoryWeights`). */
-  readonly weight: number;
-  /** Index of its group: `token-mean` averages over the tokens of a question. */
+  /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;
 }
 
@@ -79,20 +76,24 @@ export async function trainStep(
     refuseNonFinite(pass.loss, "loss");
     passes.push({ loss: pass.loss, moved: norms.length > 0, ...measure(entries, pass.current, algorithm) });
   };
-  /** `share`: of the batch's minibatches, the one that the gradient is of. */
-  const update = async (share: number) => {
-    const { gradientNorm } = await trainer.optimizerStep(optimizer, 1 / (share * questions.size));
+  const update = async (minibatches: number) => {
+    const { gradientNorm } = await trainer.optimizerStep(optimizer, gradientScale(questions.size, minibatches));
     refuseNonFinite(gradientNorm, "gradient norm");
     norms.push(gradientNorm);
   };
 
   for await (const part of parts) {
-    const entries = prepare(part, algorithm);
+    const entries = part.map(prepare);
     for (const { group } of part) questions.add(group);
     counts.trajectories += entries.length;
     counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
     counts.tokens += total(entries, ({ tokens }) => tokens.length);
-    const learning = await withEarlierPolicies(trainer, entries.filter(learns(algorithm)), config, reference);
+    const learning = await withEarlierPolicies(
+      trainer,
+      entries.filter(({ loss }) => hasGradient(loss, algorithm)),
+      config,
+      reference,
+    );
     if (algorithm.minibatches > 1) putBy.push(...learning);
     else if (learning.length > 0) await gradientOf(learning);
   }
@@ -100,7 +101,7 @@ export async function trainStep(
   const minibatches = splitMinibatches(putBy, algorithm.minibatches);
   for (const minibatch of minibatches) {
     await gradientOf(minibatch);
-    await update(1 / minibatches.length);
+    await update(minibatches.length);
   }
 
   if (norms.length === 0) {
@@ -125,28 +126,12 @@ function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Whether a trajectory has a gradient. */
-function learns({ kl }: AlgorithmConfig) {
-  return ({ loss }: Prepared) => loss.tokenWeight > 0 && (kl.coefficient > 0 || loss.advantage !== 0);
-}
-
-function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): Prepared[] {
-  const positions = batch.map(({ trajectory }) => actionPositions_A(trajectory));
-  const weights = tokenWeights(
-    batch.map(({ group, weight }, i) => ({ group, weight, actionTokens: positions[i]?.length ?? 0 })),
-    algorithm,
-  );
-  return batch.map(({ trajectory, advantage }, i) => ({
+function prepare({ trajectory, advantage, tokenWeight }: TrainingEntry): Prepared {
+  return {
     tokens: trajectory.tokens,
-    positions_A: positions[i] ?? [],
-    loss: {
-      advantage,
-      tokenWeight: weights[i] ?? 0,
-      behaviour_A: trajectory.logProbs,
-      proximal_A: [],
-      reference_A: [],
-    },
-  }));
+    positions_A: actionPositions_A(trajectory),
+    loss: { advantage, tokenWeight, behaviour_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
+  };
 }
 
 /** Where the objective asks for them, adds the log-probs of the trainer before its first step and, under a KL term, of the reference. */

@@ -56,6 +56,7 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
+    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,
@@ -80,6 +81,7 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
+    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,

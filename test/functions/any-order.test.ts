@@ -41,8 +41,8 @@ test("dropped events and dying functions end with the same records, by the clock
       fc.constantFrom(0.3, 1),
       fc.constantFrom(0, 0.1),
       fc.boolean(),
-      async (seed, drop, die, patient) => {
-        expect(await simulate(config, { seed, drop, double: 0.2, die, patient })).toEqual(expected);
+      async (seed, drop, die, isLongLived) => {
+        expect(await simulate(config, { seed, drop, double: 0.2, die, isLongLived })).toEqual(expected);
       },
     ),
     { numRuns: 12 },

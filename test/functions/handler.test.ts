@@ -1,9 +1,9 @@
 /** @file The edge of the functions: events of every kind, malformed ones once, batches with partial failures. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
-import { cloudHandlers, composeFromEnvironment } from "../../functions/compose.ts";
-import { objectKeyOf, wrap } from "../../functions/handler.ts";
-import type { Functions } from "../../functions/protocol/functions.ts";
+import { composeFromEnvironment } from "../../functions/compose.ts";
+import type { Functions } from "../../functions/functions.ts";
+import { cloudHandlers, objectKeyOf, wrap } from "../../functions/handler.ts";
 
 const created = (key: string) => ({
   ...{ "detail-type": "Object Created" as const, source: "aws.s3" as const },
@@ -74,8 +74,8 @@ test("the local cloud routes by key, passes by keys nobody waits for, and logs w
     ...{ scoreRollout: note("score"), enqueueEvaluation: note("enqueue") },
     recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
     tickAll: async () => Promise.reject(outage),
-    steer: async () => ({ pulse: { running: 0, unserved: 0, spent: 0 }, moves: [], failures: [] }),
-    wake: note("wake"),
+    steer: async () => ({ metrics: { running: 0, unserved: 0, spent: 0 }, changes: [], failures: [] }),
+    startSchedule: note("schedule"),
   };
   const cloud = cloudHandlers(functions, log);
   for (const key of [

@@ -6,7 +6,7 @@ import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../cor
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -69,7 +69,7 @@ test("a start that finds garbage where its config should be says so, and where",
   await store.objects.commit("runs/test/config.json", new TextEncoder().encode("{half a con"));
   await expect(functions.startRun(request)).rejects.toMatchObject({
     code: "record-damaged",
-    message: "runs/test/config.json, which is there already: not JSON",
+    message: "runs/test/config.json, which exists already: not JSON",
   });
 });
 
@@ -158,9 +158,9 @@ test("weights that no kept version names go while the next step trains", async (
   expect(counts).toEqual([4, 6, 8, 8, 6]);
 });
 
-test("a patient clock looks only into groups that stood still since its last look", async () => {
+test("a long-lived clock looks only into groups that stood still since its last look", async () => {
   const config = teamConfig();
-  const { functions, store, step, group } = await started(config, { patient: true });
+  const { functions, store, step, group } = await started(config, { isLongLived: true });
   await playRollout(store.objects, config, await step(0), 0, 0);
   await functions.tickAll();
   expect((await group(0, 0)).rollouts).toEqual({});

@@ -9,9 +9,8 @@ import type { RunRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { mindClock, wake } from "../../functions/protocol/clock-switch.ts";
-import { readPlace } from "../../functions/protocol/deployment.ts";
-import { survey } from "../../functions/protocol/survey.ts";
+import { readRunOverview } from "../../functions/run-overview.ts";
+import { readDeployment, reconcileSchedule, startSchedule } from "../../functions/steering.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -79,14 +78,14 @@ async function world() {
     /** The start's two steps, in their order. */
     start: [
       async () => void (await memory.table.insert(tableKeys.run("new"), record("new", "running"))),
-      () => wake(plain),
+      () => startSchedule(plain),
     ] as const,
     end: () => memory.table.update(endRun("new", "halted", "over")),
     async tick() {
       const context = opened(memory, scripted);
-      const seen = await survey(context);
-      const place = await readPlace(context);
-      if (place) await mindClock(context, place, seen);
+      const overview = await readRunOverview(context);
+      const deployed = await readDeployment(context);
+      if (deployed) await reconcileSchedule(context, deployed, overview);
     },
     effects: () => effects,
   };

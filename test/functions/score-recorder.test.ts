@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Table, TableChange } from "../../core/ports.ts";
-import { openScoreRecorder } from "../../functions/protocol/recording.ts";
+import { ScoreRecorder } from "../../functions/score-recorder.ts";
 import { memoryTable } from "../fakes/memory-store.ts";
 
 const address = { run: "test", step: 0, group: 0 };
@@ -29,8 +29,8 @@ async function opened(fail: (update: number) => boolean = () => false) {
     const { rollouts } = (await memory.get(key)) as unknown as { rollouts: Record<string, { reward: number }> };
     return Object.fromEntries(Object.entries(rollouts).map(([k, { reward }]) => [k, reward]));
   };
-  const recorder = openScoreRecorder(table);
-  const record = (k: number, reward: number) => recorder(address, k, score(reward));
+  const recorder = new ScoreRecorder(table);
+  const record = (k: number, reward: number) => recorder.record(address, k, score(reward));
   return { record, updates, rewards, memory };
 }
 

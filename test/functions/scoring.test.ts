@@ -9,7 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, rewards, said, sha, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -133,7 +133,7 @@ test("a judge that fails is asked again by redelivery, up to limits.attempts; th
   const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  expect((await group()).rollouts).toEqual({});
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: { "0": 2 } });
   await functions.scoreRollout({ key });
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
 });
@@ -149,7 +149,7 @@ test("a judge that refuses to be asked halts the run with its own words; nothing
   await commitOutcome(step);
   await functions.scoreRollout({ key });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: {} });
   isPaid = true;
   await store.table.update(resumeRun("test"));
   await functions.tick({ run: "test" });

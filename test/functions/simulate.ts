@@ -9,7 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { openContext } from "../../functions/context.ts";
-import { type Functions, openFunctions } from "../../functions/protocol/functions.ts";
+import { type Functions, openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.ts";
 
@@ -21,7 +21,7 @@ export interface Post {
   /** Chance that a write of the functions kills them, before or after it is done. */
   readonly die: number;
   /** Whether the clock waits for groups to stand still. */
-  readonly patient?: boolean;
+  readonly isLongLived?: boolean;
 }
 
 export const reliable: Post = { seed: 0, drop: 0, double: 0, die: 0 };
@@ -40,7 +40,7 @@ export async function simulate(config: RunConfig, post: Post) {
     table: dyingTable(store.table, random.uniform, post.die),
   };
   const open = () =>
-    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, patient: post.patient ?? false }));
+    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, isLongLived: post.isLongLived ?? false }));
   let functions = open();
   const attempt = async (act: (f: Functions) => Promise<unknown>) => {
     await act(functions).catch((error: unknown) => {

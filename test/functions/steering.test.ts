@@ -11,7 +11,7 @@ import { MAX_RAISES } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
 import { endRun, markDead, takePlace } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -101,7 +101,7 @@ test("a run that has spent its budget loses its machines in the tick that halts 
   await start({ budget: { hours: 1 } });
   await minute(HOUR / 2);
   await start({ run: "cheap", budget: { hours: 10 } });
-  expect((await functions.steer()).pulse.spent).toBe(0.5);
+  expect((await functions.steer()).metrics.spent).toBe(0.5);
   await store.table.update(endRun("cheap", "halted", "by hand"));
   expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
@@ -184,9 +184,9 @@ test("a run whose records are damaged gets nothing and keeps the clock; the othe
   await start({ run: "good" });
   await start({ run: "bad" });
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
-  const { failures, pulse } = await functions.steer();
+  const { failures, metrics } = await functions.steer();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(pulse).toEqual({ running: 1, unserved: 2, spent: 0 });
+  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0 });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
   await functions.steer();
@@ -205,7 +205,9 @@ test("where no deployment is, nothing is moved, and the alarms hear the same", a
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.steer()).toEqual({
-    ...{ pulse: { running: 1, unserved: 2, spent: 0 }, moves: [], failures: [] },
+    metrics: { running: 1, unserved: 2, spent: 0 },
+    changes: [],
+    failures: [],
   });
   expect(await store.objects.head(objectKeys.config("test"))).toBeGreaterThan(0);
 });

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
-import { memo } from "../../functions/protocol/memo.ts";
-import { openTick } from "../../functions/protocol/ticking.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { memo } from "../../functions/memo.ts";
+import { Ticker } from "../../functions/ticking.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -12,13 +12,14 @@ async function started() {
   const store = memoryStore();
   const context = openContext(store, { rewardsOf: async () => rewards });
   await openFunctions(context).startRun(await prepare(store.objects, teamConfig()));
+  const ticker = new Ticker(context);
   const reads = { run: 0 };
   const { get } = store.table;
   store.table.get = async (key) => {
     if (key.sk === tableKeys.run("test").sk) reads.run++;
     return get(key);
   };
-  return { store, reads, tick: openTick(context) };
+  return { store, reads, tick: (run: string, thorough: boolean) => ticker.tick(run, thorough) };
 }
 
 test("twenty calls at once are two ticks: the one that runs and the next", async () => {

@@ -8,7 +8,7 @@ const STALE = 50;
 
 /** A group that was read at this moment, with these claims. */
 function seen(readAt: number, claims: Record<number, string>, state: GroupRecord["state"] = "open"): GroupView {
-  const record = { state, claims, rollouts: {}, crashes: {} } as Partial<GroupRecord> as GroupRecord;
+  const record = { state, claims, rollouts: {}, crashes: {}, judgeFailures: {} } as Partial<GroupRecord> as GroupRecord;
   return { ...newGroupView(), readAt, record };
 }
 

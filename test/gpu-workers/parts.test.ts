@@ -63,7 +63,16 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     },
   } as unknown as Parameters<typeof batchParts>[0];
   const record = (group: number, state: "open" | "finalized", std: number): GroupRecord => ({
-    ...{ run: "test", step: 3, group, questionId: `q${group}`, rolloutsPerQuestion: 3, state, crashes: {} },
+    ...{
+      run: "test",
+      step: 3,
+      group,
+      questionId: `q${group}`,
+      rolloutsPerQuestion: 3,
+      state,
+      crashes: {},
+      judgeFailures: {},
+    },
     rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest: "d".repeat(22) } },
     finalized:
       state === "open"

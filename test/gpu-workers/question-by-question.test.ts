@@ -27,7 +27,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   "the same update, in one optimizer step of each minibatch: %s",
   async (_name, options) => {
     const [whole, parts] = [toy(7), toy(7)];
-    const batch = batchOf(8, whole, 1);
+    const batch = batchOf(8, whole, 1, options);
     async function* later() {
       yield [];
       for (const question of [0, 1]) yield batch.filter(({ group }) => group === question);

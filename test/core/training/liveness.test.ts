@@ -16,7 +16,7 @@ const workerOf = (part: Partial<WorkerRecord>): WorkerRecord => ({
 
 const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", finalized: {} },
-  ...{ claims: {}, crashes: {}, rollouts: {} },
+  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {} },
   ...part,
 });
 
@@ -55,7 +55,7 @@ test("the third crash is poison: failed at the outcome's own key, then scored; f
   ]);
   expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
-  expect(giveUp(config, [groupOf({ crashes: { "judge-0": 9 } })])).toEqual([]);
+  expect(giveUp(config, [groupOf({ judgeFailures: { "0": 9 } })])).toEqual([]);
 });
 
 test("a trainer lost three times halts the run by name, and resume starts counting anew", () => {

@@ -30,7 +30,7 @@ const base: StepSnapshot = {
 
 const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
-  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
+  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {}, finalized: {} },
   ...part,
 });
 
@@ -174,7 +174,7 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   const last = { ...run, step: 3 };
   const closed: StepRecord = { ...step, step: 2, state: "closed" };
   const finished = [
-    { kind: "enqueue", key: "runs/test/teams/000003.json", last: true },
+    { kind: "enqueue", key: "runs/test/teams/000003.json", isLast: true },
     { kind: "change", change: endRun("test", "finished", "") },
   ];
   expect(advance({ ...base, run: last, step: undefined, previous: closed })).toEqual(finished);
