@@ -49,7 +49,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
 };
 
 /** Ambient effects. Core receives time, randomness and settings as arguments. */
-const AMBIENT = /Math\.random|Date\.now|new Date\(|process\.|console\.|fetch\(|import\.meta/;
+const AMBIENT = /Math\.random|Date\.now|new Date\(|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
 const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));

@@ -1,6 +1,6 @@
 /**
- * @file A rollout's score, from what was committed and what the judges said (mgrpo.md, "Rewards"; eq 4 and 5). Also the checks
- * that make "finalized implies loadable" true: a rollout whose objects do not fit together is lost, never scored.
+ * @file A rollout's score, from the committed objects and the judges' verdicts (eq 4 and 5), and the checks behind the invariant "a finalized
+ * group can be loaded": a rollout whose objects do not fit together is lost, never scored.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Conversation } from "../contracts/conversation.ts";

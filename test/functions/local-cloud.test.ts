@@ -1,4 +1,4 @@
-/** @file The functions on the embedded cloud, woken by its events and its clock: DynamoDB and S3 over HTTP, as a local run has them. */
+/** @file The functions on the local cloud, called by its events and its clock: DynamoDB and S3 over HTTP, as in a local run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
-test("two steps end by events alone, with their teams, evaluations and no complaint", async () => {
+test("two steps complete by events alone, with their teams and evaluations and no errors", async () => {
   const directory = mkdtempSync(join(tmpdir(), "functions-"));
   let handlers: CloudHandlers | undefined;
   const cloud = await startLocalCloud({

@@ -1,6 +1,6 @@
 /**
- * @file The race between a start and the tick that turns the clock off, at every place where one can cut into the other. Whatever the
- * order, a run that is active has its clock.
+ * @file The race between a start and the tick that turns the schedule off, in every interleaving. Invariant: an active run has the schedule
+ * on.
  */
 import { expect, test } from "vitest";
 import type { Deployment } from "../../core/contracts/deployment.ts";
@@ -17,14 +17,14 @@ import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets: [] };
 
-/** A store with one run that is over, its clock still on, and a run `new` of which only RUN is missing. */
+/** A store with one run that is over, the schedule still on, and a run `new` of which only RUN is missing. */
 async function world() {
   const memory = memoryStore();
   await memory.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   const plane = controlPlane([], "on");
   let effects = 0;
   const scripts = new Map<number, () => Promise<void>>();
-  /** Before the tick's n-th effect, whatever is scripted there happens. */
+  /** Runs what is scripted before the tick's n-th effect. */
   const scripted = async <T>(effect: () => Promise<T>): Promise<T> => {
     await scripts.get(effects++)?.();
     return effect();
@@ -75,7 +75,7 @@ async function world() {
   return {
     plane,
     scripts,
-    /** The start's two steps, in their order. */
+    /** The two steps of a start. */
     start: [
       async () => void (await memory.table.insert(tableKeys.run("new"), record("new", "running"))),
       () => startSchedule(plain),
@@ -96,7 +96,7 @@ const inTurn = (first: () => Promise<void>, second: () => Promise<void>) => asyn
   await second();
 };
 
-/** Effects of an undisturbed tick that turns the clock off. */
+/** The number of effects of a tick that turns the schedule off. */
 async function effectsOfIdleTick(): Promise<number> {
   const { tick, effects, plane } = await world();
   await tick();
@@ -104,7 +104,7 @@ async function effectsOfIdleTick(): Promise<number> {
   return effects();
 }
 
-test("a start that cuts into the tick at any two places has its clock", async () => {
+test("a start whose two steps interleave with the tick anywhere ends with the schedule on", async () => {
   const places = await effectsOfIdleTick();
   expect(places).toBeGreaterThan(5);
   let turnedOff = 0;
@@ -121,11 +121,11 @@ test("a start that cuts into the tick at any two places has its clock", async ()
       turnedOff += plane.writes.includes("clock off") ? 1 : 0;
     }
   }
-  // The race was run: in most of these orders the tick did turn it off.
+  // In most of these interleavings the tick did turn it off.
   expect(turnedOff).toBeGreaterThan(places);
 });
 
-test("a tick that dies anywhere while a run starts is called again, and the run has its clock", async () => {
+test("a tick that dies anywhere during a start is retried, and the schedule is on", async () => {
   const places = await effectsOfIdleTick();
   for (let dies = 0; dies < places; dies++) {
     for (let starts = 0; starts <= dies; starts++) {
@@ -135,7 +135,7 @@ test("a tick that dies anywhere while a run starts is called again, and the run 
       const die = (): Promise<void> => Promise.reject(new Error("died"));
       scripts.set(starts, starts === dies ? inTurn(begin, die) : begin);
       if (starts !== dies) scripts.set(dies, die);
-      // One that started early enough was seen before the tick came so far.
+      // If the start came early enough, the tick saw the run and did not get this far.
       await tick().catch(() => {});
       scripts.clear();
       await tick();
@@ -144,7 +144,7 @@ test("a tick that dies anywhere while a run starts is called again, and the run 
   }
 });
 
-test("two ticks, one run that starts and ends between them: the clock goes off once nothing is left", async () => {
+test("the schedule is turned off once no run is active", async () => {
   const { plane, start, end, tick } = await world();
   for (const step of start) await step();
   await tick();

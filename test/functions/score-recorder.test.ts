@@ -1,4 +1,4 @@
-/** @file Scores of one group share writes, and none is lost in them: not beside a repeated one, not when a write fails. */
+/** @file Scores of one group share writes, and none is lost: neither with a repeated score, nor when a write fails. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ const address = { run: "test", step: 0, group: 0 };
 const key = tableKeys.group("test", 0, 0);
 const score = (reward: number) => ({ reward, correct: 1, wellFormed: true, tokens: 10, invocations: {} });
 
-/** A group of four rollouts, and a table that takes its time; `fail` is asked before each update. */
+/** A group of four rollouts, and a slow table. `fail` decides whether an update fails. */
 async function opened(fail: (update: number) => boolean = () => false) {
   const memory = memoryTable();
   const claims = { "0": "w", "1": "w", "2": "w", "3": "w" };
@@ -34,7 +34,7 @@ async function opened(fail: (update: number) => boolean = () => false) {
   return { record, updates, rewards, memory };
 }
 
-test("scores that come while a write is under way share the next; one caller of each write hears how the group stands", async () => {
+test("scores that arrive during a write share the next one; one caller of each write gets the item", async () => {
   const { record, updates, rewards } = await opened();
   const first = record(0, 0);
   while (updates.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -46,14 +46,14 @@ test("scores that come while a write is under way share the next; one caller of 
   expect(Math.max(...told)).toBe(4);
 });
 
-test("a repeated score changes nothing and takes no other with it", async () => {
+test("a repeated score changes nothing and does not affect the others", async () => {
   const { record, rewards } = await opened();
   await record(0, 0);
   await Promise.all([1, 0, 2, 0].map((k) => record(k, k + 10)));
   expect(await rewards()).toEqual({ 0: 0, 1: 11, 2: 12 });
 });
 
-test("a write that fails fails for all who shared it, and the next try finds the way free", async () => {
+test("a failed write fails for all callers that share it, and does not block the next one", async () => {
   const { record, rewards } = await opened((update) => update === 0);
   const tries = await Promise.allSettled([0, 1, 2].map((k) => record(k, k)));
   expect(tries.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
@@ -61,7 +61,7 @@ test("a write that fails fails for all who shared it, and the next try finds the
   expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2 });
 });
 
-test("a finalized group takes no score", async () => {
+test("a finalized group accepts no score", async () => {
   const { record, rewards, memory } = await opened();
   await memory.update({ key, set: [[["state"], "finalized"]], when: [] });
   expect(await record(0, 0)).toMatchObject({ state: "finalized" });

@@ -1,6 +1,6 @@
 /**
- * @file Runs a scripted team through the functions with an unreliable post: events come late, in any order, twice, or never,
- * and the functions die between two writes. What a schedule does is drawn from a seed, so a failure can be repeated.
+ * @file Runs a scripted team through the functions with unreliable events (late, reordered, duplicate or dropped) and functions that crash
+ * between two writes. All of it is drawn from a seed, so a failure can be reproduced.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
@@ -15,12 +15,12 @@ import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.t
 
 export interface Post {
   readonly seed: number;
-  /** Chances per event. */
+  /** Probabilities per event. */
   readonly drop: number;
   readonly double: number;
-  /** Chance that a write of the functions kills them, before or after it is done. */
+  /** Probability that the functions crash at a write, before or after it. */
   readonly die: number;
-  /** Whether the clock waits for groups to stand still. */
+  /** See `FunctionOptions`. */
   readonly isLongLived?: boolean;
 }
 
@@ -66,7 +66,7 @@ export async function simulate(config: RunConfig, post: Post) {
   throw new Error("the run did not end");
 }
 
-/** One thing that some worker does. Repeats are as harmless as a second worker. */
+/** One action of a worker. Repeats are harmless. */
 async function work(objects: ObjectStore, config: RunConfig, step: StepRecord, integer: (n: number) => number) {
   if (step.state === "open") {
     await playRollout(objects, config, step, integer(step.groups.length), integer(config.rolloutsPerQuestion));
@@ -83,7 +83,7 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records that matter, without what may differ: claims, counts of attempts, when it began and when it may be forgotten. */
+/** All records, without what may differ: claims, counts of attempts, start times and expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
   const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));

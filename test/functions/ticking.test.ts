@@ -1,4 +1,4 @@
-/** @file One tick of a run at a time: calls that come meanwhile share the next one, and a failed tick does not block the rest. */
+/** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openContext } from "../../functions/context.ts";
@@ -22,7 +22,7 @@ async function started() {
   return { store, reads, tick: (run: string, thorough: boolean) => ticker.tick(run, thorough) };
 }
 
-test("twenty calls at once are two ticks: the one that runs and the next", async () => {
+test("twenty concurrent calls make two ticks: the running one and the next", async () => {
   const { reads, tick } = await started();
   await Promise.all(Array.from({ length: 20 }, () => tick("test", false)));
   // A tick that finds nothing to do reads RUN once.
@@ -43,7 +43,7 @@ test("a tick with nothing to do reads RUN, STEP and the first open group", async
   expect(keys).toEqual(["RUN", "STEP#000000", "GROUP"]);
 });
 
-test("a failed tick fails its callers, not those after it", async () => {
+test("a failed tick fails its callers, not later ones", async () => {
   const { store, tick } = await started();
   const { get } = store.table;
   store.table.get = () => Promise.reject(new Error("outage"));
@@ -55,12 +55,12 @@ test("a failed tick fails its callers, not those after it", async () => {
   await expect(tick("test", false)).resolves.toBeUndefined();
 });
 
-test("a direct tick of a run that is not there says so", async () => {
+test("a direct tick of an unknown run is refused", async () => {
   const { tick } = await started();
   await expect(tick("other", true)).rejects.toThrow("no run 'other' in this store");
 });
 
-test("memo: asked once for what is there, again for what is not or failed, and the oldest is forgotten", async () => {
+test("memo: caches values, not absence or failures, and evicts the oldest", async () => {
   const asked: string[] = [];
   const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
   const read = memo(2, async (key) => {

@@ -1,4 +1,4 @@
-/** @file The interval of an evaluation: by hand, its laws, and how often it covers the truth. */
+/** @file The confidence interval of an evaluation: by hand, properties, and coverage. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stream } from "../../../core/random.ts";
@@ -30,7 +30,7 @@ test("four questions, two runs, by hand", () => {
     [0, 0],
   ]);
   expect(accuracyInterval(halves)).toEqual(wilson({ n: 8, correct: 4 }));
-  // Runs that always agree say no more than one run does: means 1, 1, 0, 0, v = 1/16, effective size 4.
+  // Runs that always agree are worth one run: means 1, 1, 0, 0, v = 1/16, effective size 4.
   const agreeing = scores([
     [1, 1],
     [1, 1],
@@ -40,7 +40,7 @@ test("four questions, two runs, by hand", () => {
   expect(accuracyInterval(agreeing)).toEqual(wilson({ n: 4, correct: 2 }));
 });
 
-test("one run is Wilson's interval, exactly", () => {
+test("with one run it is exactly Wilson's interval", () => {
   fc.assert(
     fc.property(results(60, 1), (questions) => {
       expect(accuracyInterval(scores(questions))).toEqual(wilson(sumTallies(scores(questions))));
@@ -67,7 +67,7 @@ test("the order of runs and of questions changes nothing", () => {
   );
 });
 
-test("it holds the accuracy, is never wider than one run's, nor narrower than that of independent rollouts", () => {
+test("it contains the accuracy, and is never wider than for one run, nor narrower than for independent rollouts", () => {
   fc.assert(
     fc.property(results(40, 4), (questions) => {
       const all = scores(questions);
@@ -85,7 +85,7 @@ test("it holds the accuracy, is never wider than one run's, nor narrower than th
   );
 });
 
-test("runs lost to infrastructure weigh nothing, and a question that lost them all is out", () => {
+test("runs lost to infrastructure do not count, and a question that lost all its runs is left out", () => {
   const kept = scores([
     [1, 1, 0],
     [0, 0],

@@ -1,4 +1,4 @@
-/** @file Resolving a run's config: arms, assignments in order, and refusals that say what to write. */
+/** @file Resolving a run's config: arms, settings in order, and refusals that say what to write. */
 import { expect, test } from "vitest";
 import type { Recipe } from "../../../core/recipe.ts";
 import { differences } from "../../../core/training/differences.ts";
@@ -14,7 +14,7 @@ const recipe: Recipe = {
 };
 const choice = { run: "r", seed: 3, arm: "mgrpo" } as const;
 
-test("defaults are filled in; assignments reach any depth; the last one wins; text needs no quotes", () => {
+test("defaults are filled in; settings reach any depth; the last one wins; text needs no quotes", () => {
   const set = [
     "algorithm.alignment.mode=none",
     "steps=9",
@@ -29,7 +29,7 @@ test("defaults are filled in; assignments reach any depth; the last one wins; te
   expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
 });
 
-test("main-only freezes the sub-agents and nothing else; an assignment may still thaw one", () => {
+test("main-only freezes the sub-agents and nothing else; a setting may unfreeze one", () => {
   const frozen = resolveConfig(recipe, { ...choice, arm: "main-only" });
   expect(Object.entries(frozen.agents).map(([name, { trained }]) => [name, trained])).toEqual([
     ["main", true],
@@ -55,13 +55,13 @@ test.each([
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
 });
 
-test("single-agent needs a recipe that gives one agent", () => {
+test("single-agent needs a recipe with one agent", () => {
   expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
     "the recipe gives 2 agents (main, searcher), not one",
   );
 });
 
-test("ablations and the control are the method but for one setting", () => {
+test("ablations and the control differ from the method in one setting", () => {
   const { arm: _own, ...method } = resolveConfig(recipe, choice);
   const changed = (arm: "no-alignment" | "weighted-alignment" | "shuffled-advantages") => {
     const { arm: _other, ...config } = resolveConfig(recipe, { ...choice, arm });

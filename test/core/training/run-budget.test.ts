@@ -1,4 +1,4 @@
-/** @file The hard stop, worked by hand: what counts as spent, when a run is halted, what an extension raises, what a config may ask. */
+/** @file The budget, worked by hand: what counts as spent, when a run is halted, what an extension raises, which configs are valid. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunConfigInput } from "../../../core/contracts/config.ts";
@@ -14,13 +14,13 @@ const config = teamConfig({ budget, liveness: { heartbeatSeconds: 2, leaseSecond
 
 const runOf = (part: Partial<RunRecord> = {}) => runRecord({ startedAt: HOUR, maxHours: 2, maxUsd: 10, ...part });
 
-/** A worker that made so many heartbeats of 2 s. */
+/** A worker with this number of heartbeats of 2 s. */
 const workerOf = (agent: string, counter: number, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
   ...{ run: "test", worker: `${agent}-${counter}`, agent, roles: ["rollout"], url: "", state, release: "1" },
   ...{ counter, seenCounter: counter, seenAt: 0, inFlight: [] },
 });
 
-test("spent: the store's hours since the start, and the heartbeats of the living and the dead at their prices", () => {
+test("spent: hours by the store's clock since the start, and the heartbeats of live and dead workers at their prices", () => {
   // 1,800 beats of 2 s are an hour. Main 1 h + 0.5 h at $4, searcher 2 h and the evaluator 0.25 h at $1: 6 + 2 + 0.25.
   const workers = [
     workerOf("main", 1800, "dead"),
@@ -35,7 +35,7 @@ test("spent: the store's hours since the start, and the heartbeats of the living
   expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
 });
 
-test("tools, judges and agents behind APIs are paid out of the same budget, and the halt says what for", () => {
+test("tools, judges and agents behind APIs count towards the same budget, and the halt's reason lists them", () => {
   // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
   const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];
@@ -48,14 +48,14 @@ test("tools, judges and agents behind APIs are paid out of the same budget, and 
   ]);
 });
 
-test("a night in which every worker was dead costs hours and no dollars", () => {
+test("a night without live workers costs hours but no dollars", () => {
   const workers = [workerOf("main", 1800, "dead")];
   const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, NO_BILLS, hour * HOUR));
   expect(morning?.usd).toBe(evening?.usd);
   expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
 });
 
-test("halted at the limit, with what was spent and how to go on; a moment before it is not", () => {
+test("halted at the limit and not before, with what was spent and how to continue", () => {
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
   const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
@@ -72,7 +72,7 @@ test("halted at the limit, with what was spent and how to go on; a moment before
   ).toEqual([]);
 });
 
-test("an extension allows so much more than the limit, or than what is spent, and nothing else moves", () => {
+test("an extension adds to the limit, or to what is spent if that is more, and changes nothing else", () => {
   const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_BILLS });
   expect(extendLimits(runOf(), spent(1, 3), { hours: 0.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
   expect(extendLimits(runOf(), spent(14, 3), { hours: 2, usd: 5 })).toEqual({ maxHours: 16, maxUsd: 15 });
@@ -88,7 +88,7 @@ test("an extension allows so much more than the limit, or than what is spent, an
   );
 });
 
-test("the write of an extension fails once it was made, and for whoever read other limits", () => {
+test("the write of an extension fails if it is repeated or if the limits have changed", () => {
   const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
   expect(extendBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
     set: [
@@ -114,7 +114,7 @@ test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
   expect(() => teamConfig({ budget: asked })).toThrow(says);
 });
 
-test("dollars need the price of whoever is paid by the token; of one's own server it is 0", () => {
+test("a limit in dollars needs a price for everything that is paid by the token; 0 is valid", () => {
   const free = { usdPerMillionTokens: { input: 0, output: 0 } };
   const asked = (searcher: object, judge: object) =>
     teamConfig({

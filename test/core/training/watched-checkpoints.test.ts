@@ -1,4 +1,4 @@
-/** @file When a checkpoint that somebody else writes is complete, and when two evaluations are the same job. */
+/** @file When a watched checkpoint is complete, and when two evaluations are the same job. */
 import { expect, test } from "vitest";
 import { WatchedTeam } from "../../../core/contracts/watched-team.ts";
 import {
@@ -16,7 +16,7 @@ const look = (checkpoints: Record<string, Record<string, number>>) =>
   new Map(Object.entries(checkpoints).map(([name, sizes]) => [name, files(sizes)]));
 const nothing = look({});
 
-test("complete: all files, unchanged since the look before, or the marker", () => {
+test("complete: all required files, and the marker or no change since the last look", () => {
   const now = look({ a: whole });
   expect(completeCheckpoints(nothing, now)).toEqual([]);
   expect(completeCheckpoints(now, now)).toEqual(["a"]);
@@ -26,7 +26,7 @@ test("complete: all files, unchanged since the look before, or the marker", () =
   expect(completeCheckpoints(nothing, look({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
 });
 
-test("a model in shards is complete with its index and every shard that their names count", () => {
+test("a model in shards is complete with its index and all shards that their names count", () => {
   const shard = (i: number) => ({ [`model-0000${i}-of-00003.safetensors`]: 500 });
   const { "model.safetensors": _one, ...rest } = whole;
   const all = { ...rest, "model.safetensors.index.json": 30, ...shard(1), ...shard(2), ...shard(3), [MARKER]: 0 };
@@ -39,7 +39,7 @@ test("a model in shards is complete with its index and every shard that their na
   }
 });
 
-test("a needed file that is missing or empty makes it incomplete, whatever the marker says", () => {
+test("a missing or empty required file makes it incomplete, even with the marker", () => {
   for (const file of Object.keys(whole)) {
     const { [file as keyof typeof whole]: _left, ...rest } = whole;
     for (const checkpoint of [rest, { ...rest, [file]: 0 }]) {
@@ -49,13 +49,13 @@ test("a needed file that is missing or empty makes it incomplete, whatever the m
   }
 });
 
-test("the marker is no part of the content; the order of files is neither", () => {
+test("the fingerprint depends on neither the marker nor the order of files", () => {
   expect(fingerprintOf(files({ ...whole, [MARKER]: 0 }))).toBe(fingerprintOf(new Map([...files(whole)].reverse())));
   expect(fingerprintOf(files({ ...whole, "config.json": 11 }))).not.toBe(fingerprintOf(files(whole)));
   expect(fingerprintOf(files(whole, "later"))).not.toBe(fingerprintOf(files(whole)));
 });
 
-test("a job is the team's files, what they are asked, and with which seed: nothing else", () => {
+test("a job depends only on the team's files, the suite and the settings of the team", () => {
   const team = WatchedTeam.parse({ recipe: "atlas", agent: "main" });
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   const hashes = { main: { "model.safetensors": "a" }, searcher: { "model.safetensors": "b" } };
