@@ -48,7 +48,7 @@ export function parseObjectKey(key: string): { run: string; kind: ObjectKind; ke
 export function parseOutcomeKey(key: string): RolloutAddress | undefined {
   const match = /^runs\/([^/]+)\/outcomes\/(\d{6})\/(\d+)\/(\d+)\.json$/.exec(key);
   if (!match) return undefined;
-  const [, run, step, group, rollout] = match as unknown as [string, string, string, string, string];
+  const [, run = "", step, group, rollout] = match;
   return { run, phase: "train", step: Number(step), group: Number(group), rollout: Number(rollout) };
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file Halts a run whose workers cannot continue: a service refuses it, or a tool budget is spent. A run that has finished training may still have evaluations to
- * make, so it is halted too. After `resume`, tick finds its last step closed and finishes it again.
+ * @file Halts a run whose workers cannot continue: a service refuses their requests, or a tool budget is spent. A run that has finished
+ * training may still have evaluations to make, so it is halted too. After `resume`, tick finds its last step closed and finishes it again.
  */
 import type { Table, TableResult } from "../ports.ts";
 import { endRun, haltFinished } from "./writes.ts";
