@@ -34,10 +34,11 @@ const SOURCES = [
   "bench",
   "examples",
   "stacks/sizes.ts",
+  "built-module.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
-const WORKED = /^(core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)$/;
+const WORKED = /^((core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { built } from "../core/built.ts";
+import { builtModule } from "../built-module.ts";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import type { WrittenType } from "../engine/checkpoint/safetensors.ts";
@@ -34,7 +34,7 @@ const MEGABYTE = 1e6;
 
 const [, , only] = process.argv;
 if (only === undefined) {
-  const script = fileURLToPath(built("bench/memory"));
+  const script = fileURLToPath(builtModule("bench/memory"));
   for (const name of Object.keys(CASES)) execFileSync(process.execPath, [script, name], { stdio: "inherit" });
 } else await measure(only);
 

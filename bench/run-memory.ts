@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { built } from "../core/built.ts";
+import { builtModule } from "../built-module.ts";
 import { MgrpoError } from "../core/errors.ts";
 
 const EVERY_MILLISECONDS = 250;
@@ -35,10 +35,14 @@ interface Held {
 }
 
 async function peakOf(cwd: string): Promise<Held> {
-  const child = spawn(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", "--run", "memory"], {
-    cwd,
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(builtModule("cli/mgrpo")), "train", "atlas", "--run", "memory"],
+    {
+      cwd,
+      stdio: ["ignore", "ignore", "inherit"],
+    },
+  );
   let peak: Held = { bytes: 0, processes: 0 };
   const timer = setInterval(() => {
     const now = child.pid === undefined ? peak : heldBy(child.pid);

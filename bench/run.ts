@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
-import { built } from "../core/built.ts";
+import { builtModule } from "../built-module.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 
@@ -38,7 +38,7 @@ try {
 
 function train(cwd: string): void {
   const settings = ["--steps", String(STEPS), "--run", RUN, "--set", "evaluation.suites=[]"];
-  execFileSync(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", ...settings], {
+  execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), "train", "atlas", ...settings], {
     cwd,
     env: { ...process.env, MGRPO_BUSY: "1" },
     stdio: ["ignore", "ignore", "inherit"],

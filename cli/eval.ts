@@ -9,8 +9,8 @@ import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
-import { extendsAny } from "../core/training/budget.ts";
-import { chosenBy, resolveConfig } from "../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
+import { extendsBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
 import { evaluateTeam, lostOf, resultOf, type Told } from "./local/evaluate.ts";
@@ -68,7 +68,7 @@ export async function evaluateOrWatch(target: string | undefined, given: AllOpti
       const { config, recipe } = await evaluationConfig(target, options, { name: suite, ...ofSuite });
       return evaluateSuite(target, config, recipe, results ?? RESULTS, extension);
     }
-    if (extendsAny(extension)) {
+    if (extendsBudget(extension)) {
       throw new MgrpoError(
         "config-invalid",
         "--extend-tool-calls and --extend-tool-usd go on with an evaluation that is kept: add --suite <name>, or set a higher tools.budget.run",

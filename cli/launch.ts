@@ -9,9 +9,9 @@ import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
-import { type Extension, extendsAny } from "../core/training/budget.ts";
 import { differences } from "../core/training/differences.ts";
-import { resolveConfig } from "../core/training/resolve.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
@@ -70,10 +70,10 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
 }
 
 /** A run is what it was started as, and only one that is there can be extended. */
-async function refuseOther({ objects }: Store, config: RunConfig, extension: Extension): Promise<void> {
+async function refuseOther({ objects }: Store, config: RunConfig, extension: BudgetExtension): Promise<void> {
   const key = objectKeys.config(config.run);
   const stored = await objects.get(key);
-  if (!stored && extendsAny(extension)) {
+  if (!stored && extendsBudget(extension)) {
     throw new MgrpoError(
       "config-invalid",
       `run '${config.run}' is not in the store yet: set its budget instead of extending it`,

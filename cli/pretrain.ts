@@ -9,7 +9,7 @@ import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
-import { chosenBy } from "../core/training/resolve.ts";
+import { chosenBy } from "../core/training/resolve-config.ts";
 import { parseModelConfig } from "../engine/checkpoint/config.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";

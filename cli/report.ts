@@ -3,8 +3,9 @@
  * report that does not meet it is never written.
  */
 import * as z from "zod";
+import { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
-import { AlgorithmConfig, Arm, type RunConfig } from "../core/contracts/config.ts";
+import { Arm, type RunConfig } from "../core/contracts/config.ts";
 import { Benchmark, type EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";

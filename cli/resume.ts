@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { type Extension, extendsAny } from "../core/training/budget.ts";
+import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
@@ -26,7 +26,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const status = readStatus(folder);
   // Killed between the two: the report is still to be written.
   if (status.state === "finished" && existsSync(folder.report)) {
-    if (extendsAny(extension)) {
+    if (extendsBudget(extension)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
     }
     printSummary(parseJson(Report, readFileSync(folder.report), folder.report), folder);
@@ -47,7 +47,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
 }
 
 /** What the options of this command and of launch add to a run's limits. */
-export function extensionOf(options: ResumeOptions): Extension {
+export function extensionOf(options: ResumeOptions): BudgetExtension {
   const { extendHours: hours, extendUsd: usd, extendToolCalls: toolCalls, extendToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };
 }

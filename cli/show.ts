@@ -1,7 +1,7 @@
 /** @file `mgrpo show`: a run's steps, the tree of a step, a group or a rollout, or its case studies, on the terminal or as a page. */
 import { relative } from "node:path";
 import colors from "picocolors";
-import { billed } from "../core/training/budget.ts";
+import { describeBills } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readRefusals, readSpending, readWait } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
@@ -101,5 +101,7 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
   if (wait !== undefined) console.log(`  ${wait}`);
   for (const { fleet, reason: why } of refusals)
     console.log(colors.yellow(`  instances of fleet ${fleet} do not serve it: ${why}`));
-  console.log(colors.dim(`  spent: ${billed(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`));
+  console.log(
+    colors.dim(`  spent: ${describeBills(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
+  );
 }

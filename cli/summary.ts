@@ -8,7 +8,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { JudgeCost, totalCost } from "../core/contracts/judge.ts";
 import { AgentName, Step } from "../core/contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../core/contracts/records.ts";
-import { tokensOf } from "../core/training/plan.ts";
+import { countSampledTokens } from "../core/training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,
@@ -70,7 +70,7 @@ export function summarizeStep(
     correct: mean(counted.map((score) => score.correct)) ?? 0,
     wellFormed: mean(counted.map((score) => (score.wellFormed ? 1 : 0))) ?? 0,
     rollouts: counted.length,
-    sampledTokens: tokensOf(groups),
+    sampledTokens: countSampledTokens(groups),
     excluded: scores.length - counted.length,
     ...(judged && { judged }),
     groups: groups.length,

@@ -5,7 +5,7 @@ import type { RunConfigInput } from "../core/contracts/config.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
-import { valueAt } from "../core/training/resolve.ts";
+import { valueAt } from "../core/training/resolve-config.ts";
 
 /** What of it is needed before its settings are checked: enough to find the recipe. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });

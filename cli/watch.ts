@@ -11,13 +11,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import colors from "picocolors";
 import { openFolderSource } from "../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../adapters/checkpoints/s3.ts";
-import type { CheckpointLook, CheckpointSource, FileLook } from "../core/checkpoint-source.ts";
+import type { CheckpointListing, CheckpointSource, FileState } from "../core/checkpoint-source.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-team.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import { resolveConfig } from "../core/training/resolve.ts";
-import { completeCheckpoints, stateOf, watchedJob } from "../core/training/watch.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { evaluateTeam, lostOf, resultOf } from "./local/evaluate.ts";
@@ -46,7 +46,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();
 
-  async function evaluate(checkpoint: string, files: ReadonlyMap<string, FileLook>): Promise<void> {
+  async function evaluate(checkpoint: string, files: ReadonlyMap<string, FileState>): Promise<void> {
     const names = [...files.keys()].filter((name) => CHECKPOINT_FILE.test(name)).sort();
     const given = new Map([[team.agent, await source.read(checkpoint, names)]]);
     const bases = await readBases(config, "evaluate", given);
@@ -54,7 +54,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
     const pathOf = (job: string) => join(results, `${job}.json`);
     const jobs = new Map(
       config.evaluation.suites
-        .map((suite) => [suite, watchedJob(team, hashes, suite, sha256)] as const)
+        .map((suite) => [suite, watchedJobId(team, hashes, suite, sha256)] as const)
         .filter(([, job]) => !existsSync(pathOf(job))),
     );
     if (jobs.size === 0) return;
@@ -99,25 +99,25 @@ export async function watchCheckpoints(
   source: CheckpointSource,
   everySeconds: number,
   signal: Stop["signal"],
-  evaluate: (checkpoint: string, files: ReadonlyMap<string, FileLook>) => Promise<void>,
+  evaluate: (checkpoint: string, files: ReadonlyMap<string, FileState>) => Promise<void>,
   tell: (line: { kind: "refused" | "retry"; checkpoint?: string; code: string; message: string }) => void,
 ): Promise<void> {
   const handled = new Map<string, string>();
-  let before: CheckpointLook = new Map();
+  let before: CheckpointListing = new Map();
   let told = "";
   while (!signal.aborted) {
     try {
-      const now = await source.look();
+      const now = await source.list();
       for (const name of handled.keys()) if (!now.has(name)) handled.delete(name);
       for (const checkpoint of completeCheckpoints(before, now)) {
-        const files = now.get(checkpoint) ?? new Map<string, FileLook>();
-        if (signal.aborted || handled.get(checkpoint) === stateOf(files)) continue;
+        const files = now.get(checkpoint) ?? new Map<string, FileState>();
+        if (signal.aborted || handled.get(checkpoint) === fingerprintOf(files)) continue;
         await evaluate(checkpoint, files).catch((error: unknown) => {
           // Halted by what refuses to work for any checkpoint.
           if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
           tell({ kind: "refused", checkpoint, code: error.code, message: error.message });
         });
-        handled.set(checkpoint, stateOf(files));
+        handled.set(checkpoint, fingerprintOf(files));
       }
       before = now;
       told = "";

@@ -1,29 +1,29 @@
-/** @file The ports to checkpoints outside of the store: base models, and what others put somewhere for `mgrpo eval --watch`. */
+/** @file The ports to checkpoints outside the store: base models, and the checkpoints that `mgrpo eval --watch` watches. */
 import type { Part } from "./contracts/checkpoint.ts";
 import type { CheckpointFiles, LocalFile } from "./policy-ports.ts";
 
-/** Larger files of weights stay on disk, and are not copied into a run's store. */
+/** Larger weight files stay where they are, and are not copied into a run's store. */
 export const LARGE_FILE_BYTES = 64 * 2 ** 20;
 
-/** A file from outside: `stamp` is another whenever it was written anew (a time, an ETag), even with as many bytes. */
-export interface FileLook {
+/** A file outside the store. `stamp` (a time or an ETag) changes whenever the file is written, even if its size does not. */
+export interface FileState {
   readonly bytes: number;
   readonly stamp: string;
 }
 
-/** Checkpoints as they lie somewhere: folder -> file -> what it looks like. */
-export type CheckpointLook = ReadonlyMap<string, ReadonlyMap<string, FileLook>>;
+/** The checkpoints at a location: folder -> file -> its state. */
+export type CheckpointListing = ReadonlyMap<string, ReadonlyMap<string, FileState>>;
 
-/** A place where others put checkpoints, each a folder of files, file by file. An outage is a retryable MgrpoError. */
+/** A location where another program writes checkpoints, each a folder, file by file. An outage is a retryable MgrpoError. */
 export interface CheckpointSource {
-  /** Every folder that is there now, or that one only. */
-  look(only?: string): Promise<CheckpointLook>;
-  /** These files of a folder, large ones as files of this machine. `not-found` when one has gone since the look. */
+  /** Lists every folder, or only the given one. */
+  list(folder?: string): Promise<CheckpointListing>;
+  /** Reads files of a folder; large ones as files on this machine. `not-found` if one was deleted after it was listed. */
   read(folder: string, files: readonly string[]): Promise<CheckpointFiles>;
 }
 
-/** A part that lies outside of the store. */
+/** A part outside the store. */
 export type OutsidePart = Part & { readonly origin: string };
 
-/** Opens parts that lie outside of the store, each verified against its hash. */
+/** Opens a part outside the store, verified against its hash. */
 export type OpenOutside = (part: OutsidePart) => Promise<LocalFile>;

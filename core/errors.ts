@@ -1,9 +1,9 @@
 /**
- * @file The one error type of the program: a literal code that a caller can decide by, whether trying again can help,
- * and a message that says what happened, where, and what to do about it. Adapters translate foreign errors into it.
+ * @file The one error type of the program: a literal code for the caller to act on, whether a retry can help, and a message that says what
+ * happened, where, and what to do about it. Adapters translate foreign errors into it.
  */
 
-/** What went wrong, as a literal that decisions are made on. */
+/** What went wrong. Callers decide by it. */
 export type ErrorCode =
   | "config-invalid"
   | "recipe-invalid"
@@ -35,12 +35,12 @@ const BRAND = Symbol.for("mgrpo.error");
 
 export class MgrpoError extends Error {
   readonly code: ErrorCode;
-  /** True when the same call may succeed later (an outage); false when it cannot (a mistake). */
+  /** True if the same call may succeed later (an outage), false if it cannot (a mistake). */
   readonly retryable: boolean;
-  /** The record, key or value that shows the fault. Never a secret. */
+  /** The record, key or value that shows what is wrong. Never a secret. */
   readonly evidence: unknown;
 
-  /** Known also to another copy of this class: a recipe in TypeScript brings its own. */
+  /** Recognised across copies of this class: a user's recipe may load its own. */
   readonly [BRAND] = true;
 
   constructor(
@@ -62,8 +62,8 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 }
 
 /**
- * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a
- * wrong address): the error itself, or what made a judge fail. Undefined for everything else, a judge's odd answer too.
+ * A service's refusal that only the user can fix (a wrong key, an empty account, a wrong address): the error itself, or the cause of a
+ * judge's failure. Undefined for everything else, a judge's invalid answer included.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;

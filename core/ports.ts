@@ -1,6 +1,6 @@
 /**
- * @file The ports: everything the program needs from outside its pure centre. Each is small; its contract is the prose
- * here plus one suite in test/contracts that every adapter passes.
+ * @file The ports: everything that the pure core needs from outside. Each is small. Its contract is the text here, and one suite in
+ * test/contracts that every adapter passes.
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";
@@ -12,7 +12,7 @@ import type { InvocationReport, InvocationRequest } from "./contracts/rollout.ts
 import type { TokenRoom } from "./conversation/token-room.ts";
 import type { ToolBudget } from "./conversation/tool-budget.ts";
 
-export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model.ts";
+export type { Completion, CompletionRequest, LanguageModel, TokenUsage } from "./language-model-ports.ts";
 export type {
   CallJournal,
   ChatMessage,
@@ -37,11 +37,11 @@ export type {
 /** Objects (S3). Reads are strongly consistent. All errors are MgrpoError: `store-unreachable` (retryable), `disk-full`. */
 export interface ObjectStore {
   /**
-   * Commits: writes unless the key exists. True: our bytes are there now, even if an unanswered earlier try wrote them. False: another's
-   * are. `sha256`: the body's, as hex, where the caller knows it; then it need not be computed again to sign the request.
+   * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt without an answer wrote them. False: another
+   * writer's are. `sha256`: of the body, as hex, if the caller knows it; it is needed to sign the request.
    */
   commit(key: string, body: Uint8Array, sha256?: string): Promise<boolean>;
-  /** The bytes, or undefined when there are none. */
+  /** The bytes, or undefined if there is no object. */
   get(key: string): Promise<Uint8Array | undefined>;
   /** Size in bytes, or undefined. */
   head(key: string): Promise<number | undefined>;
@@ -49,7 +49,7 @@ export interface ObjectStore {
   delete(keys: readonly string[]): Promise<void>;
 }
 
-/** A JSON value; map entries that are undefined are left out. */
+/** A JSON value. Map entries that are undefined are left out. */
 export type TableValue =
   | string
   | number
@@ -58,16 +58,14 @@ export type TableValue =
   | readonly TableValue[]
   | { readonly [key: string]: TableValue | undefined };
 
-/** Path into an item: attribute, then map keys. */
+/** A path into an item: attribute, then map keys. */
 export type TablePath = readonly string[];
 
 /** A condition of a write, as data. All conditions of a change must hold. Compare scalars: stores differ on equality of maps. */
 export type TableCondition =
   | { readonly exists: TablePath }
   | { readonly absent: TablePath }
-  | { readonly equals: readonly [TablePath, TableValue] }
-  /** The path is absent or has this value. */
-  | { readonly absentOrEquals: readonly [TablePath, TableValue] };
+  | { readonly equals: readonly [TablePath, TableValue] };
 
 /** One conditional update of one existing item. */
 export interface TableChange {
@@ -83,7 +81,7 @@ export type TableItem = { readonly [key: string]: TableValue };
 export interface TableResult {
   /** Whether the conditions held and the change was made. */
   readonly applied: boolean;
-  /** The item after the change, or as it stood when a condition failed; undefined when there is no item. */
+  /** The item after the change, or as it is if a condition failed. Undefined if there is no item. */
   readonly item: TableItem | undefined;
 }
 
@@ -100,15 +98,15 @@ export interface Table {
   query(pk: string, prefix: string): Promise<TableItem[]>;
 }
 
-/** Time. `monotonic` in seconds, for leases; `sleep` ends early, without error, when the signal aborts. */
+/** Time. `monotonic` is in seconds, for leases. `sleep` ends early, without an error, when the signal aborts. */
 export interface Clock {
   monotonic(): number;
-  /** Wall-clock milliseconds as the store tells them (its Date header), for records of different machines. */
+  /** Wall-clock milliseconds by the store's clock (its Date header), for records that several machines write. */
   storeTime(): Promise<number>;
   sleep(seconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** What the program keeps its state in. */
+/** The program's state. */
 export interface Store {
   readonly objects: ObjectStore;
   readonly table: Table;
@@ -117,21 +115,21 @@ export interface Store {
 
 // ---------------------------------------------------------------- deployment
 
-/** How many instances groups of machines are to have. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
+/** The desired capacity of autoscaling groups. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
 export interface Capacities {
-  /** By the group's name; one that is not there is an error. */
+  /** By group name. A group that does not exist is an error. */
   read(groups: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Setting what is set already changes nothing. */
+  /** Idempotent. */
   write(group: string, instances: number): Promise<void>;
 }
 
-/** What calls the clock's tick every minute, while it is on. Turning it to what it is changes nothing. */
+/** The schedule that calls tick every minute while it is on. Turning is idempotent. */
 export interface ClockSwitch {
   isOn(): Promise<boolean>;
   turn(to: "on" | "off"): Promise<void>;
 }
 
-/** What a deployment lets its functions move. */
+/** What a deployment lets its functions change. */
 export interface Controls {
   readonly capacities: Capacities;
   readonly clockSwitch: ClockSwitch;
@@ -144,32 +142,32 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 export interface ToolContext {
   readonly question: Question;
-  /** What the rollout may ask for: a tool that costs takes from it before it awaits anything. */
+  /** The rollout's tool budget. A tool that costs must take from it before its first `await`. */
   readonly budget: Pick<ToolBudget, "take" | "add">;
-  /** Characters of the response that will reach the agent; the rest is cut. */
+  /** Characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;
-  /** Its tokens that will; absent where nobody counts them. */
+  /** Tokens of the response that reach the agent. Absent: no such limit. */
   readonly responseTokens?: TokenRoom;
   readonly signal: AbortSignal;
 }
 
 /**
- * A tool. Failures of its backend are MgrpoError `tool-backend`, never text; the agent's own mistakes are text.
- * A tool of any arguments is assignable to plain `Tool`, which is how they are kept together.
+ * A tool. Failures of its backend are MgrpoError `tool-backend`, never text. The agent's own mistakes are answered with text. A tool with any
+ * arguments is assignable to plain `Tool`, so that tools can be kept in one map.
  */
 export type Tool<A = never> = ToolOf<A, [A] extends [never] ? unknown : A>;
 
 interface ToolOf<A, Parsed> {
   readonly name: string;
   readonly description: string;
-  /** Arguments; a call that does not parse is malformed. */
+  /** Schema of the arguments. A call whose arguments do not match is malformed. */
   readonly parameters: z.ZodType<Parsed>;
   run(args: A, context: ToolContext): Promise<string>;
 }
 
 /** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `cancelled`. */
 export interface Delegation {
-  /** `opened`: from when on time limits count; absent: from the beginning. */
+  /** `opened`: time limits start when it resolves. Absent: at once. */
   invoke(
     id: string,
     request: InvocationRequest,
@@ -178,21 +176,21 @@ export interface Delegation {
   ): Promise<InvocationReport>;
 }
 
-/** A recipe's rewards, bundled into functions. Throwing is a judge failure, never a wrong answer. */
+/** A recipe's rewards, bundled into functions. An exception is a failure of the judge, never a wrong answer. */
 export interface Rewards {
   /**
-   * Names a judge that costs money or draws: its verdicts are kept as objects under this name and asked for once per trajectory.
-   * Absent: scoring is a program, and nothing is kept.
+   * The name of a judge that costs money or is not deterministic. It is asked once per trajectory, and its verdicts are stored under this
+   * name. Absent: scoring is a deterministic program, and nothing is stored.
    */
   readonly judge?: string;
   correct(question: Question, conversation: Conversation): Judgement | Promise<Judgement>;
-  /** How well a subtask itself was done (eq 5), whatever became of the whole. */
+  /** How well the subtask itself was done (eq 5), whatever the final answer. */
   expert(question: Question, agent: string, conversation: Conversation): Judgement | Promise<Judgement>;
 }
 
-/** What a cloud calls when something happens. Delivery is at least once and in any order; throwing asks for another delivery. */
+/** What a cloud calls on events. Delivery is at least once and in any order. An exception asks for another delivery. */
 export interface CloudHandlers {
   objectCreated(event: ObjectCreated): Promise<void>;
-  /** The clock: repairs whatever an event missed. */
+  /** The clock, which also repairs what lost events left undone. */
   clock(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * @file Named random streams. Every draw in a run comes from a stream named by what it is for
- * (`stream(seed, "sample", step, group, rollout, agent, call, turn)`), so a draw never depends on timing, order or neighbours.
- * The name is hashed (cyrb128) into the state of sfc32, which passes PractRand.
+ * @file Named random streams. Every draw of a run comes from a stream whose name is its purpose
+ * (`stream(seed, "sample", step, group, rollout, agent, call, turn)`), so a draw never depends on timing, order or other draws. The name
+ * is hashed (cyrb128) into the state of sfc32, which passes PractRand.
  */
 
 export interface Random {
@@ -15,7 +15,7 @@ export interface Random {
 
 export type StreamName = readonly (string | number)[];
 
-/** The stream of that name: the same name gives the same draws, on every machine. */
+/** The stream of a name. The same name gives the same draws on every machine. */
 export function stream(...name: StreamName): Random {
   const uniform = sfc32(cyrb128(JSON.stringify(name)));
   const integer = (n: number) => Math.floor(uniform() * n);

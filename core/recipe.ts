@@ -7,14 +7,14 @@ import type { Conversation } from "./contracts/conversation.ts";
 import type { Question, QuestionSet } from "./contracts/question.ts";
 import type { Allowance, Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
-import type { Chosen } from "./training/resolve.ts";
+import type { Chosen } from "./training/resolve-config.ts";
 
 /** `recipe.ts` exports `recipe: Recipe`. */
 export interface Recipe {
   readonly name: string;
   /**
    * The recommended config of an arm; `run` and `seed` come from the command line. Only `single-agent` has a team of its own: what the
-   * other arms freeze or change is put in afterwards (core/training/resolve.ts), and so is what the user chose, which the advice may
+   * other arms freeze or change is put in afterwards (core/training/resolve-config.ts), and so is what the user chose, which the advice may
    * depend on: another model wants other limits.
    */
   config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;

@@ -1,8 +1,8 @@
-/** @file The port to what scores an evaluation: the recipe's rewards, or a benchmark's own rules. */
+/** @file The port that scores an evaluation: the recipe's rewards, or a benchmark's own rules. */
 import type { Question } from "./contracts/question.ts";
 import type { Rewards } from "./ports.ts";
 
 export interface Scorer extends Pick<Rewards, "judge" | "correct"> {
-  /** False: there is no reference to hold an answer against, as in the test split of a leaderboard. It is asked, and counts nowhere. */
+  /** False if there is no reference answer, as in a leaderboard's test split: the question is asked, but not counted. */
   isScored?(question: Question): boolean;
 }

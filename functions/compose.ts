@@ -1,16 +1,13 @@
 /** @file Wires the functions to a store and to the recipes' rewards, once per process: for Lambda, the local dispatcher and tests alike. */
-
 import * as z from "zod";
 import { awsControls } from "../adapters/aws/controls.ts";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
-import { parseObjectKey } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
-import type { CloudHandlers, Store } from "../core/ports.ts";
+import type { Store } from "../core/ports.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { type FunctionOptions, openContext } from "./context.ts";
-import { type Functions, openFunctions } from "./protocol/functions.ts";
-import { type Log, settle } from "./report.ts";
+import { type Functions, openFunctions } from "./functions.ts";
 
 /** The functions on a store. */
 export function composeFunctions(store: Store, options: Partial<FunctionOptions> = {}): Functions {
@@ -24,25 +21,4 @@ const Environment = z.object({ MGRPO_TABLE: z.string().min(1), MGRPO_BUCKET: z.s
 export function composeFromEnvironment(environment: Record<string, string | undefined>): Functions {
   const { MGRPO_TABLE, MGRPO_BUCKET } = parse(Environment, environment, "environment", "config-invalid");
   return composeFunctions(openAwsStore({ table: MGRPO_TABLE, bucket: MGRPO_BUCKET }));
-}
-
-/**
- * What the local cloud calls when an object is created or its clock ticks. A failure is one line for `log`; what another delivery
- * may mend is thrown on, anything else is done with.
- */
-export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
-  const route = {
-    outcome: functions.scoreRollout,
-    manifest: functions.manifestCreated,
-    team: functions.enqueueEvaluation,
-    evaluation: functions.recordEvaluation,
-  };
-  return {
-    async objectCreated(event) {
-      const key = event.detail.object.key;
-      const found = parseObjectKey(key);
-      if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
-    },
-    clock: () => settle("clock", log, functions.tickAll),
-  };
 }

@@ -1,60 +1,115 @@
 /**
- * @file Wraps a function for Lambda: called by SQS with a batch of events (a failed message comes again alone, a malformed one is a line in
- * the log and done with), by the clock, or directly. To the clock and to a direct caller every failure is one, or no alarm would ring.
+ * @file How functions are called, and what becomes of their failures. Each failure is one line of JSON in the log.
+ *
+ *     SQS batch              retryable failures come again, message by message; a malformed message is logged and dropped
+ *     local cloud            the same for its events and its clock
+ *     AWS clock, direct      every failure is rethrown: an alarm counts the failed calls
  */
-import type { SQSBatchResponse } from "aws-lambda";
+import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
+import { parseObjectKey } from "../core/contracts/keys.ts";
 import { ObjectCreated } from "../core/contracts/messages.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
+import { isMgrpoError } from "../core/errors.ts";
+import type { CloudHandlers } from "../core/ports.ts";
 import { composeFromEnvironment } from "./compose.ts";
-import type { Functions } from "./protocol/functions.ts";
-import { type Log, logAndRethrow, settle } from "./report.ts";
+import type { Functions, ObjectKey } from "./functions.ts";
 
-const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
+/** Takes one line of JSON. */
+export type Log = (line: string) => void;
 
-/** Answers any of the three ways of calling. Of a batch it says what another delivery may mend; otherwise it rejects with the failure. */
+/** Calls a function with an event, of which it parses the part that it needs. */
+export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
+
+/** Accepts all three ways of calling. For a batch, the response lists the messages to deliver again; otherwise a failure rejects. */
 export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 
-/** What a function does with an event, of which it parses its own part. */
-export type Answer = (functions: Functions, event: unknown) => Promise<unknown>;
+const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
+type Message = z.infer<typeof Batch>["Records"][number];
 
-/** `answer` parses its own part of the event. */
-export function wrap(name: string, answer: (event: unknown) => Promise<unknown>, log: Log): LambdaHandler {
+/** Makes a Lambda handler of a function that takes one event. */
+export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: Log): LambdaHandler {
+  const handleMessage = async ({ messageId, body }: Message): Promise<SQSBatchItemFailure[]> => {
+    try {
+      await settle(name, log, async () =>
+        handle(parseJson(z.unknown(), body, `message ${messageId}`, "event-malformed")),
+      );
+      return [];
+    } catch {
+      return [{ itemIdentifier: messageId }];
+    }
+  };
   return async (event) => {
     const batch = Batch.safeParse(event);
-    if (!batch.success) {
-      await logAndRethrow(name, log, () => answer(event));
-      return { batchItemFailures: [] };
+    if (batch.success) {
+      const failed = await Promise.all(batch.data.Records.map(handleMessage));
+      return { batchItemFailures: failed.flat() };
     }
-    const failed = await Promise.all(
-      batch.data.Records.map(({ messageId, body }) =>
-        settle(name, log, async () =>
-          answer(parseJson(z.unknown(), body, `message ${messageId}`, "event-malformed")),
-        ).then(
-          () => [],
-          () => [{ itemIdentifier: messageId }],
-        ),
-      ),
-    );
-    return { batchItemFailures: failed.flat() };
+    await logAndRethrow(name, log, () => handle(event));
+    return { batchItemFailures: [] };
   };
 }
 
-/** The key of the object an event announces, or the key itself. */
-export function objectKeyOf(event: unknown): { readonly key: string } {
+let functions: Functions | undefined;
+/** A Lambda handler on the store that the environment names. The store is opened by the first call. */
+export function lambda(name: string, handle: EventHandler): LambdaHandler {
+  const open = () => (functions ??= composeFromEnvironment(process.env));
+  return wrap(
+    name,
+    async (event) => handle(open(), event),
+    (line) => process.stderr.write(`${line}\n`),
+  );
+}
+
+/** What the local cloud calls when an object is created or its clock ticks. */
+export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
+  const route = {
+    outcome: functions.scoreRollout,
+    manifest: functions.manifestCreated,
+    team: functions.enqueueEvaluation,
+    evaluation: functions.recordEvaluation,
+  };
+  return {
+    async objectCreated(event) {
+      const key = event.detail.object.key;
+      const found = parseObjectKey(key);
+      if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
+    },
+    clock: () => settle("clock", log, functions.tickAll),
+  };
+}
+
+/** The key of the object that an event announces, or the key of a direct call. */
+export function objectKeyOf(event: unknown): ObjectKey {
   const direct = z.strictObject({ key: z.string() }).safeParse(event);
   if (direct.success) return direct.data;
   const { detail } = parse(ObjectCreated, event, "event", "event-malformed");
   return { key: detail.object.key };
 }
 
-let functions: Functions | undefined;
-/** A handler on the store that the environment names, which is opened at the first call. */
-export function lambda(name: string, answer: Answer): LambdaHandler {
-  const open = () => (functions ??= composeFromEnvironment(process.env));
-  return wrap(
-    name,
-    async (event) => answer(open(), event),
-    (line) => process.stderr.write(`${line}\n`),
-  );
+/** Runs it. A failure is logged and rethrown. */
+async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    log(failureLine(name, error));
+    throw error;
+  }
+}
+
+/** Runs it. A failure is logged, and rethrown only if another delivery may succeed. */
+async function settle(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
+  await logAndRethrow(name, log, run).catch((error: unknown) => {
+    if (isRetryable(error)) throw error;
+  });
+}
+
+/** Foreign errors are bugs of ours: they are retried until the queue's limit. */
+const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
+
+/** What failed, where, and whether it will be retried. */
+function failureLine(name: string, error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault" };
+  return JSON.stringify({ level: "error", function: name, ...known, retryable: isRetryable(error), message });
 }

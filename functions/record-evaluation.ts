@@ -1,6 +1,6 @@
-/** @file Lambda: records an evaluation's score. Called by the event of its result. */
-import { type Answer, lambda, objectKeyOf } from "./handler.ts";
+/** @file Lambda: records an evaluation's score. Called by the event of its result, through a queue. */
+import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
 
-export const answer: Answer = (functions, event) => functions.recordEvaluation(objectKeyOf(event));
+export const handleEvent: EventHandler = (functions, event) => functions.recordEvaluation(objectKeyOf(event));
 
-export const handler = lambda("record-evaluation", answer);
+export const handler = lambda("record-evaluation", handleEvent);

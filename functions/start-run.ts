@@ -1,9 +1,9 @@
 /** @file Lambda: starts a run. Called directly with a StartRun; idempotent. */
 import { StartRun } from "../core/contracts/messages.ts";
 import { parse } from "../core/contracts/parse.ts";
-import { type Answer, lambda } from "./handler.ts";
+import { type EventHandler, lambda } from "./handler.ts";
 
-export const answer: Answer = (functions, event) =>
+export const handleEvent: EventHandler = (functions, event) =>
   functions.startRun(parse(StartRun, event, "start request", "config-invalid"));
 
-export const handler = lambda("start-run", answer);
+export const handler = lambda("start-run", handleEvent);

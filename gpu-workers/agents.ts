@@ -1,8 +1,8 @@
 /** @file The agents that a process hosts: each with its policy, on an engine of this machine or behind an API, and its tools. */
-import type { AgentConfig } from "../core/contracts/config.ts";
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
-import type { ChatModel } from "../core/language-model.ts";
+import type { ChatModel } from "../core/language-model-ports.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
 import { payAgent } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";

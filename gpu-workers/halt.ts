@@ -1,6 +1,6 @@
 /** @file A service that refuses to work halts the run, with the service's own message. `resume` continues it. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
-import { haltRun } from "../core/training/halt.ts";
+import { haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";
 import type { RunContext } from "./run-context.ts";
 

@@ -7,8 +7,9 @@
  *
  * The trainer's own process preloads v while v is being stored. Only the manifest decides which weights v has.
  */
+
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Manifest } from "../core/contracts/checkpoint.ts";
-import type { AgentConfig } from "../core/contracts/config.ts";
 import type { EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { built } from "../core/built.ts";
+import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 
@@ -23,7 +23,7 @@ export function release(environment: Readonly<Record<string, string | undefined>
 }
 
 function buildHash(): string {
-  const path = fileURLToPath(new URL("../release", built("core/built")));
+  const path = fileURLToPath(new URL("../release", builtModule("core/built")));
   if (existsSync(path)) return readFileSync(path, "utf8");
   throw new MgrpoError("not-found", `${path} is missing: build the package again (npm run build)`);
 }

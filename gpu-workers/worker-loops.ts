@@ -4,7 +4,7 @@
  *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server (invocation-service.ts)
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
  */
-import type { AgentConfig } from "../core/contracts/config.ts";
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { recordBytes } from "./identity.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import type { Membership } from "./liveness/membership.ts";

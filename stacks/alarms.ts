@@ -109,7 +109,7 @@ function createTopic(email: string | undefined): sst.aws.SnsTopic {
   return topic;
 }
 
-/** A metric from the line that tick logs once a minute while runs are under way (functions/report.ts). Its name, the stage in it. */
+/** A metric from the line that tick logs once a minute while runs are under way (functions/run-overview.ts). Its name, the stage in it. */
 function pulseMetric(name: string, value: string, tick: Woken, stage: string): string {
   const metric = `${name}-${stage}`;
   new aws.cloudwatch.LogMetricFilter(name, {

@@ -1,6 +1,6 @@
 /**
  * @file The clock: a rule of EventBridge that calls tick every minute while it is enabled. Launching a run enables it, tick disables it
- * when nothing is left to look after (functions/protocol/clock-switch.ts), so a deployment leaves its state alone. A rule and no schedule
+ * when nothing is left to look after (functions/steering.ts), so a deployment leaves its state alone. A rule and no schedule
  * of EventBridge Scheduler: to switch that, one must be allowed to pass its role.
  */
 /// <reference path="../.sst/platform/config.d.ts" />

@@ -1,29 +1,42 @@
-/** @file The shape of the house: which folder may import which, that core is pure, that files stay short. */
+/** @file The architecture: which folder may import which, that core is pure, and that files stay short. Biome limits the length of functions. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
-/** Which layers each layer may import. `compose.ts` is where functions and workers meet their adapters and recipes. */
+/**
+ * Which layers each layer may import. Functions and workers meet their adapters and recipes in `compose.ts`. `built-module.ts` is the
+ * counterpart of build.mjs: it knows where built JavaScript is, and imports nothing.
+ */
 const ALLOWED: Record<string, readonly string[]> = {
   core: ["core"],
-  engine: ["engine", "core"],
-  adapters: ["adapters", "core"],
+  engine: ["engine", "core", "built-module.ts"],
+  adapters: ["adapters", "core", "built-module.ts"],
   functions: ["functions", "core"],
   "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
-  "gpu-workers": ["gpu-workers", "engine", "core"],
+  "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
   examples: ["examples", "core", "engine", "recipes"],
   stacks: ["stacks"],
-  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "bench"],
-  bench: ["bench", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "stacks/sizes.ts"],
+  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "bench", "built-module.ts"],
+  bench: [
+    "bench",
+    "core",
+    "engine",
+    "adapters",
+    "functions",
+    "gpu-workers",
+    "recipes",
+    "stacks/sizes.ts",
+    "built-module.ts",
+  ],
 };
 
 /** Within core: what each folder may import. */
 const INSIDE_CORE: Record<string, readonly string[]> = {
   contracts: ["contracts", "errors.ts"],
   mgrpo: ["mgrpo", "contracts", "errors.ts", "random.ts"],
-  conversation: ["conversation", "contracts", "mgrpo", "errors.ts", "random.ts", "ports.ts", "language-model.ts"],
+  conversation: ["conversation", "contracts", "mgrpo", "errors.ts", "random.ts", "ports.ts", "language-model-ports.ts"],
   training: [
     "training",
     "contracts",
@@ -37,7 +50,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
 };
 
 /** Ambient effects. Core receives time, randomness and settings as arguments. */
-const AMBIENT = /Math\.random|Date\.now|new Date\(|process\.|console\.|fetch\(/;
+const AMBIENT = /Math\.random|Date\.now|new Date\(|process\.\w|console\.|fetch\(|import\.meta/;
 const MAX_LINES = 300;
 const ROOT = resolve(import.meta.dirname, "..");
 const LAYERS = Object.keys(ALLOWED).filter((layer) => !layer.includes("."));
@@ -77,13 +90,7 @@ test("core is pure", () => {
   }
 });
 
-test("a function is at most 60 lines", () => {
-  for (const file of sourcesOf("functions")) {
-    expect(readFileSync(file, "utf8").split("\n").length, relative(ROOT, file)).toBeLessThanOrEqual(61);
-  }
-});
-
-test.each([...LAYERS, "test"])("every file in %s introduces itself and fits in one sitting", (layer) => {
+test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 lines", (layer) => {
   for (const file of sourcesOf(layer)) {
     const source = readFileSync(file, "utf8");
     expect(source.replace(/^#!.*\n/, ""), relative(ROOT, file)).toMatch(/^\/\*\*\s+(\*\s+)?@file/);

@@ -49,9 +49,7 @@ function conditionFragment(
 ): string {
   if ("exists" in condition) return `attribute_exists(${path(condition.exists)})`;
   if ("absent" in condition) return `attribute_not_exists(${path(condition.absent)})`;
-  if ("equals" in condition) return `${path(condition.equals[0])} = ${value(condition.equals[1])}`;
-  const steps = path(condition.absentOrEquals[0]);
-  return `(attribute_not_exists(${steps}) OR ${steps} = ${value(condition.absentOrEquals[1])})`;
+  return `${path(condition.equals[0])} = ${value(condition.equals[1])}`;
 }
 
 const clause = (verb: string, actions: readonly string[]) => actions.length > 0 && `${verb} ${actions.join(", ")}`;

@@ -2,13 +2,13 @@
 import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type CheckpointSource, type FileLook, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
+import { type CheckpointSource, type FileState, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
 
 export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES): CheckpointSource {
   return {
-    async look(only) {
+    async list(only) {
       const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
         throw new MgrpoError("not-found", `${folder}: no such folder to watch: make it, or give another`, { cause });
       });
@@ -27,7 +27,7 @@ export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES):
 }
 
 /** A file that goes between the two calls is one that is not there. */
-async function filesOf(folder: string): Promise<Map<string, FileLook>> {
+async function filesOf(folder: string): Promise<Map<string, FileState>> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => !entry.isDirectory());
   const found = await Promise.all(

@@ -1,6 +1,6 @@
 /** @file CheckpointSource of an S3 prefix: what stands before the next `/` is a checkpoint's name, what stands after it a file's. */
 import { GetObjectCommand, paginateListObjectsV2, type S3Client } from "@aws-sdk/client-s3";
-import { type CheckpointSource, type FileLook, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
+import { type CheckpointSource, type FileState, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
 import { openClients } from "../aws/clients.ts";
@@ -32,9 +32,9 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
   }
 
   return {
-    look: (only) =>
+    list: (only) =>
       call("looking at", async () => {
-        const found = new Map<string, Map<string, FileLook>>();
+        const found = new Map<string, Map<string, FileState>>();
         for await (const { Contents = [] } of paginateListObjectsV2(
           { client: s3 },
           { Bucket: bucket, Prefix: only === undefined ? prefix : `${prefix}${only}/` },
@@ -42,7 +42,7 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
           for (const { Key = "", Size: bytes = 0, ETag: stamp = "" } of Contents) {
             const [name = "", file = "", ...deeper] = Key.slice(prefix.length).split("/");
             if (name === "" || file === "" || deeper.length > 0) continue;
-            found.set(name, (found.get(name) ?? new Map<string, FileLook>()).set(file, { bytes, stamp }));
+            found.set(name, (found.get(name) ?? new Map<string, FileState>()).set(file, { bytes, stamp }));
           }
         }
         return found;

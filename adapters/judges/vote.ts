@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { LanguageModel, TokenUsage } from "../../core/language-model.ts";
+import type { LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
 import { judgePrompt, type Material } from "./prompt.ts";
 
 /** A model, and how it is asked. */

@@ -12,7 +12,7 @@ import type { LanguageModelV3CallOptions, LanguageModelV3GenerateResult } from "
 import pRetry from "p-retry";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { TokenUsage } from "../../core/language-model.ts";
+import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { Failure, refused, translate, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 

@@ -8,7 +8,7 @@ import type {
 } from "@ai-sdk/provider";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model.ts";
+import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model-ports.ts";
 import type { ToolSchema } from "../../core/ports.ts";
 import { type Answer, ask } from "./ask.ts";
 import { Failure } from "./errors.ts";

@@ -4,7 +4,7 @@
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
-import type { TokenUsage } from "../../core/language-model.ts";
+import type { TokenUsage } from "../../core/language-model-ports.ts";
 import type { Endpoint } from "./provider.ts";
 
 /** Characters of a server's own words that a message repeats. */

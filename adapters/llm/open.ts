@@ -3,7 +3,7 @@ import type { JSONSchema7, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import type { LanguageModel } from "../../core/language-model.ts";
+import type { LanguageModel } from "../../core/language-model-ports.ts";
 import type { ChatMessage } from "../../core/ports.ts";
 import { ask } from "./ask.ts";
 import { Failure } from "./errors.ts";

@@ -21,9 +21,6 @@ const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, a
   ["equals, not", { equals: [["n"], 2] }, false],
   ["equals, another type", { equals: [["n"], "1"] }, false],
   ["equals, absent", { equals: [["z"], "a"] }, false],
-  ["absentOrEquals, equal", { absentOrEquals: [["s"], "a"] }, true],
-  ["absentOrEquals, absent", { absentOrEquals: [["map", "z"], "a"] }, true],
-  ["absentOrEquals, not", { absentOrEquals: [["s"], "b"] }, false],
 ];
 
 async function inserted(table: Table, place: Place, item: TableItem) {

@@ -1,7 +1,7 @@
 /** @file The table of docs/scale.md: simulations of growing loads, each in a process of its own, since time is virtual for good in each. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 import type { Figures } from "./figures.ts";
 import type { Load } from "./plan.ts";
 import { count, firstLimit } from "./report.ts";
@@ -27,7 +27,7 @@ export function printTable(settings: Omit<Load, "rolloutsPerMinute">): void {
 }
 
 function figuresOf(perHour: number, { agents, set }: Omit<Load, "rolloutsPerMinute">): Figures {
-  const main = fileURLToPath(built("bench/simulate/main"));
+  const main = fileURLToPath(builtModule("bench/simulate/main"));
   const load = ["--rollouts-per-hour", String(perHour), "--agents", String(agents)];
   const settings = set.flatMap((setting) => ["--set", setting]);
   const command = [...process.execArgv, main, "--json", ...load, ...settings];

@@ -4,7 +4,7 @@
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { CALLS, ROLLOUT_SHARE, SECONDS } from "./assumptions.ts";
 import { teamConfig } from "./team.ts";
 

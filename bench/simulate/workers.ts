@@ -1,6 +1,6 @@
 /** @file Simulated workers: the program's own, on a simulated store and network, with the written policy. */
 import type { Hono } from "hono";
-import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
 import type { Log } from "../../gpu-workers/log.ts";

@@ -8,7 +8,7 @@ import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
 import { findRun, readConfig } from "../local/run-folder.ts";

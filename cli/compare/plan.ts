@@ -9,7 +9,7 @@ import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
-import { chosenBy, resolveConfig } from "../../core/training/resolve.ts";
+import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 
 /** Steps that an arm may take, in those of the first: a team that falls silent must not go on for ever. */
 const LONGEST = 4;

@@ -7,8 +7,8 @@ import { Arm } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { differenceEstimate, type Scores_SQ, shareEstimate } from "../../core/training/bootstrap.ts";
-import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
+import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import type { HeldOutScores } from "../held-out/scores.ts";
 import type { Entry } from "./plan.ts";
 import type { FinishedRun } from "./records.ts";
@@ -143,11 +143,11 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
 }
 
 type QuestionScore = HeldOutScores["questions"][number];
-type Counts = (question: QuestionScore) => Score;
+type Counts = (question: QuestionScore) => Tally;
 type Suite = { readonly suite: string; readonly temperature: number };
 type End = "before" | "after";
 
-const NOTHING: Score = { n: 0, correct: 0 };
+const NOTHING: Tally = { n: 0, correct: 0 };
 
 function measure(
   label: string,
@@ -157,7 +157,7 @@ function measure(
   first: readonly FinishedRun[] | undefined,
   pick: Counts,
 ): Measured {
-  const table = (of: readonly FinishedRun[], end: End): Scores_SQ =>
+  const table = (of: readonly FinishedRun[], end: End): Tallies_SQ =>
     of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
   const name = ["compare", label, suite, what];
   const both = runs.flatMap((mine) => {
@@ -202,7 +202,7 @@ function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.in
   const sampledTokens = sampledBy(run).at(-1) ?? 0;
   const share = (suite: string, end: End) => {
     const questions = scoresOf(run, suite, end);
-    return { ...total(questions), interval: accuracyInterval(questions) };
+    return { ...sumTallies(questions), interval: accuracyInterval(questions) };
   };
   return {
     ...{ run: report.run, seed: report.seed, steps: report.steps, seconds: report.seconds.total, sampledTokens },

@@ -1,7 +1,7 @@
 /**
  * @file The raw numbers of a comparison as CSV (RFC 4180): every step, every evaluation, every held-out question before and after. Pure.
  */
-import { accuracyInterval, total } from "../../core/training/interval.ts";
+import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 type Cell = string | number | null | undefined;
@@ -52,7 +52,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
           return {
             ...{ arm: entry.label, seed: run.report.seed, team, sampled_tokens: sampled[team] },
             ...{ suite, temperature, closed_book: String(closedBook) },
-            ...{ ...total(questions), low, high },
+            ...{ ...sumTallies(questions), low, high },
           };
         });
       }),

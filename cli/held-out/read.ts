@@ -8,7 +8,7 @@ import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
-import type { Score } from "../../core/training/interval.ts";
+import type { Tally } from "../../core/training/confidence-interval.ts";
 import { readJobs, suiteOf } from "../local/follow.ts";
 import { readInvocations, readOutcome, readQuestions } from "../show/conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
@@ -66,7 +66,7 @@ export function shownSuite({ evaluation }: RunConfig): EvaluationSuite | undefin
   return open.find(({ temperature }) => temperature > 0) ?? open[0];
 }
 
-function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOutRollout[]): Record<string, Score> {
+function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOutRollout[]): Record<string, Tally> {
   return Object.fromEntries(caseStudies.map((study) => [study.name, measure(study, rollouts)]));
 }
 

@@ -8,7 +8,7 @@ import { Step } from "../../core/contracts/names.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
-import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 
 const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
 
@@ -52,7 +52,7 @@ export interface HeldOutRollout {
 }
 
 /** Occasions of one study over rollouts. */
-export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Score {
+export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
   const occasions = rollouts.flatMap(({ question, conversation, invocations }) =>
     study.occasions(question, { conversation, invocations: [...invocations.values()] }),
   );
@@ -68,7 +68,7 @@ export function caseStudyResults(
   const ends = (team: number) => scores.filter((one) => one.team === team && !one.closedBook);
   const of = ({ questions }: HeldOutScores, study: string) => {
     const perQuestion = questions.flatMap(({ studies }) => studies[study] ?? []);
-    return { ...total(perQuestion), interval: accuracyInterval(perQuestion) };
+    return { ...sumTallies(perQuestion), interval: accuracyInterval(perQuestion) };
   };
   return caseStudies.flatMap(({ name: study, right }) =>
     ends(0).flatMap((before) => {

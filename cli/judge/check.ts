@@ -5,7 +5,7 @@ import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
-import { resolveConfig } from "../../core/training/resolve.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { type AnswerLabel, readLabels, readText, type WorkLabel } from "./labels.ts";

@@ -2,7 +2,7 @@
 import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";
-import type { Interval } from "../../core/training/interval.ts";
+import type { ConfidenceInterval } from "../../core/training/confidence-interval.ts";
 import { clean } from "../terminal/clean.ts";
 import { costText } from "../terminal/columns.ts";
 import type { AnswerLabel, WorkLabel } from "./labels.ts";
@@ -55,7 +55,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
 function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work" }>): string[] {
   const { n, meanAbsoluteError, meanError, close, closeInterval, correlation, correlationInterval } = agreement;
   const points = (share: number) => (100 * share).toFixed(1);
-  const between = (interval: Interval | null, shown: (value: number) => string) =>
+  const between = (interval: ConfidenceInterval | null, shown: (value: number) => string) =>
     interval ? ` [${shown(interval.low)}, ${shown(interval.high)}]` : "";
   const two = (value: number) => value.toFixed(2);
   return [

@@ -3,8 +3,8 @@
  * on; an agent that is to train an adapter gets a fresh one, unless it brings its own.
  */
 
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { BasePointer } from "../../core/contracts/checkpoint.ts";
-import type { AgentConfig } from "../../core/contracts/config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";

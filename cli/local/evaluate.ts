@@ -15,7 +15,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import type { Extension } from "../../core/training/budget.ts";
+import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import { counted } from "../terminal/columns.ts";
 import { readJobs, readRun } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
@@ -71,7 +71,7 @@ export async function evaluateIn(
   questions: QuestionSet,
   stop: Stop,
   tell: (done: Told) => void | Promise<void>,
-  extension: Extension = {},
+  extension: BudgetExtension = {},
 ): Promise<void> {
   // No training follows that a suite could wait for.
   const suites = wanted.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));

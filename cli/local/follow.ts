@@ -24,8 +24,8 @@ import {
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
-import { type Spending, spending } from "../../core/training/budget.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
+import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { type Evaluation, evaluationOf } from "../report.ts";
 import { type StepSummary, summarizeStep } from "../summary.ts";
 import { waitingFor } from "../waiting.ts";

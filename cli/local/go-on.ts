@@ -6,15 +6,21 @@ import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from ".
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, TableResult } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
-import { type Extension, extended, extendsAny, overspent, spending } from "../../core/training/budget.ts";
-import { extendToolBudget, toolsOverspent } from "../../core/training/tool-spending.ts";
+import {
+  type BudgetExtension,
+  extendLimits,
+  extendsBudget,
+  overBudgetReason,
+  spending,
+} from "../../core/training/run-budget.ts";
+import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
 import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
 
 export async function goOn(
   { table, clock }: Pick<Store, "table" | "clock">,
   config: RunConfig,
   record: RunRecord,
-  extension: Extension,
+  extension: BudgetExtension,
 ): Promise<void> {
   const { run, status } = record;
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
@@ -24,7 +30,7 @@ export async function goOn(
     parse(FleetRecord, item, `FLEET of run '${run}'`),
   );
   for (const known of fleets) if (status === "halted") await table.update(forgiveFleet(known));
-  if (extendsAny(extension) && status === "finished") {
+  if (extendsBudget(extension) && status === "finished") {
     throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
   }
   if (status === "finished") return;
@@ -37,9 +43,9 @@ export async function goOn(
     await written(run, table.update(extendToolBudget(tools, extension)));
   }
   if (extension.hours !== undefined || extension.usd !== undefined) {
-    return written(run, table.update(extendBudget(record, extended(record, spent, extension))));
+    return written(run, table.update(extendBudget(record, extendLimits(record, spent, extension))));
   }
-  const reason = overspent(record, spent) ?? (tools && !extendsTools ? toolsOverspent(tools) : undefined);
+  const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' does not go on: ${reason}`);
   if (status === "halted") await table.update(resumeRun(run));
 }

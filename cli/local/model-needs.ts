@@ -3,11 +3,12 @@
  * and of a whole team against what the machine has, before it is trained. Only headers of files are read.
  */
 import { totalmem } from "node:os";
-import { AgentConfig, type RunConfig } from "../../core/contracts/config.ts";
+import { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { withSettings } from "../../core/training/resolve.ts";
+import { withSettings } from "../../core/training/resolve-config.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";

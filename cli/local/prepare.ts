@@ -5,7 +5,8 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
-import type { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import type { StartRun } from "../../core/contracts/messages.ts";
@@ -14,7 +15,7 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { type Extension, extendsAny } from "../../core/training/budget.ts";
+import { type BudgetExtension, extendsBudget } from "../../core/training/run-budget.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import { checkContext } from "../../engine/checkpoint/config.ts";
 import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
@@ -107,7 +108,7 @@ async function readFolder(model: string, setting: string): Promise<CheckpointFil
   const [source, folder] = model.startsWith("s3://")
     ? [openS3Source(parent), name]
     : [openFolderSource(dirname(resolve(model))), basename(resolve(model))];
-  const there = await source.look(folder).catch((error: unknown) => {
+  const there = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });
@@ -147,16 +148,16 @@ export async function prepareRun(
   config: RunConfig,
   bases: () => Bases | Promise<Bases>,
   questions: () => QuestionSet | Promise<QuestionSet>,
-  extension: Extension = {},
+  extension: BudgetExtension = {},
 ): Promise<void> {
   const { objects, table } = session.store;
   const item = await table.get(tableKeys.run(config.run));
   if (item) {
     await goOn(session.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
-    await session.functions.wake();
+    await session.functions.startSchedule();
     return;
   }
-  if (extendsAny(extension)) {
+  if (extendsBudget(extension)) {
     throw new MgrpoError(
       "config-invalid",
       `'${config.run}' has not begun: there is nothing to extend, leave the option out`,

@@ -10,7 +10,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
-import { openedObjects } from "../../core/training/encrypted-objects.ts";
+import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
 import { readJobs } from "./follow.ts";
 
@@ -27,7 +27,7 @@ async function forget({ objects }: Store, { run, job, team, runs }: JobRecord): 
   if (!bytes) return true;
   const { lost, questions } = parseJson(EvaluationResult, bytes, key);
   if (lost.length === 0) return false;
-  const opened = openedObjects(objects);
+  const opened = decryptedObjects(objects);
   const suspects = questions.flatMap(({ question }, group) =>
     lost.includes(question)
       ? runs.map((_, rollout) => ({ run, phase: `eval:${job}`, step: team, group, rollout }))

@@ -15,7 +15,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
-import type { Extension } from "../../core/training/budget.ts";
+import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import { type Evaluation, heldOut, type Report } from "../report.ts";
 import { StepSummary } from "../summary.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
@@ -40,7 +40,7 @@ export interface LocalRun {
   readonly caseStudies?: readonly CaseStudy[] | undefined;
   readonly display?: Display;
   /** Adds to the budget of a run that is there. */
-  readonly extension?: Extension;
+  readonly extension?: BudgetExtension;
 }
 
 /** The report of the finished run; undefined when the user stopped it. Rejects when it halted. */

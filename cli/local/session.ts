@@ -8,7 +8,8 @@ import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
-import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import { composeFunctions } from "../../functions/compose.ts";
+import { cloudHandlers } from "../../functions/handler.ts";
 import { createBusyTimer } from "../../gpu-workers/busy.ts";
 import type { StoreWrites } from "../report.ts";
 
@@ -60,7 +61,7 @@ export async function openSession(directory: string, log: string, place?: Sessio
   const store = cloud.direct;
   let moved = () => {};
   const table = announcing(store.table, () => moved());
-  const functions = composeFunctions({ ...store, table }, { patient: true });
+  const functions = composeFunctions({ ...store, table }, { isLongLived: true });
   ready.resolve(cloudHandlers(functions, (line) => appendFileSync(log, `${line}\n`)));
   return {
     store,

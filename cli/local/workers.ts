@@ -10,7 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { WorkerRole } from "../../core/contracts/records.ts";
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
@@ -60,7 +60,7 @@ const V8 = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-si
 
 /** How to start a module of this package in a process of its own. */
 export function nodeArguments(module: string): string[] {
-  return [...V8, fileURLToPath(built(module))];
+  return [...V8, fileURLToPath(builtModule(module))];
 }
 
 export interface Workers {

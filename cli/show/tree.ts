@@ -2,7 +2,7 @@
  * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
  * Pure data: show/text.ts and show/page.ts draw it. Whatever came from a model or a page is text in it, never markup.
  */
-import type { AlgorithmConfig } from "../../core/contracts/config.ts";
+import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";

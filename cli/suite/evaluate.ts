@@ -9,7 +9,7 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import type { Extension } from "../../core/training/budget.ts";
+import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { evaluateIn, lostOf, type Told } from "../local/evaluate.ts";
@@ -28,7 +28,7 @@ export async function evaluateSuite(
   config: RunConfig,
   recipe: Recipe,
   results: string,
-  extension: Extension,
+  extension: BudgetExtension,
 ): Promise<void> {
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");

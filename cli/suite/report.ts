@@ -13,10 +13,10 @@ import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord, ToolSpendingRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
-import { sumOf } from "../../core/training/budget.ts";
-import { openedObjects } from "../../core/training/encrypted-objects.ts";
-import { accuracyInterval, total } from "../../core/training/interval.ts";
-import { valueAt } from "../../core/training/resolve.ts";
+import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
+import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
+import { valueAt } from "../../core/training/resolve-config.ts";
+import { totalUsd } from "../../core/training/run-budget.ts";
 import { resultOf } from "../local/evaluate.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";
@@ -77,7 +77,11 @@ export async function reportSuite(
   const { blocked, ...spent } = await readSpent(store, job.run, judged !== undefined);
   const report = {
     ...{ kind: "evaluation", team, suite: name, ...(benchmark && { benchmark }), n, correct, runs, interval },
-    groups: [...groups].map(([group, scores]) => ({ group, ...total(scores), interval: accuracyInterval(scores) })),
+    groups: [...groups].map(([group, scores]) => ({
+      group,
+      ...sumTallies(scores),
+      interval: accuracyInterval(scores),
+    })),
     ...{ unasked: set.unasked ?? [], lost, reasons },
     ...{ ...(judged && { judged }), spent, blocked, submissions: [...files.keys()] },
   };
@@ -101,7 +105,7 @@ async function readSpent(
     (name) => valueAt(config.tools, name) && !valueAt(config.tools, `${name}.usdPerMillionTokens`),
   );
   return {
-    usd: sumOf(bills),
+    usd: totalUsd(bills),
     ...bills,
     toolCalls: tools?.calls ?? 0,
     blocked: tools?.blocked ?? 0,
@@ -116,7 +120,7 @@ async function readSpent(
 
 /** [run][question]. */
 async function readOutcomes(store: Store, { run, job, team, runs }: JobRecord, count: number) {
-  const objects = openedObjects(store.objects);
+  const objects = decryptedObjects(store.objects);
   return Promise.all(
     runs.map((_, rollout) =>
       Promise.all(

@@ -1,7 +1,7 @@
 /** @file How the reader calls this program: from a checkout through npm, installed by its name. */
 import { existsSync } from "node:fs";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 
-export const MGRPO = existsSync(new URL("../../../build.mjs", built("cli/terminal/name")))
+export const MGRPO = existsSync(new URL("../../../build.mjs", builtModule("cli/terminal/name")))
   ? "npm run mgrpo --"
   : "mgrpo";

@@ -1,11 +1,11 @@
-/** @file The file that comes with a question: under `facts.attachment`, as the text that a tool shows of it. */
+/** @file A question's attached file, under `facts.attachment`, as the text that a tool shows of it. */
 import * as z from "zod";
 
-/** The tool by which a team reads it. */
+/** The tool that reads it. */
 export const READ_ATTACHMENT = "read_attachment";
 
 export const Attachment = z.strictObject({
-  /** As its benchmark names it. */
+  /** The benchmark's name of the file. */
   name: z.string().min(1),
   title: z.string(),
   text: z.string(),

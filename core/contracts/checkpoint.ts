@@ -6,23 +6,23 @@ export const Part = z.strictObject({
   sha256: Sha256,
   bytes: z.int().nonnegative(),
   /**
-   * Where a large file of a base model lies: an absolute path of the run's one machine, or `s3://`. Absent: in the store, under its hash.
+   * The location of a large file of a base model: an absolute path, if the run has one machine, or `s3://`. Absent: in the store, under its hash.
    */
   origin: z.string().optional(),
 });
 export type Part = z.infer<typeof Part>;
 
-/** What an adapter was trained on: where its base model is, and which bytes that had. Lies beside an exported adapter as `base.json`. */
+/** The base model of an exported adapter, by location and hashes: its `base.json`. */
 export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.string(), Part) });
 export type BasePointer = z.infer<typeof BasePointer>;
 
-/** What one training step of one agent did. Losses and norms are of the whole batch. */
+/** Statistics of one training step of one agent. Losses and norms are of the whole batch. */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
   gradientNorm: z.number(),
   /** Share of action tokens whose ratio was clipped. */
   clipFraction: z.number(),
-  /** k3 estimate of KL(behaviour || current) over action tokens: sampler against trainer before the step. */
+  /** k3 estimate of KL(behaviour || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step: must stay under 1e-3 with one optimizer step per batch. */
   maxRatioDeviation: z.number(),
@@ -33,8 +33,8 @@ export const TrainingStats = z.strictObject({
 export type TrainingStats = z.infer<typeof TrainingStats>;
 
 /**
- * Wall-clock seconds of one worker since its last manifest: with a call of a sampler in flight, of a trainer, of neither. It samples while
- * it trains, so together they may be more than went by. Not part of a version's identity.
+ * Wall-clock seconds of one worker since its last manifest, by whether a call of a sampler, a trainer or neither is in flight. Sampling and
+ * training overlap, so the sum may exceed the elapsed time. Not part of a version's identity.
  */
 export const WorkerSeconds = z.strictObject({
   sampling: z.number(),
@@ -47,11 +47,11 @@ export const Manifest = z.strictObject({
   run: RunName,
   agent: AgentName,
   version: Version,
-  /** False when there was nothing to learn: the parts are the previous version's and Adam was not called. */
+  /** False if there was nothing to learn: the parts are those of the previous version, and Adam was not called. */
   trained: z.boolean(),
   /**
-   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state. Of an
-   * agent with an adapter, `adapter_model.safetensors` holds what is trained, and every version names the same parts of its base.
+   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state. With an
+   * adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same parts of the base model.
    */
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),

@@ -1,23 +1,24 @@
 /**
- * @file The one run config. Strict: an unknown key is an error. The defaults are the recommendation and stand here, and in
- * the files of this folder that are imported here, alone.
- * What a setting means for the algorithm is explained in core/mgrpo; equation numbers are those of arXiv 2511.13288.
+ * @file The config of a run. Strict: an unknown key is an error. The defaults are the recommendation, and are written only here and in the
+ * files of this folder that this one imports. Every setting has a description that can be read at run time (`schema.description`).
  */
 import * as z from "zod";
+import { AgentConfig } from "./agent-config.ts";
+import { AlgorithmConfig } from "./algorithm-config.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
-import { EngineConfig, engineFaults } from "./engine.ts";
+import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
-import { AgentEndpoint, endpointFaults } from "./language-model.ts";
-import { LORA_POLICIES, LoraConfig, takesLora } from "./lora.ts";
+import { endpointFaults } from "./language-model.ts";
+import { LORA_POLICIES, takesLora } from "./lora.ts";
 import { AgentName, RunName } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 
 /**
- * What is compared: the method; the paper's baselines, `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
- * its ablation, `no-alignment` (Fig 8), beside our `weighted-alignment`; and a control that cannot learn, `shuffled-advantages`.
- * What each changes: core/training/resolve.ts.
+ * The arms of a comparison: the method; the paper's baselines `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
+ * its ablation `no-alignment` (Fig 8), and our `weighted-alignment`; and the control `shuffled-advantages`, which cannot learn. What each
+ * arm changes: core/training/resolve-config.ts.
  */
 export const Arm = z.enum([
   "mgrpo",
@@ -29,240 +30,192 @@ export const Arm = z.enum([
 ]);
 export type Arm = z.infer<typeof Arm>;
 
-export const OptimizerConfig = z.strictObject({
-  learningRate: z.number().positive().default(5e-4),
-  beta1: z.number().min(0).lt(1).default(0.9),
-  beta2: z.number().min(0).lt(1).default(0.99),
-  epsilon: z.number().positive().default(1e-8),
-  weightDecay: z.number().min(0).default(0),
-  /** Global-norm clipping of the whole gradient. Null: none. */
-  maxGradientNorm: z.number().positive().nullable().default(1),
+const CurriculumStage = z.strictObject({
+  fromStep: z.int().nonnegative().describe("First step of the stage. The first stage starts at 0."),
+  levels: z.array(z.int().positive()).min(1).describe("Difficulty levels of its questions."),
 });
-export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
 
-/** An agent's optimizer over a whole run. */
-export const ScheduledOptimizer = OptimizerConfig.extend({
-  /** `linear`: the learning rate falls from `learningRate` to 0 over the run. */
-  schedule: z.enum(["constant", "linear"]).default("constant"),
+const DynamicSampling = z.strictObject({
+  rounds: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe("Rounds of new questions per step that replace groups whose rewards are all the same. 0: off."),
 });
-export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 
-export const AgentConfig = z.strictObject({
-  /** Folder (or `s3://` prefix) of a checkpoint in the Hugging Face layout; behind an API, the model as the server calls it. */
-  model: z.string().min(1),
-  /**
-   * `compiled`, `eager`, a Tinker server (`tinker:<url>[#<base model>]`), a policy that the recipe brings (`recipe:<name>`), or
-   * an API (`openai:<base url>`, `bedrock:<region>`).
-   */
-  policy: z.string().default("compiled"),
-  endpoint: AgentEndpoint.optional(),
-  /** False: frozen at version 0; nobody waits for it. */
-  trained: z.boolean().default(true),
-  /** Names of the recipe's tools this agent may call. */
-  tools: z.array(z.string()).default([]),
-  /** Agents it may delegate to; only the main agent delegates. */
-  delegates: z.array(AgentName).default([]),
-  /** Text of the system message; empty for none. */
-  system: z.string().default(""),
-  /** Whether the chat template lets it think before it speaks, where the template leaves the choice (`enable_thinking`). Absent: as the template has it. */
-  thinking: z.boolean().exactOptional(),
-  limits: z
-    .strictObject({
-      turns: z.int().positive().default(8),
-      /** New tokens of one turn. */
-      turnTokens: z.int().positive().default(64),
-      /** Tokens of the whole conversation, prompt and responses included. */
-      contextTokens: z.int().positive().default(512),
-      /** Calls in one turn; more is malformed. */
-      calls: z.int().positive().default(4),
-      /** Characters of one tool response that reach the model; the rest is cut with a mark. */
-      responseCharacters: z.int().positive().default(4000),
-      /** The same in tokens of the agent's own tokenizer, where it has one here; whichever is reached first cuts. Absent: characters alone. */
-      responseTokens: z.int().positive().exactOptional(),
-    })
-    .prefault({}),
-  /** Trains an adapter and leaves the model as it is; `{}` takes the defaults. Null: every weight is trained; on a Tinker server, rank 32. */
-  lora: LoraConfig.nullable().default(null),
-  optimizer: ScheduledOptimizer.prefault({}),
-  /** Worker processes that serve it, each on an instance of its own where fleets start them. More of them only roll out more at a time. */
-  workers: z.int().positive().default(1),
-  engine: EngineConfig.prefault({}),
+const EvaluationConfig = z.strictObject({
+  every: z.int().nonnegative().default(0).describe("Steps between evaluated teams. 0: only before and after training."),
+  suites: z.array(EvaluationSuite).default([]).describe("What each evaluated team is asked."),
+  workers: z.int().positive().default(1).describe("Worker processes that evaluate, each one job at a time."),
 });
-export type AgentConfig = z.infer<typeof AgentConfig>;
 
-/** Every decision of the objective that the paper leaves open; see core/mgrpo/README.md. */
-export const AlgorithmConfig = z.strictObject({
-  /** eq 4: format and correctness. */
-  mainReward: z.strictObject({ format: z.number(), correct: z.number() }).default({ format: 0.1, correct: 0.9 }),
-  /** eq 5: format, the main agent's correctness, the expert's judgement. */
-  subReward: z
-    .strictObject({ format: z.number(), correct: z.number(), expert: z.number() })
-    .default({ format: 0.1, correct: 0.4, expert: 0.5 }),
-  alignment: z
-    .strictObject({
-      mode: z.enum(["resample", "weighted", "none"]).default("resample"),
-      /** d of eq 11: aligned trajectories per rollout. */
-      d: z.int().positive().default(2),
-    })
-    .prefault({}),
-  ratio: z.enum(["token", "sequence", "sequence-mean"]).default("token"),
-  clipLow: z.number().positive().default(0.2),
-  clipHigh: z.number().positive().default(0.28),
-  aggregation: z.enum(["trajectory-mean", "token-mean", "constant"]).default("trajectory-mean"),
-  /** `constant` only: the tokens by which a trajectory's sum is divided. */
-  constantTokens: z.int().positive().default(256),
-  advantageScale: z.enum(["std", "none"]).default("std"),
-  /** Added to std. */
-  epsilon: z.number().positive().default(1e-6),
-  /** The control: rewards are dealt out at random within each group, so that no advantage says anything about its trajectory. */
-  shuffleAdvantages: z.boolean().default(false),
-  kl: z
-    .strictObject({
-      coefficient: z.number().min(0).default(0),
-      estimator: z.enum(["k1", "k2", "k3"]).default("k3"),
-    })
-    .prefault({}),
-  /** Truncated importance sampling: cap of exp(proximal - behaviour), proximal being the trainer before the step; null is off. */
-  tisCap: z.number().positive().nullable().default(null),
-  /** Tokens whose ratio leaves [low, high] are masked; null is off. */
-  ratioMask: z
-    .strictObject({ low: z.number().min(0), high: z.number().positive() })
+const RetentionConfig = z.strictObject({
+  last: z.int().min(2).default(2).describe("Newest versions of an agent's weights that are kept."),
+  keepEvery: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe("Every n-th version is kept for ever. 0: none, except version 0 and evaluated versions."),
+});
+
+const LimitsConfig = z.strictObject({
+  rolloutSeconds: z.number().positive().default(120).describe("Wall-clock seconds of one attempt at a rollout."),
+  invocationSeconds: z
+    .number()
+    .positive()
+    .default(60)
+    .describe("Wall-clock seconds that a caller waits for an invocation."),
+  attempts: z
+    .int()
+    .positive()
+    .default(5)
+    .describe("Attempts at a rollout or a verdict that may fail for infrastructure reasons before it is given up."),
+  lostFraction: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.01)
+    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure. More halts the run."),
+});
+
+const LivenessConfig = z.strictObject({
+  heartbeatSeconds: z.number().positive().default(1).describe("Seconds between a worker's heartbeats."),
+  leaseSeconds: z
+    .number()
+    .positive()
+    .default(10)
+    .describe("Seconds without a heartbeat after which a worker is dead. At least three heartbeats."),
+  pollSeconds: z
+    .number()
+    .positive()
+    .default(0.05)
+    .describe("Seconds between a worker's polls of the store, up to ten times that when idle."),
+});
+
+const RunSettings = z.strictObject({
+  run: RunName.describe("The run's name: letters, digits, '.', '_' and '-'."),
+  recipe: z.string().min(1).describe("The recipe: its name, or the path of a folder."),
+  seed: z.int().nonnegative().default(1).describe("Seed of every random draw of the run."),
+  arm: Arm.default("mgrpo").describe(
+    "The method, or one of the baselines, ablations and controls that it is compared with.",
+  ),
+  steps: z.int().positive().describe("Training steps."),
+  sampledTokens: z
+    .int()
+    .positive()
     .nullable()
-    .default(null),
-  /** A truncated conversation is malformed (`zero`), or out of the batch (`mask`). */
-  overlong: z.enum(["zero", "mask"]).default("zero"),
-  /** Optimizer steps per batch. */
-  minibatches: z.int().positive().default(1),
+    .default(null)
+    .describe("Ends the run after the step that brings the tokens sampled by all agents to this number. Null: off."),
+  questionsPerStep: z.int().positive().default(8).describe("Questions (groups) per step."),
+  rolloutsPerQuestion: z.int().min(2).default(8).describe("K: rollouts per question."),
+  temperature: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("Sampling temperature of training rollouts, and of log-probs in training."),
+  main: AgentName.default("main").describe("The agent that gets the question."),
+  agents: z.record(AgentName, AgentConfig).describe("The team: settings by agent name."),
+  questions: QuestionFiles.exactOptional().describe("Your own questions instead of the recipe's."),
+  tools: z
+    .record(z.string(), z.json())
+    .default({})
+    .describe(
+      "Settings of the recipe's tools, as its tools.ts parses them. Never API keys: only names of variables that hold them.",
+    ),
+  algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
+  curriculum: z
+    .array(CurriculumStage)
+    .min(1)
+    .default([{ fromStep: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }])
+    .describe("Stages in order, each with the difficulty of its questions."),
+  judge: JudgeConfig.exactOptional().describe(
+    "The model that judges, if the recipe's rewards or a benchmark need one.",
+  ),
+  dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
+  staleness: z
+    .literal(0, { error: "only 0 is built: every step waits for the one before" })
+    .default(0)
+    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is built."),
+  evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
+  retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
+  limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
+  budget: BudgetConfig.prefault({}).describe("What the run may spend."),
+  liveness: LivenessConfig.prefault({}).describe("How dead workers are detected."),
 });
-export type AlgorithmConfig = z.infer<typeof AlgorithmConfig>;
 
-export const RunConfig = z
-  .strictObject({
-    run: RunName,
-    recipe: z.string().min(1),
-    seed: z.int().nonnegative().default(1),
-    arm: Arm.default("mgrpo"),
-    steps: z.int().positive(),
-    /**
-     * Makes the step that brings the tokens sampled by all agents to so many the last one, if it comes before `steps`: runs of teams
-     * that say more or less are then compared at the same amount of sampling. Null: `steps` alone decides.
-     */
-    sampledTokens: z.int().positive().nullable().default(null),
-    /** Groups (questions) per step. */
-    questionsPerStep: z.int().positive().default(8),
-    /** K. */
-    rolloutsPerQuestion: z.int().min(2).default(8),
-    /** Sampling temperature of training rollouts, inside the training graph too. Top-p is 1 and top-k off there. */
-    temperature: z.number().positive().default(1),
-    /** The agent that is asked. */
-    main: AgentName.default("main"),
-    agents: z.record(AgentName, AgentConfig),
-    /** Of one's own, instead of the recipe's. */
-    questions: QuestionFiles.exactOptional(),
-    /** Settings of the recipe's tools, in the form that its tools.ts parses. Never a key: only the name of the variable that holds it. */
-    tools: z.record(z.string(), z.json()).default({}),
-    algorithm: AlgorithmConfig.prefault({}),
-    /** Stages in order: from `fromStep` on, questions of these levels. */
-    curriculum: z
-      .array(
-        z.strictObject({
-          fromStep: z.int().nonnegative(),
-          levels: z.array(z.int().positive()).min(1),
-        }),
-      )
-      .min(1)
-      .default([{ fromStep: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }]),
-    /** The model that judges, where the recipe's rewards or a benchmark ask one. */
-    judge: JudgeConfig.exactOptional(),
-    /** Rounds of fresh questions that replace groups with no variance (DAPO's dynamic sampling). */
-    dynamicSampling: z.strictObject({ rounds: z.int().nonnegative().default(0) }).prefault({}),
-    /** Versions that an agent may be behind when a step opens. Asynchronous mode is not built: only 0. */
-    staleness: z.literal(0, { error: "only 0 is built: every step waits for the one before" }).default(0),
-    evaluation: z
-      .strictObject({
-        /** Steps between evaluated teams; 0 evaluates only before and after. */
-        every: z.int().nonnegative().default(0),
-        suites: z.array(EvaluationSuite).default([]),
-        /** Worker processes that evaluate; each takes one job at a time. */
-        workers: z.int().positive().default(1),
-      })
-      .prefault({}),
-    retention: z
-      .strictObject({
-        last: z.int().min(2).default(2),
-        /** Every n-th version is kept; 0 keeps none for that reason. */
-        keepEvery: z.int().nonnegative().default(0),
-      })
-      .prefault({}),
-    limits: z
-      .strictObject({
-        /** Wall clock of one attempt at a rollout, from when the run is at its step. */
-        rolloutSeconds: z.number().positive().default(120),
-        /** Wall clock of one invocation, as its caller waits, likewise. */
-        invocationSeconds: z.number().positive().default(60),
-        /** Attempts at a rollout that infrastructure may spoil before it is given up. */
-        attempts: z.int().positive().default(5),
-        /** Share of rollouts lost to infrastructure over 10 steps that halts the run. */
-        lostFraction: z.number().min(0).max(1).default(0.01),
-      })
-      .prefault({}),
-    budget: BudgetConfig.prefault({}),
-    liveness: z
-      .strictObject({
-        heartbeatSeconds: z.number().positive().default(1),
-        /** A worker whose counter stood still for so long is dead. */
-        leaseSeconds: z.number().positive().default(10),
-        /** Polling of the store while there is work; backs off to ten times that when idle. */
-        pollSeconds: z.number().positive().default(0.05),
-      })
-      .prefault({}),
-  })
-  .superRefine((config, context) => {
-    const names = Object.keys(config.agents);
-    const say = (path: (string | number)[], message: string) => context.addIssue({ code: "custom", path, message });
-    if (!names.includes(config.main)) {
-      say(["main"], `no agent '${config.main}' in agents (${names.join(", ")}): name one of them`);
-    }
-    for (const [name, agent] of Object.entries(config.agents)) {
-      for (const [setting, message] of endpointFaults(agent)) say(["agents", name, setting], message);
-      if (name !== config.main && agent.delegates.length > 0) {
-        say(["agents", name, "delegates"], `only the main agent '${config.main}' delegates: remove it`);
-      }
-      if (agent.lora !== null && !takesLora(agent.policy)) {
-        say(
-          ["agents", name, "lora"],
-          `policy '${agent.policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`,
-        );
-      }
-      for (const delegate of agent.delegates) {
-        if (!names.includes(delegate) || delegate === config.main) {
-          say(["agents", name, "delegates"], `'${delegate}' is no sub-agent of this team`);
-        }
-      }
-    }
-    for (const name of names) {
-      if (name !== config.main && !config.agents[config.main]?.delegates.includes(name)) {
-        say(["agents", name], `nobody delegates to '${name}': add it to agents.${config.main}.delegates or remove it`);
-      }
-    }
-    for (const [path, message] of [...tinkerFaults(config), ...engineFaults(config.agents)]) say(path, message);
-    for (const [path, message] of budgetFaults(config)) say([...path], message);
-    const asksHeldOut = config.evaluation.suites.find(({ benchmark }) => benchmark === undefined);
-    if (asksHeldOut && config.questions && config.questions.heldOut === undefined) {
-      say(
-        ["questions", "heldOut"],
-        `suite '${asksHeldOut.name}' asks the held-out questions: name a file of them, or leave the suite out`,
-      );
-    }
-    const judged = config.evaluation.suites.find(({ benchmark }) => benchmark && JUDGED.includes(benchmark));
-    if (judged && !config.judge) {
-      say(["judge"], `suite '${judged.name}' needs a judge: set judge.model, for instance to openai#gpt-5-mini`);
-    }
-    if (config.liveness.leaseSeconds < 3 * config.liveness.heartbeatSeconds) {
-      say(["liveness", "leaseSeconds"], "must be at least three heartbeats");
-    }
-    if (config.curriculum[0]?.fromStep !== 0) say(["curriculum"], "the first stage must start at step 0");
-  });
+export const RunConfig = RunSettings.superRefine((config, context) => {
+  for (const [path, message] of configFaults(config)) context.addIssue({ code: "custom", path: [...path], message });
+});
 export type RunConfig = z.infer<typeof RunConfig>;
-/** What a recipe writes: defaults may be left out. */
+/** A config before the defaults are filled in, as a recipe writes it. */
 export type RunConfigInput = z.input<typeof RunConfig>;
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Settings that contradict each other, or would be ignored: path and message. */
+function configFaults(config: RunConfig): Fault[] {
+  return [
+    ...teamFaults(config),
+    ...tinkerFaults(config),
+    ...engineFaults(config.agents),
+    ...budgetFaults(config),
+    ...evaluationFaults(config),
+    ...timingFaults(config),
+  ];
+}
+
+function teamFaults({ main, agents }: RunConfig): Fault[] {
+  const names = Object.keys(agents);
+  const faults: Fault[] = [];
+  if (!names.includes(main)) {
+    faults.push([["main"], `no agent '${main}' in agents (${names.join(", ")}): name one of them`]);
+  }
+  for (const [name, agent] of Object.entries(agents)) faults.push(...agentFaults(name, agent, main, names));
+  for (const name of names) {
+    if (name === main || agents[main]?.delegates.includes(name)) continue;
+    const message = `nobody delegates to '${name}': add it to agents.${main}.delegates or remove it`;
+    faults.push([["agents", name], message]);
+  }
+  return faults;
+}
+
+function agentFaults(name: string, agent: AgentConfig, main: string, names: readonly string[]): Fault[] {
+  const { policy, lora, delegates } = agent;
+  const faults: Fault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
+  if (name !== main && delegates.length > 0) {
+    faults.push([["agents", name, "delegates"], `only the main agent '${main}' delegates: remove it`]);
+  }
+  if (lora !== null && !takesLora(policy)) {
+    const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
+    faults.push([["agents", name, "lora"], message]);
+  }
+  for (const delegate of delegates) {
+    if (names.includes(delegate) && delegate !== main) continue;
+    faults.push([["agents", name, "delegates"], `'${delegate}' is no sub-agent of this team`]);
+  }
+  return faults;
+}
+
+function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] {
+  const faults: Fault[] = [];
+  const onHeldOut = evaluation.suites.find(({ benchmark }) => benchmark === undefined);
+  if (onHeldOut && questions && questions.heldOut === undefined) {
+    const message = `suite '${onHeldOut.name}' asks the held-out questions: name a file of them, or leave the suite out`;
+    faults.push([["questions", "heldOut"], message]);
+  }
+  const judged = evaluation.suites.find(({ benchmark }) => benchmark && JUDGED.includes(benchmark));
+  if (judged && !judge) {
+    const message = `suite '${judged.name}' needs a judge: set judge.model, for instance to openai#gpt-5-mini`;
+    faults.push([["judge"], message]);
+  }
+  return faults;
+}
+
+function timingFaults({ liveness, curriculum }: RunConfig): Fault[] {
+  const faults: Fault[] = [];
+  if (liveness.leaseSeconds < 3 * liveness.heartbeatSeconds) {
+    faults.push([["liveness", "leaseSeconds"], "must be at least three heartbeats"]);
+  }
+  if (curriculum[0]?.fromStep !== 0) faults.push([["curriculum"], "the first stage must start at step 0"]);
+  return faults;
+}

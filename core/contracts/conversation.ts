@@ -1,4 +1,4 @@
-/** @file What an agent said and was told, as data: enough to score it and to show it, with no tokenizer. */
+/** @file A conversation of one agent as data: enough to score and to display it without a tokenizer. */
 import * as z from "zod";
 
 /** One `<tool_call>` that an agent emitted. */
@@ -8,7 +8,7 @@ export const ToolCall = z.strictObject({
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-/** How one call was answered, in the order of the calls. For a delegation `invocation` is the sub-agent's record. */
+/** The response to one call. `invocation`: for a delegation, the id of the sub-agent's record. */
 export const ToolResponse = z.strictObject({
   name: z.string(),
   text: z.string(),
@@ -16,7 +16,7 @@ export const ToolResponse = z.strictObject({
 });
 export type ToolResponse = z.infer<typeof ToolResponse>;
 
-/** One assistant turn, and the responses to its calls if it made any. */
+/** One assistant turn, and the responses to its calls in the order of the calls. */
 export const Turn = z.strictObject({
   text: z.string(),
   calls: z.array(ToolCall),
@@ -29,13 +29,13 @@ export const StopReason = z.enum(["answered", "malformed", "turn-limit", "token-
 export type StopReason = z.infer<typeof StopReason>;
 
 export const Conversation = z.strictObject({
-  /** The question, or the subtask that was delegated. */
+  /** The question, or the delegated subtask. */
   prompt: z.string(),
   turns: z.array(Turn),
   stop: StopReason,
-  /** The text inside the final `<answer>`; null unless `stop` is `answered`. */
+  /** The text inside the final `<answer>`. Null unless `stop` is `answered`. */
   answer: z.string().nullable(),
-  /** What was wrong with a malformed turn; null otherwise. */
+  /** What is wrong with a malformed turn. Null otherwise. */
   fault: z.string().nullable(),
 });
 export type Conversation = z.infer<typeof Conversation>;

@@ -1,34 +1,34 @@
 /**
- * @file What a deployment says of itself, in the one record of its table that belongs to no run: its bucket, its clock, its fleets. The
- * stacks write it; a table that no stack made has none, and then nobody starts machines or turns a clock on and off.
+ * @file The DEPLOYMENT record, the only one of the table that belongs to no run: bucket, clock and fleets. The stacks write it. A table without
+ * it belongs to no deployment; then no machines are started and there is no clock to turn on or off.
  */
 import * as z from "zod";
 import { AgentName } from "./names.ts";
 import { parse, parseJson } from "./parse.ts";
 import { WorkerRole } from "./records.ts";
 
-/** Instances that are alike: an autoscaling group. No two fleets of a deployment serve the same agent in the same role. */
+/** An autoscaling group of equal instances. No two fleets of a deployment serve the same agent in the same role. */
 export const Fleet = z.strictObject({
   name: AgentName,
-  /** The agent that its workers serve; `*`: they evaluate the whole team. */
+  /** The agent that its workers serve. `*`: they evaluate the whole team. */
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
   /** The autoscaling group's name. */
   group: z.string().min(1),
-  /** Instances at most. */
+  /** Largest number of instances. */
   max: z.int().positive(),
-  /** The release of the program that its instances install. */
+  /** The release of mgrpo that its instances install. */
   release: z.string().min(1),
 });
 export type Fleet = z.infer<typeof Fleet>;
 
 export const Deployment = z.strictObject({
   bucket: z.string().min(1),
-  /** The release that was deployed: `<version>+<hash of what workers run>`. Who launches has the same. */
+  /** The deployed release, `<version>+<hash of what workers run>`. A run must be launched from the same release. */
   release: z.string().min(1),
-  /** The EventBridge rule that calls tick every minute while it is enabled. */
+  /** The EventBridge rule that calls tick every minute while it is on. */
   clockRule: z.string().min(1),
-  /** Empty where workers run on machines of one's own. */
+  /** Empty if workers run on the user's own machines. */
   fleets: z.array(Fleet),
 });
 export type Deployment = z.infer<typeof Deployment>;
@@ -36,7 +36,7 @@ export type Deployment = z.infer<typeof Deployment>;
 /** The stacks write it as one JSON text. */
 const DeploymentItem = z.strictObject({ deployment: z.string() });
 
-/** From the item at `tableKeys.deployment`; undefined where there is none. */
+/** Parses the item at `tableKeys.deployment`. Undefined if there is none. */
 export function parseDeployment(item: unknown): Deployment | undefined {
   if (item === undefined) return undefined;
   return parseJson(Deployment, parse(DeploymentItem, item, "DEPLOYMENT").deployment, "DEPLOYMENT");

@@ -1,6 +1,6 @@
 /**
- * @file Text that must not lie about in the plain, so that no crawler makes it training data: XORed with its benchmark's canary, then
- * base64, as xbench does (github.com/xbench-ai/xbench-evals, xbench_evals.py). Whoever has the canary can read it: obfuscation, not secrecy.
+ * @file Text that must not be published in plain text, so that no crawler turns it into training data: XORed with its benchmark's canary, then
+ * base64, as xbench does (github.com/xbench-ai/xbench-evals, xbench_evals.py). Anyone with the canary can read it: obfuscation, not secrecy.
  */
 import { MgrpoError } from "../errors.ts";
 import type { SuiteQuestions } from "./question.ts";
@@ -12,7 +12,7 @@ export function encrypt(text: string, canary: string): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** Throws `record-damaged`, which never holds what was read: no base64, or the canary is not the one it was encrypted with. */
+/** Throws `record-damaged`, without the text in the message, if it is not base64 or was encrypted with another canary. */
 export function decrypt(encrypted: string, canary: string): string {
   if (!BASE64.test(encrypted)) throw new MgrpoError("record-damaged", "it is not base64");
   const bytes = Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0));
@@ -23,22 +23,23 @@ export function decrypt(encrypted: string, canary: string): string {
   }
 }
 
-/** Prompts and answers in plain text. The canary stays, with each: what is said about them is encrypted with it. */
+/** Decrypts prompts and answers. Each question keeps the canary, with which conversations about it are encrypted. */
 export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
   const { canary } = set;
   if (canary === undefined) return set;
   const questions = set.questions.map((question) => ({
-    ...{ ...question, canary },
+    ...question,
+    canary,
     prompt: decrypt(question.prompt, canary),
     answer: decrypt(question.answer, canary),
   }));
   return { ...set, questions };
 }
 
-/** Bytes that a message and an encrypted text have in common by chance: three words of English, six characters of Chinese. */
+/** Bytes that a message and a question may share by chance: three words of English, six characters of Chinese. */
 const COMMON = 18;
 
-/** Leaves out of messages what stands in the prompts or answers of an opened set too, as servers that repeat what they were sent make them. */
+/** Removes from messages what quotes prompts or answers of a decrypted set: servers repeat their input in error messages. */
 export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
   const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
   return (message) => {
@@ -48,13 +49,13 @@ export function withoutQuotes({ questions }: SuiteQuestions): (message: string) 
   };
 }
 
-/** The piece of `COMMON` bytes from each byte on. */
+/** The piece of `COMMON` bytes that starts at each byte. */
 function piecesOf(text: string): string[] {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
   return Array.from({ length: Math.max(0, bytes.length - COMMON + 1) }, (_, from) => bytes.slice(from, from + COMMON));
 }
 
-/** `quoted`: the bytes from which on a piece is. */
+/** Replaces quoted text by `…`. `quoted`: the bytes at which quoted pieces start. */
 function cut(text: string, quoted: ReadonlySet<number>): string {
   let kept = "";
   let byte = 0;
@@ -68,7 +69,7 @@ function cut(text: string, quoted: ReadonlySet<number>): string {
   return kept;
 }
 
-/** As JSON and URLs escape what is not ASCII. */
+/** Undoes the escapes of JSON and URLs for characters that are not ASCII. */
 function unescaped(text: string): string {
   return text
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

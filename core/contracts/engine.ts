@@ -1,32 +1,35 @@
-/** @file What computes an agent's policy on this machine, and how much of it at a time. */
+/** @file What computes an agent's policy on this machine, and its batch sizes. */
 import * as z from "zod";
 
 /** What the compiled engine's graphs run on: onnxruntime's execution providers. */
 export const ExecutionProvider = z.enum(["cpu", "cuda", "webgpu"]);
 export type ExecutionProvider = z.infer<typeof ExecutionProvider>;
 
-/** `auto`: the first GPU that computes as the CPU does, WebGPU before CUDA; the CPU where there is none. */
+/** `auto`: the first GPU whose results match the CPU's, WebGPU before CUDA; otherwise the CPU. */
 export const ProviderChoice = z.enum(["auto", ...ExecutionProvider.options]);
 export type ProviderChoice = z.infer<typeof ProviderChoice>;
 
 /**
- * What the compiled engine's products are in: of matrices, forward and backward. The product that makes logits, norms, softmax, loss, sums and
- * the optimizer are in fp32 in either case. `bf16`: rounded to it before and after, accumulated in fp32.
+ * The precision of the compiled engine's matrix products, forward and backward. Logits, norms, softmax, loss, sums and the optimizer are
+ * always fp32. `bf16`: operands and results are rounded to bf16, accumulation is fp32.
  */
 export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
 export const EngineConfig = z.strictObject({
-  /** Of policy `compiled`. A GPU has other bits than the CPU; what it needs: docs/gpu.md. */
-  provider: ProviderChoice.default("cpu"),
-  /** Of provider `cuda`, which alone multiplies bf16 and accumulates in fp32. */
-  precision: Precision.default("fp32"),
-  /** Threads that compute at the same time (engine/compiled/lanes.ts). Decides bits: two runs agree only at the same number. */
-  threads: z.int().positive().default(1),
-  /** Sequences decoded together. */
-  slots: z.int().positive().default(32),
-  /** Tokens of one training micro-batch (padded). */
-  microBatchTokens: z.int().positive().default(4096),
+  provider: ProviderChoice.default("cpu").describe(
+    "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU gives other bits than the CPU; see docs/gpu.md.",
+  ),
+  precision: Precision.default("fp32").describe(
+    "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
+  ),
+  threads: z
+    .int()
+    .positive()
+    .default(1)
+    .describe("Compute threads. Results are reproducible only at the same number of threads."),
+  slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
+  microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
 });
 
 interface PolicyOnEngine {
@@ -34,30 +37,21 @@ interface PolicyOnEngine {
   readonly engine: { readonly provider: ProviderChoice; readonly precision: Precision };
 }
 
-/** Path and message of what an agent's policy or provider would ignore. */
-export function engineFaults(
-  agents: Readonly<Record<string, PolicyOnEngine>>,
-): (readonly [(string | number)[], string])[] {
-  return Object.entries(agents).flatMap(
-    ([
-      name,
-      {
-        policy,
-        engine: { provider, precision },
-      },
-    ]) => {
-      const fault = (setting: string, message: string): readonly [string[], string] => [
-        ["agents", name, "engine", setting],
-        message,
-      ];
-      return [
-        ...(policy === "compiled" || provider === "cpu"
-          ? []
-          : [fault("provider", `does nothing with policy '${policy}': remove it, or use 'compiled'`)]),
-        ...(provider === "cuda" || precision === "fp32"
-          ? []
-          : [fault("precision", `${precision} needs engine.provider cuda, not '${provider}': remove it, or set that`)]),
-      ];
-    },
-  );
+type Fault = readonly [(string | number)[], string];
+
+/** Engine settings that an agent's policy or provider would ignore: path and message. */
+export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): Fault[] {
+  return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
+    const { provider, precision } = engine;
+    const faults: Fault[] = [];
+    if (policy !== "compiled" && provider !== "cpu") {
+      const message = `does nothing with policy '${policy}': remove it, or use 'compiled'`;
+      faults.push([["agents", name, "engine", "provider"], message]);
+    }
+    if (precision !== "fp32" && provider !== "cuda") {
+      const message = `${precision} needs engine.provider cuda, not '${provider}': remove it, or set that`;
+      faults.push([["agents", name, "engine", "precision"], message]);
+    }
+    return faults;
+  });
 }

@@ -1,46 +1,60 @@
-/** @file What an evaluation asks: the held-out questions, or those of a benchmark. */
+/** @file What an evaluation asks: the held-out questions, or a benchmark's. */
 import * as z from "zod";
 
-/** Questions of others, from files that the user has (docs/benchmarks.md); `jsonl` is a format for one's own. */
+/** Published benchmarks, read from the user's files (docs/benchmarks.md), and `jsonl` for the user's own questions. */
 export const Benchmark = z.enum(["gaia", "xbench", "webwalkerqa", "jsonl"]);
 export type Benchmark = z.infer<typeof Benchmark>;
 
-/** Whose answers only a model can judge: their references are not the one way to say it. */
+/** Benchmarks whose free-form answers need a judge model. */
 export const JUDGED: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 
-/** Of a benchmark: its score is the mean of so many independent runs, as the paper's is. */
+/** Default runs of a benchmark. The paper also reports the mean of three. */
 export const BENCHMARK_RUNS = 3;
 
 /**
- * Which questions of GAIA are asked: `readable`, those without a file and those whose file the team can read as text, by the tool
- * `read_attachment`; `none`, those without a file; `all`, for teams with tools of their own, by paths on this machine.
+ * Which questions of GAIA are asked. `readable`: those without a file, and those whose file the tool `read_attachment` can read as text.
+ * `none`: those without a file. `all`: every question, for teams whose own tools read the files, by paths on this machine.
  */
 export const Attachments = z.enum(["readable", "none", "all"]);
 export type Attachments = z.infer<typeof Attachments>;
 
 export const EvaluationSuite = z
   .strictObject({
-    name: z.string().regex(/^[a-z][a-z0-9-]*$/),
-    temperature: z.number().min(0).default(1),
-    /** Every tool answers nothing: what the models know by heart. */
-    closedBook: z.boolean().default(false),
-    /** Whose questions are asked, instead of the held-out ones. */
-    benchmark: Benchmark.exactOptional(),
-    /** Where its data lies, on the machine that starts the run: they travel with the run from there. */
-    data: z.string().min(1).exactOptional(),
-    /** By default `readable`. */
-    attachments: Attachments.exactOptional(),
-    /** A file, there too, that says to the judge what is right, instead of our words: the benchmark's official prompt. */
-    criteria: z.string().min(1).exactOptional(),
-    /** Questions of the set, from its start; 0 is all of them. */
-    questions: z.int().nonnegative().default(0),
-    /**
-     * Times that every question is asked, each with random streams of its own: a narrower interval, at that many times the price. By
-     * default a benchmark's questions three times, others and greedy ones once.
-     */
-    runs: z.int().positive().exactOptional(),
-    /** `every`: on each evaluated team; `ends`: only before and after training. */
-    when: z.enum(["every", "ends"]).default("every"),
+    name: z
+      .string()
+      .regex(/^[a-z][a-z0-9-]*$/)
+      .describe("The suite's name in reports."),
+    temperature: z.number().min(0).default(1).describe("Sampling temperature. 0: greedy."),
+    closedBook: z
+      .boolean()
+      .default(false)
+      .describe("Tools return nothing: measures what the models know without them."),
+    benchmark: Benchmark.exactOptional().describe(
+      "Benchmark to ask: gaia, xbench, webwalkerqa, or jsonl for your own questions. Absent: the held-out questions.",
+    ),
+    data: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .describe("Path of the benchmark's data on the machine that starts the run. Required with benchmark."),
+    attachments: Attachments.exactOptional().describe(
+      "Which questions of gaia are asked, by their files: readable (default), none or all.",
+    ),
+    criteria: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .describe("Path of a prompt for the judge, such as the benchmark's official one. Absent: ours."),
+    questions: z.int().nonnegative().default(0).describe("Number of questions, from the start of the set. 0: all."),
+    runs: z
+      .int()
+      .positive()
+      .exactOptional()
+      .describe("Times that each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1."),
+    when: z
+      .enum(["every", "ends"])
+      .default("every")
+      .describe("When it is asked: of every evaluated team, or only before and after training (ends)."),
   })
   .transform(({ runs, ...suite }) => {
     const mean = suite.benchmark !== undefined && suite.temperature > 0;

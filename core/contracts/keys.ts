@@ -1,4 +1,4 @@
-/** @file Every S3 key and every DynamoDB key of the program. No key holds an attempt, a fence or a time. */
+/** @file Every S3 key and every DynamoDB key. No key contains an attempt, a fence or a time. */
 import type { RolloutAddress } from "./rollout.ts";
 
 const padded = (n: number) => String(n).padStart(6, "0");
@@ -9,7 +9,7 @@ export const objectKeys = {
   questions: (run: string) => `runs/${run}/questions.json`,
   /** Content-addressed: weights, optimizer states, base files. */
   part: (run: string, sha256: string) => `runs/${run}/parts/${sha256}`,
-  /** Of an evaluation under another name than of training, so that EventBridge, whose `*` spans slashes, can tell the two. */
+  /** Outcomes of evaluations have another prefix than those of training, because the `*` of EventBridge patterns also matches slashes. */
   outcome: ({ run, phase, step, group, rollout }: RolloutAddress) =>
     phase === "train"
       ? `runs/${run}/outcomes/${padded(step)}/${group}/${rollout}.json`
@@ -19,20 +19,21 @@ export const objectKeys = {
   team: (run: string, team: number) => `runs/${run}/teams/${padded(team)}.json`,
   verdict: (run: string, trajectorySha256: string, judge: string) =>
     `runs/${run}/verdicts/${trajectorySha256}-${judge}.json`,
-  /** What a tool's backend answered to the request of that hash. */
+  /** The cached answer of a tool's backend, by the request's hash. */
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
 };
 
-/** Outcomes and invocations, of training and of evaluations: what a run says, which may be forgotten once it has been learnt from. */
+/** Outcomes and invocations of training and evaluations, which expire (core/training/retention.ts). */
 export function isConversationKey(key: string): boolean {
   return /^runs\/[^/]+\/(?:outcomes|invocations|evaluations\/[^/]+\/rollouts)\//.test(key);
 }
 
-/** What kind of fact a key announces, and of which run: how events are routed. Undefined for keys nobody waits for. */
-export function parseObjectKey(
-  key: string,
-): { run: string; kind: "outcome" | "manifest" | "team" | "evaluation"; key: string } | undefined {
+/** The kinds of object whose creation calls a function. */
+export type ObjectKind = "outcome" | "manifest" | "team" | "evaluation";
+
+/** The kind and run of an object, by which events are routed. Undefined for keys that call no function. */
+export function parseObjectKey(key: string): { run: string; kind: ObjectKind; key: string } | undefined {
   const match =
     /^runs\/([^/]+)\/(?:(outcomes)\/\d{6}\/\d+\/\d+|(manifests)\/[^/]+\/\d{6}|(teams)\/\d{6}|(evaluations)\/[^/]+\/result)\.json$/.exec(
       key,
@@ -47,7 +48,7 @@ export function parseObjectKey(
 export function parseOutcomeKey(key: string): RolloutAddress | undefined {
   const match = /^runs\/([^/]+)\/outcomes\/(\d{6})\/(\d+)\/(\d+)\.json$/.exec(key);
   if (!match) return undefined;
-  const [, run, step, group, rollout] = match as unknown as [string, string, string, string, string];
+  const [, run = "", step, group, rollout] = match;
   return { run, phase: "train", step: Number(step), group: Number(group), rollout: Number(rollout) };
 }
 
@@ -56,11 +57,11 @@ export interface TableKey {
   readonly sk: string;
 }
 
-/** DynamoDB keys. A group is a partition of its own: its updates are the run's hottest writes. */
+/** DynamoDB keys. A group has its own partition: its updates are the run's most frequent writes. */
 export const tableKeys = {
-  /** What the stacks say of the deployment, if the table is one of a deployment. */
+  /** The deployment that the table belongs to, if any. */
   deployment: { pk: "DEPLOYMENT", sk: "DEPLOYMENT" },
-  /** The list of all runs, which the clock goes through. */
+  /** The list of all runs, which the clock ticks. */
   listed: (run: string): TableKey => ({ pk: "RUNS", sk: `RUN#${run}` }),
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),
   step: (run: string, step: number): TableKey => ({ pk: `RUN#${run}`, sk: `STEP#${padded(step)}` }),
@@ -78,7 +79,7 @@ export const tableKeys = {
   }),
 };
 
-/** Prefixes to query a run's items by. */
+/** Sort-key prefixes for queries of a run's items. */
 export const tablePrefixes = {
   agents: "AGENT#",
   workers: "WORKER#",

@@ -1,19 +1,19 @@
 /**
- * @file Which language model behind an API is meant, as configs say it: an object, or in short
+ * @file How a config names a language model behind an API: as an object, or in short
  *
  *     openai:<base url>#<model>       openai:http://127.0.0.1:8000/v1#Qwen/Qwen3-8B      any OpenAI-compatible server
  *     openai#<model>                  openai#gpt-5-mini                                  OpenAI's own
  *     bedrock[:<region>]#<model>      bedrock:eu-central-1#amazon.nova-pro-v1:0          Amazon Bedrock
  *
- * What stands before the `#` is also an agent's `policy`, whose `model` is what stands after it. Keys are never written here: an
- * environment variable is named that holds one.
+ * The part before the `#` is also an agent's `policy`, and the part after it that agent's `model`. API keys are never part of a config,
+ * only the names of the environment variables that hold them.
  */
 import * as z from "zod";
 
-/** Of OpenAI itself: the only server that is sent OPENAI_API_KEY without being told to. */
+/** OpenAI itself: the only server that gets OPENAI_API_KEY by default. */
 export const OPENAI_URL = "https://api.openai.com/v1";
 
-/** The name alone; a key that was written in its place does not fit, and is not repeated in the message. */
+/** A key written here by mistake does not match, and is not repeated in the message. */
 const KeyVariable = z
   .string()
   .regex(/^[A-Z_][A-Z0-9_]*$/, "the name of an environment variable that holds the key, such as OPENROUTER_API_KEY");
@@ -28,44 +28,65 @@ function isBaseUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === "";
 }
 
-/** How an API is asked, whatever for. */
+/** Dollars per million tokens. */
+export const TokenPrices = z.strictObject({
+  input: z.number().nonnegative().describe("Dollars per million input tokens."),
+  output: z.number().nonnegative().describe("Dollars per million output tokens."),
+});
+
+/** Settings of requests to any API. */
 export const EndpointSettings = z.strictObject({
-  /** Environment variable that holds the key. By default OPENAI_API_KEY for OpenAI itself, AWS_BEARER_TOKEN_BEDROCK if set or the AWS credentials for Bedrock, none for other servers. */
-  keyVariable: KeyVariable.optional(),
-  /** Of one try. Node.js itself gives up after 300. */
-  timeoutSeconds: z.number().positive().max(290).default(120),
-  /** Tries of one request, as far as 429, 5xx, time-outs and lost connections spoil them. */
-  attempts: z.int().positive().default(4),
+  keyVariable: KeyVariable.optional().describe(
+    "Environment variable that holds the API key. Default: OPENAI_API_KEY for OpenAI, AWS_BEARER_TOKEN_BEDROCK or the AWS credentials for Bedrock, none otherwise.",
+  ),
+  // Node.js itself gives up after 300 seconds.
+  timeoutSeconds: z
+    .number()
+    .positive()
+    .max(290)
+    .default(120)
+    .describe("Seconds that one attempt at a request may take."),
+  attempts: z
+    .int()
+    .positive()
+    .default(4)
+    .describe("Attempts at one request. 429, 5xx, time-outs and lost connections are retried."),
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;
 
-const Asked = EndpointSettings.extend({
-  /** As the server calls it. */
-  model: z.string().min(1),
-  /**
-   * How JSON is asked for: by its `schema`, as an `object` of which the prompt says the schema, or by the prompt alone (`text`). It is checked
-   * in any case.
-   */
-  json: z.enum(["schema", "object", "text"]).default("schema"),
+const ModelSettings = EndpointSettings.extend({
+  model: z.string().min(1).describe("The model's name on the server."),
+  json: z
+    .enum(["schema", "object", "text"])
+    .default("schema")
+    .describe(
+      "How JSON is requested: by its schema, as an object, or by the prompt alone (text). It is checked in any case.",
+    ),
 });
 
-const OpenAiModel = Asked.extend({ provider: z.literal("openai"), baseUrl: BaseUrl.default(OPENAI_URL) });
+const OpenAiModel = ModelSettings.extend({
+  provider: z.literal("openai").describe("An OpenAI-compatible server."),
+  baseUrl: BaseUrl.default(OPENAI_URL).describe("The server's base URL."),
+});
 
-const BedrockModel = Asked.extend({
-  provider: z.literal("bedrock"),
-  /** By default AWS_REGION. */
+const BedrockModel = ModelSettings.extend({
+  provider: z.literal("bedrock").describe("Amazon Bedrock."),
   region: z
     .string()
     .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region, such as eu-central-1")
-    .optional(),
-  json: z.enum(["schema", "text"]).default("schema"),
+    .optional()
+    .describe("The AWS region. Default: AWS_REGION."),
+  json: z
+    .enum(["schema", "text"])
+    .default("schema")
+    .describe("How JSON is requested: by its schema, or by the prompt alone (text). It is checked in any case."),
 });
 
 const ModelObject = z.discriminatedUnion("provider", [OpenAiModel, BedrockModel]);
 
 const SHORT = /^(openai|bedrock)(?::([^#]*))?#(.+)$/s;
 
-/** A model behind an API. Both forms parse to the object. */
+/** A model behind an API. Both forms parse to an object. */
 export const LanguageModelSpec: z.ZodType<
   z.infer<typeof ModelObject>,
   string | z.input<typeof ModelObject>
@@ -89,15 +110,17 @@ function specOf(provider: "openai" | "bedrock", where: string, model: string): z
   return { provider, model, ...(where && { region: where }) };
 }
 
-/** How an agent behind an API is asked. */
+/** Settings of requests to an agent behind an API. */
 export const AgentEndpoint = EndpointSettings.extend({
-  /** `native`: by the API's own tool calls. `text`: in Qwen's format, which the system message explains, for servers that have none. */
-  calls: z.enum(["native", "text"]).default("native"),
-  /** What its turns cost counts for `budget.usd`. Null: they have no price here. */
-  usdPerMillionTokens: z
-    .strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() })
-    .nullable()
-    .default(null),
+  calls: z
+    .enum(["native", "text"])
+    .default("native")
+    .describe(
+      "How tools are called: by the API's own tool calls, or as text in Qwen's format, for servers without tool calls.",
+    ),
+  usdPerMillionTokens: TokenPrices.nullable()
+    .default(null)
+    .describe("Prices of the agent's tokens, which count towards budget.usd. Null: they have no price."),
 });
 export type AgentEndpoint = z.infer<typeof AgentEndpoint>;
 
@@ -123,7 +146,7 @@ export function endpointOf({
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
 }
 
-/** What does not fit between an agent's settings and its being behind an API, or not: path and message. */
+/** Settings that an agent behind an API must not have, and `endpoint` without an API: path and message. */
 export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, message: string])[] {
   const { policy, trained, thinking, limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
@@ -136,7 +159,7 @@ export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, m
   if (limits.responseTokens !== undefined) {
     return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
   }
-  // A worker's own AWS_REGION is that of the run's store.
+  // A worker's AWS_REGION is that of the run's store, not of the model.
   if (policy === "bedrock") return [["policy", "in which region? Write bedrock:<region>"]];
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));
   return (error?.issues ?? []).map(({ path, message }) => [path[0] === "model" ? "model" : "policy", message] as const);

@@ -1,4 +1,4 @@
-/** @file What functions are called with and what evaluation reports: events, start requests, results. */
+/** @file What functions are called with (events, start and tick requests), and the result of an evaluation. */
 import * as z from "zod";
 import { Part } from "./checkpoint.ts";
 import { RunConfig } from "./config.ts";
@@ -6,7 +6,7 @@ import { JudgeCost } from "./judge.ts";
 import { AgentName, RunName, Sha256, Step } from "./names.ts";
 import { EvaluationScore } from "./records.ts";
 
-/** EventBridge's S3 "Object Created", as AWS and the embedded cloud send it. */
+/** EventBridge's S3 event "Object Created", as AWS and the local cloud send it. */
 export const ObjectCreated = z.object({
   "detail-type": z.literal("Object Created"),
   source: z.literal("aws.s3"),
@@ -17,7 +17,7 @@ export const ObjectCreated = z.object({
 });
 export type ObjectCreated = z.infer<typeof ObjectCreated>;
 
-/** Asks start-run for a run. Base files and questions are already in the store, as parts and `questions.json`. */
+/** Asks start-run to start a run. Base files and questions must be in the store already, as parts and `questions.json`. */
 export const StartRun = z.strictObject({
   config: RunConfig,
   questionsSha256: Sha256,
@@ -33,11 +33,11 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure after all attempts: listed once per run that lost it, not counted. */
+  /** Questions whose rollout was lost to infrastructure after all attempts, once per run that lost it. Not counted in the score. */
   lost: z.array(z.string()),
-  /** Why, without repetitions. */
+  /** The distinct reasons of the losses. */
   reasons: z.array(z.string()).exactOptional(),
-  /** Each question's score over all runs, in the order of the held-out set; `n` leaves out what was lost. */
+  /** Each question's score over all runs, in the order of the question set. `n` does not count lost rollouts. */
   questions: z.array(
     z.strictObject({
       question: z.string(),
@@ -46,7 +46,7 @@ export const EvaluationResult = EvaluationScore.extend({
       correct: z.number().nonnegative(),
     }),
   ),
-  /** What its judge cost, where it is a model. */
+  /** What its judge cost, if it is a model. */
   judged: JudgeCost.exactOptional(),
   seconds: z.number(),
 });

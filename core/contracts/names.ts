@@ -1,7 +1,7 @@
-/** @file The small schemas that every other contract is built from: names, versions, hashes. */
+/** @file The small schemas that all other contracts are built from: names, versions, hashes. */
 import * as z from "zod";
 
-/** A run's name: a path segment and a key segment everywhere. */
+/** A run's name, used in paths and keys. */
 export const RunName = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-'");
 
 /** An agent's name within its team. */
@@ -10,7 +10,7 @@ export const AgentName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, "lower-case 
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits");
 
-/** The first 128 bits of a SHA-256, in base64url: what a small record knows an object by. */
+/** The first 128 bits of a SHA-256 in base64url: how small records identify an object. */
 export const Digest = z.string().regex(/^[\w-]{22}$/, "22 characters of base64url");
 export const digestOf = (sha256: Sha256): Digest => toBase64Url(sha256.slice(0, 32));
 
@@ -22,21 +22,21 @@ function toBase64Url(hex: string): string {
     .replaceAll("=", "");
 }
 
-/** Number of optimizer steps a policy has behind it: in synchronous mode, the number of closed steps. */
+/** Version of a policy: the number of closed steps that trained it. */
 export const Version = z.int().nonnegative();
 
 export const Step = z.int().nonnegative();
 
-/** Index of a group (one question) within its step. Replacement groups continue the count. */
+/** Index of a group (one question) within its step. Replacement groups are numbered after the others. */
 export const GroupIndex = z.int().nonnegative();
 
 /** Index of a rollout within its group, 0..K-1. */
 export const RolloutIndex = z.int().nonnegative();
 
-/** 128 bits of a SHA-256 over what was asked, base64url: one id per distinct invocation. */
+/** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
-/** A worker process's id; a process that was declared dead comes back under a new one. */
+/** A worker process's id. A process that was marked dead continues under a new one. */
 export const WorkerId = z.string().regex(/^[A-Za-z0-9_-]{1,40}$/);
 
 export type RunName = z.infer<typeof RunName>;

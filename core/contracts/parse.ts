@@ -1,8 +1,8 @@
-/** @file Parsing at the edge: one line that names the record, the path and the fault. */
+/** @file Parsing at the edge. A refusal is one line that names the record, the path and the fault. */
 import type { z } from "zod";
 import { type ErrorCode, MgrpoError } from "../errors.ts";
 
-/** What helps wherever the file came from; callers say the rest. */
+/** How to fix it, by the error's code. */
 const REMEDY: Partial<Record<ErrorCode, string>> = {
   "checkpoint-damaged": ": restore the file from its origin",
   "tokenizer-damaged": ": restore the file from its origin",
@@ -26,7 +26,7 @@ export function parse<S extends z.ZodType>(
   throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`, { evidence: issues });
 }
 
-/** The keys of the object that the path leads to, through defaults and nullables; none where a union or a text is on the way. */
+/** The keys of the object at the path, through defaults and nullables. None if the path leads through a union. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
   const { innerType, shape, valueType, element } = schema._zod.def as Partial<
     Pick<z.core.$ZodDefaultDef, "innerType"> &
@@ -57,12 +57,12 @@ export function parseJson<S extends z.ZodType>(
   return parse(schema, value, what, code);
 }
 
-/** Canonical bytes of a record, which holds JSON values only: keys sorted, so that equal records have equal hashes. */
+/** Canonical JSON of a record: keys are sorted, so that equal records have equal hashes. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }
 
-/** Not by a replacer, which JSON.stringify would ask about every token of a trajectory. */
+/** Faster than a replacer, which JSON.stringify would call for every token of a trajectory. */
 function sorted(value: unknown): unknown {
   if (value === null || typeof value !== "object") return value;
   if (Array.isArray(value)) return value.some(isObject) ? value.map(sorted) : value;

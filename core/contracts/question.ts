@@ -1,37 +1,41 @@
-/** @file A question, with everything that scoring it needs: functions have no world to look things up in. */
+/** @file Questions. A question carries everything that scoring needs, because functions have no world to look things up in. */
 import * as z from "zod";
 
 export const Question = z.strictObject({
   id: z.string().min(1).max(80),
-  /** The recipe's name for the shape of the question (`hop1`, `compare`, …): curves are split by it. */
+  /** The recipe's category of the question (`hop1`, `compare`, …), by which reports are split. */
   kind: z.string().min(1),
-  /** Difficulty, 1 = easiest: what the curriculum selects by. */
+  /** Difficulty for the curriculum; 1 is the easiest. */
   level: z.int().positive(),
   /** What the main agent is asked. */
   prompt: z.string().min(1),
-  /** The reference answer, as the recipe's `correct` compares it. */
+  /** The reference answer that the recipe's `correct` compares with. */
   answer: z.string(),
-  /** Whatever else the recipe's rewards and tools need, small but for an attachment's text (facts on the question's chain, a world's number, …). */
+  /** Everything else that the recipe's rewards and tools need: intermediate facts, an attachment's text, … */
   facts: z.json(),
-  /** Of a benchmark that is shipped encrypted, once it is opened, so only in memory: what is written of the question is encrypted with it (encrypted.ts). */
+  /** Of a decrypted benchmark question, so only in memory: whatever is stored about the question is encrypted with it (encryption.ts). */
   canary: z.string().min(1).exactOptional(),
 });
 export type Question = z.infer<typeof Question>;
 
-/** A benchmark's question as its authors word it: the prompt without what a loader added to it, which keeps the words under `facts.question`. */
+/** A benchmark question in its authors' words. A loader that adds to the prompt keeps the original under `facts.question`. */
 export function wordingOf({ prompt, facts }: Pick<Question, "prompt" | "facts">): string {
   const own = facts !== null && typeof facts === "object" && !Array.isArray(facts) ? facts["question"] : undefined;
   return typeof own === "string" ? own : prompt;
 }
 
-/** Files of questions as JSON Lines (docs/benchmarks.md), on the machine that starts the run: they travel with the run from there. */
+/** Files of questions as JSON Lines (docs/benchmarks.md) on the machine that starts the run. Their content becomes part of the run. */
 export const QuestionFiles = z.strictObject({
-  train: z.string().min(1),
-  /** Absent: none is held out. */
-  heldOut: z.string().min(1).exactOptional(),
+  train: z.string().min(1).describe("Path of the training questions, as JSON Lines."),
+  heldOut: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe("Path of the held-out questions, as JSON Lines. Absent: there are none."),
 });
 export type QuestionFiles = z.infer<typeof QuestionFiles>;
 
+/** A benchmark question that this team could not answer, and why. */
 export const Unasked = z.strictObject({ question: z.string(), why: z.string() });
 export type Unasked = z.infer<typeof Unasked>;
 
@@ -39,13 +43,13 @@ export type Unasked = z.infer<typeof Unasked>;
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),
   /**
-   * Prompts and answers stand here enciphered by it, as their benchmark ships them (encrypted.ts), and so does whatever is said about
-   * them: in plain text they are only ever in memory. Absent: they are plain.
+   * The key by which prompts and answers are encrypted here, as their benchmark ships them (encryption.ts). Conversations about them are
+   * stored encrypted too: plain text exists only in memory. Absent: nothing is encrypted.
    */
   canary: z.string().min(1).exactOptional(),
-  /** Those of its data that are not asked, since this team could not answer them, and why. */
+  /** Questions of the benchmark that are not asked. */
   unasked: z.array(Unasked).exactOptional(),
-  /** What a judge goes by, where answers are judged by a model. */
+  /** The judge's prompt, if a model judges the answers. */
   criteria: z.string().min(1).exactOptional(),
 });
 export type SuiteQuestions = z.infer<typeof SuiteQuestions>;
@@ -54,7 +58,7 @@ export type SuiteQuestions = z.infer<typeof SuiteQuestions>;
 export const QuestionSet = z.strictObject({
   train: z.array(Question).min(1),
   heldOut: z.array(Question),
-  /** By the names of the evaluation suites that ask a benchmark. */
+  /** By the name of the evaluation suite. */
   suites: z.record(z.string(), SuiteQuestions).exactOptional(),
 });
 export type QuestionSet = z.infer<typeof QuestionSet>;

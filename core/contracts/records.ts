@@ -1,6 +1,6 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS; CALLS is in tinker-calls.ts. Small, one item
- * each, changed only by the named conditional writes of core/training/writes.ts. Keys (`pk`, `sk`) are the table's and not repeated here.
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS; CALLS is in tinker-calls.ts. Each is one small
+ * item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record.
  */
 import * as z from "zod";
 import { JudgeCost } from "./judge.ts";
@@ -11,20 +11,20 @@ export const RunRecord = z.strictObject({
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
   reason: z.string(),
-  /** The step that is open or ready now; equals `steps` when the run is finished. */
+  /** The step that is open or ready now; `steps` when the run is finished. */
   step: Step,
-  /** Of config.json and questions.json, as start-run found them: who reads others since is told so. */
+  /** Of config.json and questions.json, as start-run found them. Readers refuse objects with other hashes. */
   configSha256: Sha256,
   questionsSha256: Sha256,
-  /** Store time in ms at which start-run founded it. */
+  /** Store time in ms at which start-run wrote it. */
   startedAt: z.number(),
-  /** What it may spend: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
+  /** Limits: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** What the curriculum remembers from one step to the next. */
+/** The curriculum's state between two steps. */
 export const CurriculumState = z.strictObject({
   stage: z.int().nonnegative(),
   /** Training questions drawn so far, per stage: the position in the stage's seeded order. */
@@ -32,13 +32,13 @@ export const CurriculumState = z.strictObject({
 });
 export type CurriculumState = z.infer<typeof CurriculumState>;
 
-/** The plan of a step. `groups`, `state` and `round` move; everything else is immutable. */
+/** The plan of a step. Only `state`, `groups`, `round`, `curriculum` and `sampledTokens` ever change. */
 export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
   /**
-   * open: rollouts wanted (from workers that are done with the step before, also while RUN is there); ready: every group finalized;
-   * closed: every manifest is there.
+   * open: rollouts are missing (workers that have finished the step before may begin while RUN still points to it); ready: every group is
+   * finalized; closed: every manifest is published.
    */
   state: z.enum(["open", "ready", "closed"]),
   /** Question ids; the index is the group's index. Replacement groups are appended. */
@@ -51,55 +51,54 @@ export const StepRecord = z.strictObject({
   trained: z.array(AgentName),
   /** Tokens that all agents sampled in the counted rollouts of the steps before this one. */
   sampledBefore: z.int().nonnegative(),
-  /** In its own, from `ready` on; 0 before. */
+  /** Tokens sampled in this step. 0 until the step is ready. */
   sampledTokens: z.int().nonnegative(),
   /** State after this step's questions were drawn. */
   curriculum: CurriculumState,
 });
 export type StepRecord = z.infer<typeof StepRecord>;
 
-/** One rollout's scores. `excluded` (infrastructure or judge failure) is out of every mean, std and batch. */
-export const RolloutScore = z.union([
-  z.strictObject({ excluded: z.string() }),
-  z.strictObject({
-    /** R_M, eq 4. */
-    reward: z.number(),
-    /** The main agent's raw correctness, in [0, 1]; what `correctMain` of eq 5 copies. */
-    correct: z.number(),
-    wellFormed: z.boolean(),
-    /** Sampled by all agents together. */
-    tokens: z.int().nonnegative(),
-    /** Of the outcome's object, as it was scored: a trainer takes no other. Only a score that rests on no object has none. */
-    digest: Digest.optional(),
-    /** Per sub-agent, its invocations in call order with R_S of eq 5. */
-    invocations: z.record(
-      AgentName,
-      z.array(
-        z.strictObject({
-          id: InvocationId,
-          reward: z.number(),
-          expert: z.number(),
-          /** Of the invocation's object, likewise. */
-          digest: Digest.optional(),
-          masked: z.literal(true).optional(),
-        }),
-      ),
-    ),
-    /** What its judges cost, where they are models. */
-    judged: JudgeCost.exactOptional(),
-    /** Truncated under `overlong: mask`: counts in mean and std, gets no weight in the batch. */
-    masked: z.literal(true).optional(),
-  }),
-]);
+export const ScoredInvocation = z.strictObject({
+  id: InvocationId,
+  /** R_S, eq 5. */
+  reward: z.number(),
+  expert: z.number(),
+  /** Of the invocation's object that was scored. Trainers refuse any other. */
+  digest: Digest.optional(),
+  masked: z.literal(true).optional(),
+});
+export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
+
+export const ScoredRollout = z.strictObject({
+  /** R_M, eq 4. */
+  reward: z.number(),
+  /** The main agent's raw correctness in [0, 1], which is `correctMain` in eq 5. */
+  correct: z.number(),
+  wellFormed: z.boolean(),
+  /** Tokens sampled by all agents. */
+  tokens: z.int().nonnegative(),
+  /** Of the outcome's object that was scored. Trainers refuse any other. */
+  digest: Digest.optional(),
+  /** Per sub-agent, its invocations in call order. */
+  invocations: z.record(AgentName, z.array(ScoredInvocation)),
+  /** What its judges cost, if they are models. */
+  judged: JudgeCost.exactOptional(),
+  /** Truncated under `overlong: mask`: counts in mean and std, has no weight in the batch. */
+  masked: z.literal(true).optional(),
+});
+export type ScoredRollout = z.infer<typeof ScoredRollout>;
+
+/** A rollout's score. `excluded`: lost to infrastructure or a failing judge, and left out of every mean, std and batch. */
+export const RolloutScore = z.union([z.strictObject({ excluded: z.string() }), ScoredRollout]);
 export type RolloutScore = z.infer<typeof RolloutScore>;
 
 /** What one agent trains on in a finalized group: parallel arrays, one entry per distinct trajectory. */
 export const AgentBatch = z.strictObject({
-  /** For the main agent the rollout's index; for a sub-agent `<rollout>/<i>`, the i-th of its invocations that `rollouts` names there. */
+  /** Of the main agent: the rollout's index. Of a sub-agent: `<rollout>/<i>`, its i-th scored invocation in that rollout. */
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
-  /** Share of the group's loss: sums to 1. One entry alone is that of every trajectory. */
+  /** Shares of the group's loss, summing to 1. A single entry is the share of every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
-  /** Normalised advantage, eq 9 or eq 12, to the precision of 32 bits; NaN-free, 0 where std is 0. */
+  /** Normalised advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
   advantages: z.array(z.number()),
   mean: z.number(),
   std: z.number(),
@@ -118,18 +117,20 @@ export const GroupRecord = z.strictObject({
   rolloutsPerQuestion: z.int(),
   state: z.enum(["open", "finalized"]),
   /**
-   * Rollout index -> worker incarnation that runs it, or ran it until it was scored. Absent until somebody begins the group.
-   * Only saves work; correctness never rests on it.
+   * Rollout index -> worker that runs it, or ran it until it was scored. Absent until the first claim. Claims only avoid duplicate work;
+   * correctness never depends on them.
    */
   claims: z.record(z.string(), WorkerId).exactOptional(),
-  /** Rollout index -> attempts that died with their worker; `judge-<index>` -> failures of its judge. */
+  /** Rollout index -> crashes of its worker while it ran alone. */
   crashes: z.record(z.string(), z.int()),
+  /** Rollout index -> failures of its judge. */
+  judgeFailures: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
   rollouts: z.record(z.string(), RolloutScore),
   /** Per agent; empty until finalized; an agent with nothing to train on is absent. */
   finalized: z.record(AgentName, AgentBatch),
   /**
-   * Once finalized: seconds since 1970 after which the table may forget it, as the bucket forgets what was said (core/training/retention.ts).
+   * Set when finalized, in seconds since 1970: the table may delete it from then on, as the bucket does with conversations (core/training/retention.ts).
    */
   expiresAt: z.int().exactOptional(),
 });
@@ -138,13 +139,13 @@ export type GroupRecord = z.infer<typeof GroupRecord>;
 export const AgentRecord = z.strictObject({
   run: RunName,
   agent: AgentName,
-  /** A cache of the newest manifest: anyone who has seen manifest v+1 may advance v to v+1. */
+  /** A cache of the newest manifest's version. Anyone who has seen manifest v+1 may advance it to v+1. */
   version: Version,
-  /** The worker that trains this agent; empty when none does. */
+  /** The worker that trains this agent. Empty: none. */
   trainer: z.string(),
-  /** Raised whenever the place is taken: of two that reach for it, one wins. */
+  /** Incremented by every claim, so that of two concurrent claims one wins. */
   fence: z.int().nonnegative(),
-  /** Takeovers since the version last moved; the third halts the run. */
+  /** Takeovers since the last new version. The third halts the run. */
   takeovers: z.int().nonnegative(),
 });
 export type AgentRecord = z.infer<typeof AgentRecord>;
@@ -155,27 +156,27 @@ export type WorkerRole = z.infer<typeof WorkerRole>;
 export const WorkerRecord = z.strictObject({
   run: RunName,
   worker: WorkerId,
-  /** The agent it serves; an eval worker hosts the whole team and serves `*`. */
+  /** The agent that it serves. `*`: an eval worker, which hosts the whole team. */
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
-  /** Where its invocations are answered; empty for workers that answer none. */
+  /** The address of its invocation server. Empty: it has none. */
   url: z.string(),
   state: z.enum(["alive", "draining", "dead"]),
-  /** Bumped by every heartbeat. */
+  /** Incremented by every heartbeat. */
   counter: z.int().nonnegative(),
-  /** What tick saw last: the counter, and the store's time in ms when it first saw it. */
+  /** The counter that tick last noted, and the store's time in ms at which it did. */
   seenCounter: z.int(),
   seenAt: z.number(),
-  /** `<version>+<hash of its files>/<config sha>/<base sha>`: a worker that differs from the others of the run is refused. */
+  /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: z.string(),
-  /** Rollouts that were in flight when it crashed are suspects, as `<step>/<group>/<rollout>`. */
+  /** Rollouts in flight, as `<step>/<group>/<rollout>`. If the worker crashes, they are suspects. */
   inFlight: z.array(z.string()),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-/** An evaluation's score: the totals, each run's own, and the 95 % interval of the mean accuracy (core/training/interval.ts). */
+/** An evaluation's score: totals, each run's own, and the 95 % interval of the mean accuracy (core/training/confidence-interval.ts). */
 export const EvaluationScore = z.strictObject({
-  /** Rollouts counted: every question once per run, but those lost to infrastructure. */
+  /** Rollouts counted: every question once per run, except those lost to infrastructure. */
   n: z.int().nonnegative(),
   correct: z.number().nonnegative(),
   runs: z.array(z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() })),
@@ -183,10 +184,10 @@ export const EvaluationScore = z.strictObject({
 });
 export type EvaluationScore = z.infer<typeof EvaluationScore>;
 
-/** Its score is filled by record-evaluation; until then nothing is known. */
+/** An evaluation to make. Its score is empty until record-evaluation writes it. */
 export const JobRecord = EvaluationScore.extend({
   run: RunName,
-  /** Hash of team manifest and suite: a repeated event is the same job. */
+  /** Contains a hash of team manifest and suite: a repeated event is the same job. */
   job: z.string(),
   team: Step,
   suite: z.string(),
@@ -196,29 +197,29 @@ export const JobRecord = EvaluationScore.extend({
 });
 export type JobRecord = z.infer<typeof JobRecord>;
 
-/** What a fleet of the deployment does for a run (core/training/fleets.ts). */
+/** The state of a fleet for one run (core/training/fleets.ts). */
 export const FleetRecord = z.strictObject({
   run: RunName,
   fleet: AgentName,
-  /** Place -> the worker that has it. Places are 0, 1, ... below the number of workers that the run needs of this fleet. */
+  /** Place -> the worker that holds it. Places are 0, 1, ... below the number of workers that the run needs of this fleet. */
   places: z.record(z.string(), WorkerId),
-  /** How far the run was when instances were last asked for. */
+  /** The run's progress at the last request for instances. */
   progress: z.int().nonnegative(),
-  /** Times that instances were asked for while the run stood there. */
+  /** Requests for instances at that progress. */
   raises: z.int().nonnegative(),
-  /** Why an instance would not serve the run, and the release that it had: another one of that release would not either. */
+  /** Why an instance does not serve the run, and its release: no other instance of that release would. */
   refusal: z.strictObject({ release: z.string(), reason: z.string() }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 
-/** What a run's tools asked of their backends, and may ask (core/training/tool-spending.ts). Only runs whose tools count have one. */
+/** What a run's tools have requested from their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
-  /** Requests that were really made; answers from a cache cost nothing. */
+  /** Requests made. Answers from a cache do not count. */
   calls: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),
-  /** Pages and results kept from an agent, since they would give a benchmark away. */
+  /** Pages and results withheld from agents because they would leak a benchmark. */
   blocked: z.int().nonnegative(),
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
@@ -226,7 +227,7 @@ export const ToolSpendingRecord = z.strictObject({
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
-/** What the turns of agents behind APIs with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
+/** What turns of agents behind APIs have cost (core/training/bills.ts). Only runs that paid for one have it. */
 export const AgentSpendingRecord = z.strictObject({
   run: RunName,
   turns: z.int().nonnegative(),
@@ -235,10 +236,10 @@ export const AgentSpendingRecord = z.strictObject({
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 
-/** What verdicts of models with a price have cost (core/training/bills.ts). Only runs that paid for one have it. */
+/** What verdicts of judge models have cost (core/training/bills.ts). Only runs that paid for one have it. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
-  /** Answers that were none are paid for, and not counted here. */
+  /** Answers without a verdict are paid for, but not counted here. */
   verdicts: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),

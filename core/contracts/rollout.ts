@@ -1,31 +1,31 @@
 /**
- * @file What workers commit: trajectories (token ids as sampled), invocations of sub-agents, outcomes of rollouts.
- * Each is one S3 object; an outcome names its invocations by key and SHA-256.
+ * @file What workers commit: outcomes of rollouts and invocations of sub-agents, with their trajectories (token ids as sampled). Each is one
+ * S3 object. An outcome names its invocations by key and SHA-256.
  */
 import * as z from "zod";
 import { Conversation } from "./conversation.ts";
 import { AgentName, GroupIndex, InvocationId, RolloutIndex, RunName, Sha256, Step, Version } from "./names.ts";
 
-/** One agent's part of a rollout, as it was sampled. T tokens. Only tokens inside `actions` were emitted by the policy. */
+/** One agent's part of a rollout, as sampled. T tokens. The policy emitted only the tokens inside `actions`. */
 export const Trajectory = z.strictObject({
   agent: AgentName,
   version: Version,
   /** T token ids, prompt and tool responses included. */
   tokens: z.array(z.int().nonnegative()),
-  /** Half-open spans [start, end) of tokens that the policy emitted, in order. */
+  /** Half-open spans [start, end) of tokens that the policy emitted, ascending. */
   actions: z.array(z.tuple([z.int(), z.int()])),
-  /** Behaviour log-probs of the action tokens, spans concatenated; at the sampling temperature. */
+  /** Behaviour log-probs of the action tokens at the sampling temperature, spans concatenated. */
   logProbs: z.array(z.number().max(0)),
 });
 export type Trajectory = z.infer<typeof Trajectory>;
 
-/** What an agent behind an API leaves: its words are in the conversation, its tokens are not ours, so nothing here can be trained on. */
+/** The trajectory of an agent behind an API. Its text is in the conversation; without its tokens it cannot be trained on. */
 export const EndpointTrajectory = z.strictObject({
   agent: AgentName,
   version: Version,
-  /** As its server calls it. */
+  /** The model's name on its server. */
   model: z.string(),
-  /** Sums over its turns, as the server counted them; every turn pays for the whole conversation before it. */
+  /** Sums over its turns, as the server counted them. The input of a turn is the whole conversation before it. */
   usage: z.strictObject({ inputTokens: z.int().nonnegative(), outputTokens: z.int().nonnegative() }),
 });
 export type EndpointTrajectory = z.infer<typeof EndpointTrajectory>;
@@ -38,10 +38,10 @@ export function sampledTokens(trajectory: AnyTrajectory): number {
   return "usage" in trajectory ? trajectory.usage.outputTokens : trajectory.logProbs.length;
 }
 
-/** Where a rollout stands in its run. Evaluation rollouts use step = team version and their own groups. */
+/** Identifies a rollout. For evaluation rollouts, `step` is the team and `group` the question. */
 export const RolloutAddress = z.strictObject({
   run: RunName,
-  /** `train`, or `eval:<job id>`: names the random streams and the object prefix. */
+  /** `train`, or `eval:<job id>`. Part of the random streams' names and of the object keys. */
   phase: z.string().regex(/^(train|eval:[A-Za-z0-9_-]+)$/),
   step: Step,
   group: GroupIndex,
@@ -49,7 +49,7 @@ export const RolloutAddress = z.strictObject({
 });
 export type RolloutAddress = z.infer<typeof RolloutAddress>;
 
-/** Temperature 0 means greedy. `topK` 0 means off. Training always samples with top-p 1 and top-k off. */
+/** Temperature 0: greedy. `topK` 0: off. Training always samples with top-p 1 and top-k off. */
 export const Sampling = z.strictObject({
   temperature: z.number().min(0).max(10),
   topP: z.number().gt(0).max(1),
@@ -57,14 +57,14 @@ export const Sampling = z.strictObject({
 });
 export type Sampling = z.infer<typeof Sampling>;
 
-/** What a conversation may ask of its tools: calls, and dollars in millionths. Null: as much as it likes. */
+/** The tool budget of a conversation: calls, and micro-dollars. Null: no limit. */
 export const Allowance = z.strictObject({
   calls: z.int().nonnegative().nullable(),
   microUsd: z.int().nonnegative().nullable(),
 });
 export type Allowance = z.infer<typeof Allowance>;
 
-/** What it asked for, from a cache or not. */
+/** The part of a tool budget that was used, cached answers included. */
 export const Spent = z.strictObject({ calls: z.int().nonnegative(), microUsd: z.int().nonnegative() });
 export type Spent = z.infer<typeof Spent>;
 
@@ -78,9 +78,9 @@ export const InvocationRequest = z.strictObject({
   call: z.int().nonnegative(),
   task: z.string(),
   sampling: Sampling,
-  /** Closed-book evaluation: every tool answers nothing. */
+  /** Closed-book evaluation: tools return nothing. */
   closedBook: z.boolean(),
-  /** Its part of what the rollout may ask of tools. Absent: there is no limit. */
+  /** Its share of the rollout's tool budget. Absent: no limit. */
   allowance: Allowance.exactOptional(),
 });
 export type InvocationRequest = z.infer<typeof InvocationRequest>;
@@ -91,7 +91,7 @@ export const Invocation = z.strictObject({
   request: InvocationRequest,
   conversation: Conversation,
   trajectory: AnyTrajectory,
-  /** Of its allowance, where it had one. */
+  /** The used part of its allowance, if it had one. */
   spent: Spent.exactOptional(),
 });
 export type Invocation = z.infer<typeof Invocation>;
@@ -104,17 +104,16 @@ export const InvocationRef = z.strictObject({
 });
 export type InvocationRef = z.infer<typeof InvocationRef>;
 
-/** What the caller of an invocation is told once it is committed: what was answered, and where the rest is. */
+/** What the caller of an invocation gets once it is committed: the answer, and a reference to the record. */
 export const InvocationReport = z.strictObject({
   ref: InvocationRef,
-  /** Null: its conversation ended without one. */
+  /** Null: the conversation ended without an answer. */
   answer: z.string().nullable(),
-  /** As the record has it. */
   spent: Spent.exactOptional(),
 });
 export type InvocationReport = z.infer<typeof InvocationReport>;
 
-/** How a rollout ended. Committed once at its key: the first writer wins, every loser adopts what is there. */
+/** How a rollout ended. Committed once at its key: the first writer wins, and the others use what is there. */
 export const Outcome = z.discriminatedUnion("status", [
   z.strictObject({
     status: z.literal("finished"),
@@ -128,7 +127,7 @@ export const Outcome = z.discriminatedUnion("status", [
     status: z.literal("failed"),
     address: RolloutAddress,
     questionId: z.string(),
-    /** Infrastructure, never the agents' own failure. */
+    /** An infrastructure failure. The agents' own failures are `finished`. */
     reason: z.string(),
   }),
 ]);

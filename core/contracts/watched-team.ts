@@ -1,4 +1,4 @@
-/** @file `mgrpo eval --watch … --team <file>`: how a checkpoint of one agent becomes a team, and where its scores are kept. */
+/** @file `mgrpo eval --watch … --team <file>`: the team in which a watched checkpoint is evaluated, and the record of its score. */
 import * as z from "zod";
 import { Arm } from "./config.ts";
 import { AgentName } from "./names.ts";
@@ -8,16 +8,16 @@ export const WatchedTeam = z.strictObject({
   recipe: z.string().min(1),
   arm: Arm.default("mgrpo"),
   seed: z.int().nonnegative().default(1),
-  /** The agent that the checkpoints are of. */
+  /** The agent whose checkpoints are watched. */
   agent: AgentName,
-  /** The other agents' models, which stay; those that are left out are the recipe's. */
+  /** Models of the other agents. Default: the recipe's. */
   models: z.record(AgentName, z.string().min(1)).default({}),
-  /** Settings of the run config, as `--set` takes them. */
+  /** Settings of the run config, in the form of `--set`. */
   set: z.array(z.string()).default([]),
 });
 export type WatchedTeam = z.infer<typeof WatchedTeam>;
 
-/** A checkpoint's score on one suite, in a file of the job's name: what is there is not evaluated again. */
+/** A checkpoint's score on one suite, in a file named after the job. A job with a file is not evaluated again. */
 export const WatchedEvaluation = EvaluationScore.extend({
   kind: z.literal("evaluation"),
   checkpoint: z.string(),

@@ -2,7 +2,7 @@
  * @file The text of a turn that an API returned with structured tool calls, in the format of parse-turn.ts: one parser reads every agent,
  * and one kind of record shows it. Only tags are added: each call becomes a `<tool_call>`, and a message without calls is the answer.
  */
-import type { ApiToolCall, AssistantTurn } from "../language-model.ts";
+import type { ApiToolCall, AssistantTurn } from "../language-model-ports.ts";
 import { TAGS } from "./parse-turn.ts";
 
 export function turnText({ thinking, text, calls }: Pick<AssistantTurn, "thinking" | "text" | "calls">): string {

@@ -12,7 +12,7 @@
  * Every finish is the agent's own doing: it is rewarded and trained on. Infrastructure failures are not events. They reject the whole
  * conversation, so they never become text.
  */
-import type { AgentConfig } from "../contracts/config.ts";
+import type { AgentConfig } from "../contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
 import { parseTurn } from "./parse-turn.ts";
 import { DELEGATE, DelegateArguments, type Toolbox } from "./toolbox.ts";

@@ -3,7 +3,7 @@
  * shows the same schemas to the agent, as JSON Schema.
  */
 import * as z from "zod";
-import type { AgentConfig } from "../contracts/config.ts";
+import type { AgentConfig } from "../contracts/agent-config.ts";
 import { MgrpoError } from "../errors.ts";
 import type { Tool, ToolSchema } from "../ports.ts";
 

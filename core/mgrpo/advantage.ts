@@ -1,8 +1,8 @@
 /**
- * @file Group-relative advantages. Eq 9-10 for the main agent (N = K rollouts, equal weights) and eq 12-13 for a sub-agent (N = its
- * distinct trajectories, weighted by alignment, which equals the plain statistics of the d*K aligned copies) are one formula.
+ * @file Group-relative advantages. One formula covers eq 9-10 for the main agent (N = K rollouts with equal weights) and eq 12-13 for a
+ * sub-agent (N = its distinct trajectories, weighted by alignment: the same statistics as over the d*K aligned copies).
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 export interface GroupAdvantages {
   readonly advantages_N: number[];
@@ -12,12 +12,12 @@ export interface GroupAdvantages {
 }
 
 /**
- * Rewards that differ by less are equal but for rounding. Adam would blow a gradient made of rounding up to a full step, so such a
- * group has std 0 and advantage 0 (never the raw reward).
+ * Rewards that differ by less differ only by rounding. Adam would amplify a gradient of rounding errors to a full step, so such a group has
+ * std 0 and advantage 0 (never the raw reward).
  */
 const SAME_REWARD = 1e-9;
 
-/** `(R - mean) / (std + epsilon)` under weights that sum to any positive number; `advantageScale: none` leaves out the division. */
+/** `(R - mean) / (std + epsilon)` under weights that sum to any positive number; `advantageScale: none` omits the division. */
 export function groupAdvantages(
   rewards_N: readonly number[],
   weights_N: readonly number[],

@@ -1,28 +1,28 @@
 /**
- * @file Trajectory alignment (section 4.1, eq 11): a sub-agent is called d_k times in rollout k, and every rollout must count the same.
- * Copies are never materialised: a distinct trajectory is computed once and carries its share of the group.
+ * @file Trajectory alignment (section 4.1, eq 11): a sub-agent is called d_k times in rollout k, and every rollout must count the same. Copies
+ * are never materialised: a distinct trajectory is computed once and weighted by its share of the group.
  *
- *   resample  every rollout stands for d trajectories: short ones add uniform copies of their own, long ones keep a uniform subset
- *   weighted  its expectation: trajectory i of rollout k has weight 1/(K*d_k), nothing is copied or dropped
- *   none      the ablation: all trajectories pooled, each with the same weight, so rollouts that call more count more
+ *   resample  every rollout has d trajectories: uniform copies are added to fewer, a uniform subset is kept of more
+ *   weighted  its expectation: trajectory i of rollout k has weight 1/(K*d_k), and nothing is copied or dropped
+ *   none      the ablation: all trajectories have the same weight, so a rollout with more calls counts more
  *
- * K counts the rollouts with d_k > 0: one that never called has nothing to contribute and borrows from nobody.
+ * K counts the rollouts with d_k > 0. A rollout without calls contributes nothing, and borrows no trajectories from others.
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Random } from "../random.ts";
 
 export interface Alignment {
-  /** [k][i]: copies of invocation i of rollout k in the aligned group; 0 where it was dropped. All 1 unless `resample`. */
+  /** [k][i]: copies of invocation i of rollout k in the aligned group; 0 if it is dropped. All 1 unless `resample`. */
   readonly multiplicities: readonly (readonly number[])[];
-  /** [k][i]: its share of the aligned group; all together sum to 1. */
+  /** [k][i]: its share of the aligned group. All shares sum to 1. */
   readonly weights: readonly (readonly number[])[];
-  /** Copies appended, over all rollouts. */
+  /** Copies added, over all rollouts. */
   readonly duplicated: number;
-  /** Trajectories left out, over all rollouts. */
+  /** Trajectories dropped, over all rollouts. */
   readonly dropped: number;
 }
 
-/** Aligns one question's group of one sub-agent. `calls_K[k]` = d_k; `randomOf(k)` is asked only for rollouts that need draws. */
+/** Aligns one question's group of one sub-agent. `calls_K[k]` = d_k; `randomOf(k)` is called only for rollouts that need draws. */
 export function align(
   calls_K: readonly number[],
   { mode, d }: AlgorithmConfig["alignment"],
@@ -44,8 +44,8 @@ export function align(
 }
 
 /**
- * Share of rollouts that called more than d times, from the histogram of d_k (entry i counts the rollouts with i calls). Eq 11 asks
- * for at most 0.01: above it alignment throws work away, raise d.
+ * Share of rollouts with more than d calls, from the histogram of d_k (entry i counts the rollouts with i calls). Eq 11 requires at most
+ * 0.01. Above it, alignment drops too many trajectories: raise d.
  */
 export function shareAboveTarget(histogram: readonly number[], d: number): number {
   const rollouts = sum(histogram);

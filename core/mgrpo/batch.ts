@@ -1,44 +1,85 @@
 /**
- * @file The weights of a batch. A step's loss is the mean of its questions' losses, and a question's a plain sum over tokens: so a
- * question's gradient can be taken before the others are there, and however an engine cuts a batch into micro-batches it is the same.
+ * @file The weights of a step's loss, the only place that decides them. A worker asks for the weight of each trajectory's tokens
+ * (`lossTerms`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it computes no weight itself.
+ *
+ *   step = mean over questions        question = sum over trajectories and tokens of weight * token loss
+ *
+ * A question's loss is a plain sum, so its gradient can be computed before the other questions are finalized, and does not depend on how an
+ * engine cuts a batch into micro-batches.
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { AgentBatch } from "../contracts/records.ts";
+import { MgrpoError } from "../errors.ts";
 
-/** What the weight of a trajectory's tokens depends on. */
-export interface BatchEntry {
-  /** Index of its group in the step. */
-  readonly group: number;
-  /** Its share of its group's loss: see `trajectoryWeights`. */
-  readonly weight: number;
-  /** Tokens that its policy emitted. */
-  readonly actionTokens: number;
+/** What one trajectory contributes to the loss. */
+export interface LossTerm {
+  readonly advantage: number;
+  /** Weight of each of its action tokens. */
+  readonly tokenWeight: number;
 }
 
-/** Share of its group's loss of each finalized trajectory: sums to 1. */
+type Aggregation = Pick<AlgorithmConfig, "aggregation" | "constantTokens">;
+
+/** The terms of a finalized group, in the order of its trajectories. `actionTokens_N`: tokens that the policy emitted in each. */
+export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], aggregation: Aggregation): LossTerm[] {
+  const shares_N = trajectoryWeights(batch);
+  const weights_N = tokenWeights(
+    shares_N.map((weight, i) => ({ group: 0, weight, actionTokens: actionTokens_N[i] ?? 0 })),
+    aggregation,
+  );
+  return weights_N.map((tokenWeight, i) => {
+    const advantage = batch.advantages[i];
+    if (advantage !== undefined) return { advantage, tokenWeight };
+    throw new MgrpoError("record-damaged", "finalized.advantages is shorter than finalized.trajectories");
+  });
+}
+
+/** Whether a trajectory has a gradient at all. */
+export function hasGradient({ advantage, tokenWeight }: LossTerm, { kl }: Pick<AlgorithmConfig, "kl">): boolean {
+  return tokenWeight > 0 && (kl.coefficient > 0 || advantage !== 0);
+}
+
+/**
+ * The factor of a gradient that was accumulated over one of `minibatches` minibatches of a step. A minibatch stands for the whole batch, and
+ * a step is the mean over its questions.
+ */
+export function gradientScale(questions: number, minibatches: number): number {
+  return 1 / ((1 / minibatches) * questions);
+}
+
+/** Share of its group's loss of each finalized trajectory; they sum to 1. */
 export function trajectoryWeights({ trajectories, weights }: Pick<AgentBatch, "trajectories" | "weights">): number[] {
   return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);
+}
+
+/** What the weight of a trajectory's tokens depends on. */
+export interface WeighedTrajectory {
+  /** Index of its group in the step. */
+  readonly group: number;
+  /** Its share of its group's loss. */
+  readonly weight: number;
+  readonly actionTokens: number;
 }
 
 /**
  * The weight of each action token of each trajectory. w: its share of its group's loss, T: its action tokens.
  *
  *   trajectory-mean  w / T: the mean over its tokens, then the weighted mean over trajectories
- *   token-mean       W * w / sum(w*T) over its question (W = sum w): every token of a question counts the same (DAPO)
- *   constant         w / L: the sum over its tokens by one constant, so that length changes nothing (Dr. GRPO)
+ *   token-mean       W * w / sum(w*T) over its question (W = sum w): all tokens of a question count the same (DAPO)
+ *   constant         w / L: the sum over its tokens divided by a constant, independent of length (Dr. GRPO)
  *
- * Tokens that a ratio mask takes out of the loss stay in T: a mask never makes its neighbours louder.
+ * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives its neighbours more weight.
  */
 export function tokenWeights(
-  entries: readonly BatchEntry[],
-  { aggregation, constantTokens }: Pick<AlgorithmConfig, "aggregation" | "constantTokens">,
+  trajectories: readonly WeighedTrajectory[],
+  { aggregation, constantTokens }: Aggregation,
 ): number[] {
   const [shares, tokens] = [new Map<number, number>(), new Map<number, number>()];
-  for (const { group, weight, actionTokens } of entries) {
+  for (const { group, weight, actionTokens } of trajectories) {
     shares.set(group, (shares.get(group) ?? 0) + weight);
     tokens.set(group, (tokens.get(group) ?? 0) + weight * actionTokens);
   }
-  return entries.map(({ group, weight, actionTokens }) => {
+  return trajectories.map(({ group, weight, actionTokens }) => {
     if (weight === 0 || actionTokens === 0) return 0;
     if (aggregation === "trajectory-mean") return weight / actionTokens;
     if (aggregation === "constant") return weight / constantTokens;
@@ -46,10 +87,7 @@ export function tokenWeights(
   });
 }
 
-/**
- * At most `count` minibatches, none empty: entry i goes to minibatch i mod count, so that each holds trajectories of every question.
- * Each stands for the whole batch: the caller multiplies its gradient by the number of minibatches.
- */
+/** At most `count` minibatches, none empty. Entry i goes to minibatch i mod count, so that each has trajectories of every question. */
 export function splitMinibatches<T>(entries: readonly T[], count: number): T[][] {
   const parts = Math.min(count, entries.length);
   return Array.from({ length: parts }, (_, part) => entries.filter((_entry, i) => i % parts === part));

@@ -1,18 +1,16 @@
 /**
- * @file Finalizing a group: from the scores of one question's K rollouts to what each agent trains on. A pure function of the scores and
- * a stream's name: whoever finalizes, in whatever order the rollouts arrived, writes the same record.
+ * @file Finalizes a group: from the scores of one question's K rollouts to what each agent trains on. A pure function of the scores and a
+ * stream's name, so the record does not depend on who finalizes, or on the order in which the rollouts arrived.
  *
- *   rollouts ── excluded out ──┬─> main: reward ───────────────> eq 9-10  ──┐
- *                              └─> each sub-agent: align ──────> eq 12-13 ──┴─> masked out, weights to 1 ──> FinalizedAgent
+ *   rollouts ── drop excluded ──┬─> main: reward ───────────────> eq 9-10  ──┐
+ *                               └─> each sub-agent: align ──────> eq 12-13 ──┴─> drop masked, shares sum to 1 ──> AgentBatch
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { AgentName } from "../contracts/names.ts";
-import type { AgentBatch, GroupRecord, RolloutScore } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { type Random, type StreamName, stream } from "../random.ts";
 import { groupAdvantages } from "./advantage.ts";
 import { align } from "./alignment.ts";
-
-type Scored = Exclude<RolloutScore, { excluded: string }>;
 
 /** One distinct trajectory of a group. */
 interface Member {
@@ -23,8 +21,8 @@ interface Member {
 }
 
 /**
- * Advantages and weights per agent. A rollout lost to infrastructure is out for every agent (K' = those that are left); with fewer
- * than two left the group teaches nothing and no agent is finalized. `name` is the group's stream (seed, step, question, …).
+ * Advantages and shares per agent. A rollout lost to infrastructure is left out for every agent (K' = the remaining rollouts). With fewer
+ * than two remaining, no agent learns from the group. `name`: the group's stream (seed, step, question, …).
  */
 export function finalizeGroup(
   rollouts: GroupRecord["rollouts"],
@@ -49,7 +47,7 @@ export function finalizeGroup(
 }
 
 function finalizeSubAgent(
-  scored: readonly (readonly [number, Scored])[],
+  scored: readonly (readonly [number, ScoredRollout])[],
   sub: AgentName,
   algorithm: AlgorithmConfig,
   name: StreamName,
@@ -73,7 +71,7 @@ function finalizeSubAgent(
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
 }
 
-/** Undefined when nothing is left to train on. A masked trajectory shapes mean and std and then leaves its share to the others. */
+/** Undefined if nothing is left to train on. A masked trajectory counts in mean and std, and leaves its share to the others. */
 function finalizeAgent(
   agent: AgentName,
   members: readonly Member[],
@@ -83,17 +81,17 @@ function finalizeAgent(
 ): AgentBatch | undefined {
   const trained = members.map((member, i) => ({ ...member, i })).filter((member) => !member.masked);
   if (trained.length === 0) return undefined;
-  const earned_N = members.map((member) => member.reward);
+  const rewards_N = members.map((member) => member.reward);
   const { advantages_N, mean, std } = groupAdvantages(
-    algorithm.shuffleAdvantages ? shuffled(earned_N, stream(...name, "shuffle", agent)) : earned_N,
+    algorithm.shuffleAdvantages ? shuffled(rewards_N, stream(...name, "shuffle", agent)) : rewards_N,
     members.map((member) => member.weight),
     algorithm,
   );
   const total = trained.reduce((sum, member) => sum + member.weight, 0);
   return {
     trajectories: trained.map((member) => member.id),
-    weights: shared(trained.map((member) => member.weight / total)),
-    advantages: trained.map((member) => shortened(advantages_N[member.i] ?? 0)),
+    weights: compressed(trained.map((member) => member.weight / total)),
+    advantages: trained.map((member) => toFloat32(advantages_N[member.i] ?? 0)),
     mean,
     std,
     duplicated,
@@ -101,24 +99,24 @@ function finalizeAgent(
   };
 }
 
-/** One number where all are the same, as they are for most groups: records stay small. */
-function shared(weights: readonly number[]): number[] {
+/** A single entry if all are the same, as in most groups: this keeps records small. `trajectoryWeights` expands it. */
+function compressed(weights: readonly number[]): number[] {
   return weights.every((weight) => weight === weights[0]) ? weights.slice(0, 1) : [...weights];
 }
 
-/** As the 32-bit float that engines compute with, in the fewest digits that tell it: nine always do. */
-function shortened(advantage: number): number {
+/** Rounded to the 32-bit float that engines compute with, in the fewest digits that identify it (nine always do). */
+function toFloat32(advantage: number): number {
   const float = Math.fround(advantage);
   const lengths = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
   return lengths.find((short) => Math.fround(short) === float) ?? float;
 }
 
-/** Dealt out before mean and std are taken: then advantages are as they always are, but for whose they are. */
+/** Shuffled before mean and std are computed, so that the advantages are the same numbers on other trajectories. */
 function shuffled(rewards_N: readonly number[], random: Random): number[] {
   return random.choose(rewards_N.length, rewards_N.length).map((i) => rewards_N[i] ?? 0);
 }
 
-/** In rollout order, whatever order they were recorded in: integer keys of an object come out ascending. */
-function scoredRollouts(rollouts: GroupRecord["rollouts"]): (readonly [number, Scored])[] {
+/** In rollout order: integer keys of an object are always enumerated in ascending order. */
+function scoredRollouts(rollouts: GroupRecord["rollouts"]): (readonly [number, ScoredRollout])[] {
   return Object.entries(rollouts).flatMap(([k, score]) => ("excluded" in score ? [] : [[Number(k), score] as const]));
 }

@@ -1,9 +1,9 @@
 /**
- * @file Schulman's estimators of KL(current || reference) from tokens that the current policy emitted, per token, with the derivative
- * by the current log-prob. As terms of a loss only k2 has the gradient of the KL itself (its expectation); k3 comes close near the
- * reference; the expected gradient of k1 is zero. k1 is there because the option is customary, not because it restrains anything.
+ * @file Schulman's estimators of KL(current || reference) per token, on tokens that the current policy emitted, with the derivative by the
+ * current log-prob. As a loss term, only k2 has the gradient of the KL itself, in expectation. k3 comes close to it near the reference.
+ * The expected gradient of k1 is zero: it is offered because it is customary, but restrains nothing.
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 export interface KlTerm {
   readonly value: number;

@@ -1,21 +1,21 @@
 /**
- * @file The objective (eq 14-19), as a loss to minimise: its value, and its derivative by every log-prob, in plain arrays. The engine
- * needs nothing else: with these derivatives as the weights of a linear loss, every option below runs on every engine.
+ * @file The objective (eq 14-19) as a loss to minimise: its value, and its derivative by every log-prob. With these derivatives as the weights
+ * of a linear loss, every option below runs on every engine.
  *
  *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )
  *
- *   r_a  ratio against the anchor        m_a  0 where the mask took the token out, else 1
+ *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
  *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
  *
- * Without `tisCap` the anchor is the behaviour policy and v = 1. With it the two jobs of the ratio come apart: the anchor is the
- * trainer's policy before the step (`proximal`), and v = min(exp(proximal - behaviour), cap), a constant, corrects for the sampler.
- * In the first minibatch r = 1, so the derivative there is the truncated importance weight times A.
+ * Without `tisCap` the anchor is the behaviour policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
+ * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behaviour), cap) corrects for the sampler. In
+ * the first minibatch r = 1, so the derivative is the truncated importance weight times A.
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
 import { ratios_A, throughRatio_A } from "./ratio.ts";
 
-/** One trajectory's part of the loss. A = its action tokens. */
+/** One trajectory's input to the loss. A = its action tokens. */
 export interface LossTrajectory {
   readonly advantage: number;
   /** Weight of each action token: see `tokenWeights`. */
@@ -23,9 +23,9 @@ export interface LossTrajectory {
   readonly current_A: ArrayLike<number>;
   /** Log-probs as sampled. */
   readonly behaviour_A: ArrayLike<number>;
-  /** Log-probs of the trainer before the first optimizer step on this batch; read when `tisCap` is set. */
+  /** Log-probs of the trainer before the first optimizer step on this batch. Read if `tisCap` is set. */
   readonly proximal_A: ArrayLike<number>;
-  /** Log-probs under the frozen reference; read when the KL coefficient is not 0. */
+  /** Log-probs of the frozen reference. Read if the KL coefficient is not 0. */
   readonly reference_A: ArrayLike<number>;
 }
 
@@ -35,26 +35,43 @@ export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
-  /** Tokens whose term was clipped: the ratio had left the range in the direction that the advantage favours. */
+  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favours. */
   readonly clipped: number;
 }
 
-/** True when the objective is the engines' one-pass `clipped-token` loss. Aggregations are weights and need nothing more. */
+/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregations are only weights, so all of them qualify. */
 export function isClippedToken({ ratio, kl, tisCap, ratioMask }: LossOptions): boolean {
   return ratio === "token" && kl.coefficient === 0 && tisCap === null && ratioMask === null;
 }
 
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {
-  const { advantage, tokenWeight, current_A, behaviour_A, proximal_A, reference_A } = trajectory;
-  const { ratio: level, clipLow, clipHigh, kl, tisCap, ratioMask } = options;
-  const everything_A = Array.from(current_A, () => true);
-  const kept_A = ratioMask
-    ? ratios_A(current_A, behaviour_A, everything_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high)
-    : everything_A;
+  const { current_A, behaviour_A, proximal_A } = trajectory;
+  const { ratio: level, tisCap } = options;
+  const kept_A = keptTokens(trajectory, options);
   const ratio_A = ratios_A(current_A, tisCap === null ? behaviour_A : proximal_A, kept_A, level);
   const truncated_A =
     tisCap === null ? [] : ratios_A(proximal_A, behaviour_A, kept_A, level).map((v) => Math.min(v, tisCap));
+  const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
+  const gradient_A = throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
+  if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, clipped: policy.clipped };
+  return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), clipped: policy.clipped };
+}
 
+/** m_a in the header. */
+function keptTokens({ current_A, behaviour_A }: LossTrajectory, { ratioMask }: LossOptions): boolean[] {
+  const all_A = Array.from(current_A, () => true);
+  if (ratioMask === null) return all_A;
+  return ratios_A(current_A, behaviour_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
+}
+
+/** The clipped surrogate: its value, its derivative by the ratios, and the number of clipped tokens. */
+function policyTerms(
+  { advantage, tokenWeight }: LossTrajectory,
+  { clipLow, clipHigh }: LossOptions,
+  kept_A: readonly boolean[],
+  ratio_A: readonly number[],
+  truncated_A: readonly number[],
+): { loss: number; byRatio_A: number[]; clipped: number } {
   let [loss, clipped] = [0, 0];
   const byRatio_A = ratio_A.map((r, a) => {
     if (!kept_A[a]) return 0;
@@ -68,13 +85,21 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
     loss -= advantage === 0 ? 0 : weight * r * advantage;
     return -weight * advantage;
   });
-  const gradient_A = throughRatio_A(byRatio_A, ratio_A, kept_A, level);
-  if (kl.coefficient === 0) return { loss, gradient_A, clipped };
+  return { loss, byRatio_A, clipped };
+}
 
-  const withKl_A = gradient_A.map((gradient, a) => {
-    const { value, derivative } = klTerm(current_A[a] ?? Number.NaN, reference_A[a] ?? Number.NaN, kl.estimator);
-    loss += tokenWeight * kl.coefficient * value;
-    return gradient + tokenWeight * kl.coefficient * derivative;
+/** Adds the KL penalty of every token to the loss and its gradient. */
+function withKl(
+  { tokenWeight, current_A, reference_A }: LossTrajectory,
+  { coefficient, estimator }: LossOptions["kl"],
+  policyLoss: number,
+  policyGradient_A: readonly number[],
+): { loss: number; gradient_A: number[] } {
+  let loss = policyLoss;
+  const gradient_A = policyGradient_A.map((gradient, a) => {
+    const { value, derivative } = klTerm(current_A[a] ?? Number.NaN, reference_A[a] ?? Number.NaN, estimator);
+    loss += tokenWeight * coefficient * value;
+    return gradient + tokenWeight * coefficient * derivative;
   });
-  return { loss, gradient_A: withKl_A, clipped };
+  return { loss, gradient_A };
 }

@@ -1,16 +1,16 @@
 /**
- * @file The importance ratio of the policy against an earlier one, in three granularities, and the derivative that goes back
- * through it. Every trajectory is handled alone; A = its action tokens.
+ * @file The importance ratio of a policy to an earlier one (the anchor) in three granularities, and the backward pass through it. Trajectories
+ * are independent; A = the action tokens of one.
  *
  *   token          r_a = exp(current_a - anchor_a)
  *   sequence       r = exp(sum of the differences), the same for every token: the product that eq 14 and 17 print
  *   sequence-mean  r = exp(mean of the differences): its geometric mean per token (GSPO)
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 type Level = AlgorithmConfig["ratio"];
 
-/** Ratios of the tokens; tokens that are not kept take no part in a sequence's ratio. */
+/** The ratio of each token. Tokens that are not kept do not count in a sequence's ratio. */
 export function ratios_A(
   current_A: ArrayLike<number>,
   anchor_A: ArrayLike<number>,
@@ -24,14 +24,14 @@ export function ratios_A(
   return differences_A.map(() => ratio);
 }
 
-/** From dLoss/dr_a to dLoss/dcurrent_a: kept tokens share what goes through a common ratio. */
+/** From dLoss/dr_a to dLoss/dcurrent_a. With a common ratio, the kept tokens share the sum of the derivatives. */
 export function throughRatio_A(
   gradient_A: readonly number[],
   ratio_A: readonly number[],
   kept_A: readonly boolean[],
   level: Level,
 ): number[] {
-  // A clipped token's 0 stays 0 even where its ratio has overflown.
+  // A clipped token's 0 stays 0 even if its ratio has overflowed.
   const scaled_A = gradient_A.map((g, a) => (kept_A[a] && g !== 0 ? g * at(ratio_A, a) : 0));
   if (level === "token") return scaled_A;
   const shared = scaled_A.reduce((sum, g) => sum + g, 0);

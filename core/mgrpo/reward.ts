@@ -1,5 +1,5 @@
 /** @file Rewards: eq 4 for a main rollout, eq 5 for one invocation of a sub-agent. All scores are in [0, 1]. */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
 /** R_M, eq 4: `a1*format + a2*correct` of a well-formed rollout, else 0. */
 export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmConfig["mainReward"]): number {
@@ -8,7 +8,7 @@ export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmCon
 
 /**
  * R_S, eq 5: `b1*format + b2*correctMain + b3*expert` of a well-formed invocation, else 0. `correctMain` is the main agent's raw
- * correctness in the same rollout (not R_M, which its format may have zeroed); `expert` judges the subtask itself.
+ * correctness in the same rollout, not R_M, which its format may have set to 0. `expert`: the score of the subtask itself.
  */
 export function subReward(
   wellFormed: boolean,

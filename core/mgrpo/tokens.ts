@@ -1,16 +1,16 @@
 /**
- * @file Between the T tokens of a trajectory and the A of them that its policy emitted. Only those carry loss: prompts, tool responses
- * and the other agents' words are never trained on (eq 14-19), and token ids are used exactly as sampled.
+ * @file Maps between the T tokens of a trajectory and the A action tokens, which its policy emitted. Only action tokens have a loss: prompts,
+ * tool responses and other agents' text are never trained on (eq 14-19). Token ids are used exactly as sampled.
  */
 import type { Trajectory } from "../contracts/rollout.ts";
 import { MgrpoError } from "../errors.ts";
 
-/** Positions of the action tokens, ascending. Refuses a trajectory whose spans and behaviour log-probs do not fit its tokens. */
+/** Positions of the action tokens, ascending. Refuses a trajectory whose spans or behaviour log-probs do not fit its tokens. */
 export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajectory): number[] {
   const positions_A: number[] = [];
   let last = 1;
   for (const [start, end] of actions) {
-    // Token 0 has no prefix to be predicted from, so no policy can have emitted it.
+    // Token 0 has no prefix, so no policy can have emitted it.
     if (start < last || end <= start || end > tokens.length) {
       throw damaged(agent, `action span [${start}, ${end}) in ${tokens.length} tokens overlaps or lies outside`);
     }
@@ -28,7 +28,7 @@ export function gather(values_T: ArrayLike<number>, positions_A: readonly number
   return positions_A.map((t) => values_T[t] ?? Number.NaN);
 }
 
-/** An array of T zeros with values_A at the positions. */
+/** An array of T entries: values_A at the positions, 0 elsewhere. */
 export function scatter(values_A: ArrayLike<number>, positions_A: readonly number[], T: number): Float32Array {
   const values_T = new Float32Array(T);
   positions_A.forEach((t, a) => {

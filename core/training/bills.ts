@@ -1,16 +1,17 @@
 /**
- * @file What a run pays for beside its workers: the requests of its tools (tool-budget.ts), the answers of its judges, where
- * `judge.usdPerMillionTokens` gives them a price, and the turns of agents behind APIs, by their `endpoint.usdPerMillionTokens`. All count
- * for `budget.usd`, each by a record of its own that whoever pays adds to.
+ * @file What a run pays for besides its workers: requests of its tools (tool-spending.ts), verdicts of its judges at
+ * `judge.usdPerMillionTokens`, and turns of agents behind APIs at `endpoint.usdPerMillionTokens`. Each has a record of its own that
+ * whoever pays adds to, and all count towards `budget.usd`.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
 import { AgentSpendingRecord, JudgeSpendingRecord, type RunRecord, ToolSpendingRecord } from "../contracts/records.ts";
 import type { Table, TableChange, TableItem } from "../ports.ts";
 
+/** Micro-dollars in a dollar. */
 export const MICRO = 1_000_000;
 
-/** Dollars. */
+/** In dollars. */
 export interface Bills {
   readonly toolsUsd: number;
   readonly judgesUsd: number;
@@ -30,14 +31,14 @@ export async function readBills(table: Pick<Table, "get">, run: string): Promise
   };
 }
 
-/** What counts for the run's limit: nothing needs to be read where it has none. */
+/** What counts towards the run's limit. A run without a limit needs no reads. */
 export async function limitedBills(table: Pick<Table, "get">, { run, maxUsd }: RunRecord): Promise<Bills> {
   return maxUsd === null ? NO_BILLS : readBills(table, run);
 }
 
 type Payments = Pick<Table, "insert" | "update">;
 
-/** Counts what a judge was paid, whether or not it came to a verdict, and another one of the same trajectory was first. */
+/** Counts what a judge was paid, even if it gave no verdict, or another verdict on the same trajectory came first. */
 export async function payJudge(table: Payments, run: string, verdicts: 0 | 1, usd: number): Promise<void> {
   const none: JudgeSpendingRecord = { run, verdicts: 0, microUsd: 0 };
   await pay(table, tableKeys.judgeSpending(run), none, [[["verdicts"], verdicts]], usd);
@@ -49,7 +50,7 @@ export async function payAgent(table: Payments, run: string, usd: number): Promi
   await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], usd);
 }
 
-/** As `spendOnTools`, a repeat counts twice: once more than was spent, never less. */
+/** Like `addToolSpending`, a repeat counts twice: the total may be too high, never too low. */
 async function pay(
   table: Payments,
   key: TableChange["key"],
@@ -60,7 +61,7 @@ async function pay(
   const microUsd = Math.round(usd * MICRO);
   const add: TableChange = { key, add: [...counts, [["microUsd"], microUsd]], when: [] };
   if (microUsd === 0 || (await table.update(add)).applied) return;
-  // The first of its run.
+  // The run's first payment creates the record.
   await table.insert(key, none);
   await table.update(add);
 }

@@ -1,29 +1,29 @@
 /**
- * @file How sure a comparison of training arms is: 95 % intervals of a share, and of the difference of two shares, by a hierarchical
- * bootstrap over questions and training seeds.
+ * @file 95 % confidence intervals for comparisons of training arms: of a share, and of the difference of two shares, by a bootstrap over
+ * questions and training seeds.
  *
- * Seeds and questions are crossed, not nested: every seed's team is asked the same questions, and a hard one is hard for all of them.
- * So each is resampled while the other stays, for both arms alike, which makes differences paired question by question, and
- * the two deviations are added. With d the linearised score of a seed on a question, and MS the mean squares of its two-way table:
+ * Seeds and questions are crossed, not nested: every seed's team answers the same questions, and a hard question is hard for all of them.
+ * So one is resampled while the other is fixed, with the same draws for both arms, which pairs differences question by question. The
+ * two deviations are then added. With MS the mean squares of the two-way table of linearised scores of seeds on questions:
  *
  *     questions   S x Q table, Q - 1 of Q questions drawn, the same for all seeds      variance MS_questions / SQ
  *     seeds       S - 1 of S seeds drawn, times k                                      variance k^2 MS_seeds / SQ
  *     k^2 = (t / z)^2 - MS_noise / MS_seeds, at least 0
  *
  * n - 1 of n are drawn because that makes the variance of a mean unbiased (Rao and Wu 1988, "Resampling inference with complex survey
- * data", JASA 83). Five seeds tell little about how seeds spread: t / z, Student's quantile at S - 1 degrees of freedom to the
- * normal one, says how little. Noise of the single answer is in both mean squares and is taken off once; resampling both at once (Owen
- * 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test measures the coverage.
- * With one seed only questions are resampled: the interval is of that one team, and says nothing of another seed.
+ * data", JASA 83). Few seeds say little about the spread of seeds: t / z, the ratio of Student's quantile at S - 1 degrees of freedom to
+ * the normal one, corrects for that. The noise of single answers is in both mean squares and is subtracted once. Resampling both at once
+ * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test measures the coverage.
+ * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  */
 import { type Random, type StreamName, stream } from "../random.ts";
-import { type Interval, type Score, total } from "./interval.ts";
+import { type ConfidenceInterval, sumTallies, type Tally } from "./confidence-interval.ts";
 
-/** [seed][question]: what that seed's team made of that question. Every row has the same questions, in the same order. */
-export type Scores_SQ = readonly (readonly Score[])[];
+/** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
+export type Tallies_SQ = readonly (readonly Tally[])[];
 
 /** A share, or a difference of shares, with its 95 % interval. */
-export interface Estimate extends Interval {
+export interface Estimate extends ConfidenceInterval {
   readonly value: number;
 }
 
@@ -34,49 +34,49 @@ const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
-/** Beyond the table by the first term of its expansion in 1 / degrees of freedom: 2.108 at 16, where 2.120 is right. */
+/** Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16, where 2.120 is exact). */
 const student = (freedom: number): number => STUDENT[freedom - 1] ?? Z + (Z ** 3 + Z) / (4 * freedom);
 
-/** The pooled share of all scores. Undefined where nothing was counted. `name` is the stream of its draws. */
-export function shareEstimate(scores_SQ: Scores_SQ, name: StreamName): Estimate | undefined {
-  return estimate([{ sign: 1, scores_SQ }], name, [0, 1]);
+/** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws. */
+export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
+  return estimate([{ sign: 1, tallies_SQ }], name, [0, 1]);
 }
 
-/** The first share less the second, paired by seed and question. */
-export function differenceEstimate(a_SQ: Scores_SQ, b_SQ: Scores_SQ, name: StreamName): Estimate | undefined {
+/** The first share minus the second, paired by seed and question. */
+export function differenceEstimate(a_SQ: Tallies_SQ, b_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
   const arms = [
-    { sign: 1, scores_SQ: a_SQ },
-    { sign: -1, scores_SQ: b_SQ },
+    { sign: 1, tallies_SQ: a_SQ },
+    { sign: -1, tallies_SQ: b_SQ },
   ];
   return estimate(arms, name, [-1, 1]);
 }
 
-/** What is estimated is the sum of the arms' shares, with their signs. */
-interface Arm {
+/** The estimated value is the sum of the arms' shares, with their signs. */
+interface SignedArm {
   readonly sign: number;
-  readonly scores_SQ: Scores_SQ;
+  readonly tallies_SQ: Tallies_SQ;
 }
 
 function estimate(
-  arms: readonly Arm[],
+  arms: readonly SignedArm[],
   name: StreamName,
   [least, most]: readonly [number, number],
 ): Estimate | undefined {
-  const [S, Q] = [arms[0]?.scores_SQ.length ?? 0, arms[0]?.scores_SQ[0]?.length ?? 0];
-  const perSeed = arms.map(({ sign, scores_SQ }) => ({ sign, scores: scores_SQ.map(total) }));
-  const perQuestion = arms.map(({ sign, scores_SQ }) => ({
+  const [S, Q] = [arms[0]?.tallies_SQ.length ?? 0, arms[0]?.tallies_SQ[0]?.length ?? 0];
+  const perSeed = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: tallies_SQ.map(sumTallies) }));
+  const perQuestion = arms.map(({ sign, tallies_SQ }) => ({
     sign,
-    scores: Array.from({ length: Q }, (_, q) => total(scores_SQ.flatMap((row) => row[q] ?? []))),
+    tallies: Array.from({ length: Q }, (_, q) => sumTallies(tallies_SQ.flatMap((row) => row[q] ?? []))),
   }));
-  const value = combined(perSeed, new Uint32Array(S).fill(1));
+  const value = signedSum(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
-  const k = S > 1 ? stretch(linearised(arms), student(S - 1)) : 0;
+  const k = S > 1 ? seedFactor(linearised(arms), student(S - 1)) : 0;
   const random = stream(...name, "bootstrap");
   const deviations: number[] = [];
   for (let i = 0; i < RESAMPLES; i++) {
-    const byQuestion = combined(perQuestion, draw(Q, random)) - value;
-    const bySeed = combined(perSeed, draw(S, random)) - value;
-    // A resample in which nothing was counted says nothing.
+    const byQuestion = signedSum(perQuestion, draw(Q, random)) - value;
+    const bySeed = signedSum(perSeed, draw(S, random)) - value;
+    // A resample may contain nothing that was counted.
     if (Number.isFinite(byQuestion) && Number.isFinite(bySeed)) deviations.push(byQuestion + k * bySeed);
   }
   deviations.sort((a, b) => a - b);
@@ -84,24 +84,24 @@ function estimate(
   return { value, low: bound(0.025), high: bound(0.975) };
 }
 
-/** The pooled shares of the arms, each score counted so often, added with their signs. */
-function combined(arms: readonly { sign: number; scores: readonly Score[] }[], times_N: Uint32Array): number {
+/** The signed sum of the arms' pooled shares, with tally i counted `times_N[i]` times. */
+function signedSum(arms: readonly { sign: number; tallies: readonly Tally[] }[], times_N: Uint32Array): number {
   let sum = 0;
-  for (const { sign, scores } of arms) {
+  for (const { sign, tallies } of arms) {
     let [n, correct] = [0, 0];
-    for (let i = 0; i < scores.length; i++) {
+    for (let i = 0; i < tallies.length; i++) {
       const times = times_N[i] as number;
-      const score = scores[i] as Score;
-      n += times * score.n;
-      correct += times * score.correct;
+      const tally = tallies[i] as Tally;
+      n += times * tally.n;
+      correct += times * tally.correct;
     }
     sum += sign * (correct / n);
   }
   return sum;
 }
 
-/** k of the header. */
-function stretch(table: readonly (readonly number[])[], student: number): number {
+/** k in the header. */
+function seedFactor(table: readonly (readonly number[])[], student: number): number {
   const [S, Q] = [table.length, table[0]?.length ?? 0];
   const seeds_S = table.map(mean);
   const questions_Q = Array.from({ length: Q }, (_, q) => mean(table.map((row) => row[q] ?? 0)));
@@ -115,18 +115,18 @@ function stretch(table: readonly (readonly number[])[], student: number): number
   return msSeeds === 0 ? 0 : Math.sqrt(Math.max(0, (student / Z) ** 2 - msNoise / msSeeds));
 }
 
-/** The estimate as the mean of a table, but for a constant: a pooled share is linearised to (correct - share * n) / mean n. */
-function linearised(arms: readonly Arm[]): number[][] {
-  const terms = arms.map(({ sign, scores_SQ }) => {
-    const { n, correct } = total(scores_SQ.flat());
-    const perCell = n / scores_SQ.flat().length;
-    return scores_SQ.map((row) => row.map((score) => (sign * (score.correct - (correct / n) * score.n)) / perCell));
+/** A table whose mean is the estimate, up to a constant: a pooled share is linearised to (correct - share * n) / mean n. */
+function linearised(arms: readonly SignedArm[]): number[][] {
+  const terms = arms.map(({ sign, tallies_SQ }) => {
+    const { n, correct } = sumTallies(tallies_SQ.flat());
+    const perCell = n / tallies_SQ.flat().length;
+    return tallies_SQ.map((row) => row.map((tally) => (sign * (tally.correct - (correct / n) * tally.n)) / perCell));
   });
   const [first = []] = terms;
   return first.map((row, s) => row.map((_, q) => terms.reduce((sum, term) => sum + (term[s]?.[q] ?? 0), 0)));
 }
 
-/** Draws n - 1 of n with replacement: how often each came. One of one stays. */
+/** Draws n - 1 of n with replacement and counts how often each was drawn. One of one is always drawn. */
 function draw(n: number, random: Random): Uint32Array {
   const counts = new Uint32Array(n);
   if (n === 1) return counts.fill(1);
@@ -137,7 +137,7 @@ function draw(n: number, random: Random): Uint32Array {
   return counts;
 }
 
-/** Of sorted values, interpolated. */
+/** Interpolated; the values must be sorted. */
 function quantile(sorted: readonly number[], q: number): number {
   const at = q * (sorted.length - 1);
   const [below, above] = [sorted[Math.floor(at)] ?? 0, sorted[Math.ceil(at)] ?? 0];

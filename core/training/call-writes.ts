@@ -1,14 +1,14 @@
-/** @file The conditional writes of a trainer's calls to its server (CALLS), as data. Doing one again sets what is already there. */
+/** @file The conditional writes of the record of a trainer's calls to its Tinker server (CALLS), as data. A repeat sets what is already there. */
 import { tableKeys } from "../contracts/keys.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
 
-/** Makes a worker the only writer, whoever was. What the item then says is the last that another wrote: nobody else can any more. */
+/** Makes a worker the only writer. From then on no other worker's write succeeds, so the item that this returns is final. */
 export function takeCalls(run: string, agent: string, worker: string): TableChange {
   return { key: tableKeys.calls(run, agent), set: [[["writer"], worker]], when: [{ exists: ["writer"] }] };
 }
 
-/** Writes down what is about to be called. Fails once another worker has taken the calls. */
+/** Records the next call before it is made. Fails once another worker is the writer. */
 export function writeCalls(run: string, agent: string, worker: string, calls: TinkerCalls | null): TableChange {
   return {
     key: tableKeys.calls(run, agent),

@@ -1,7 +1,7 @@
 /**
- * @file Which questions a step asks: a pure function of the seed, the step and the state that the step before left behind.
- * Each stage of the curriculum has its own seeded order over the questions of its levels; the state is the position in it.
- * An epoch asks every question once, and the next epoch has another order, so nothing is skipped and nothing repeated within one.
+ * @file Which questions a step asks: a pure function of the seed, the step and the state after the step before. Each stage of the curriculum
+ * has its own seeded order over the questions of its levels, and the state is the position in that order. An epoch asks every question
+ * exactly once; each epoch has its own order.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";
@@ -9,39 +9,37 @@ import type { CurriculumState } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import { stream } from "../random.ts";
 
-type Plan = Pick<RunConfig, "seed" | "curriculum">;
+type CurriculumConfig = Pick<RunConfig, "seed" | "curriculum">;
 
-/** Before the first step. */
-export function initialCurriculum({ curriculum }: Plan): CurriculumState {
+/** The state before the first step. */
+export function initialCurriculum({ curriculum }: CurriculumConfig): CurriculumState {
   return { stage: 0, drawn: curriculum.map(() => 0) };
 }
 
 /** The stage of a step: the last one that has begun. */
-export function stageOf({ curriculum }: Plan, step: number): number {
+export function stageOf({ curriculum }: CurriculumConfig, step: number): number {
   return curriculum.findLastIndex((stage) => stage.fromStep <= step);
 }
 
 /** The next `count` questions at this step, and the state after them. */
 export function drawQuestions(
-  plan: Plan,
+  config: CurriculumConfig,
   questions: readonly Question[],
   step: number,
   before: CurriculumState,
   count: number,
 ): { questions: string[]; curriculum: CurriculumState } {
-  const stage = stageOf(plan, step);
-  const pool = poolOf(plan, questions, stage);
+  const stage = stageOf(config, step);
+  const pool = poolOf(config, questions, stage);
   const start = before.drawn[stage] ?? 0;
+  const epochs = new Map<number, readonly number[]>();
   const drawn: string[] = [];
-  let order: { epoch: number; indices: number[] } | undefined;
   for (let position = start; position < start + count; position++) {
     const epoch = Math.floor(position / pool.length);
-    if (order?.epoch !== epoch) {
-      order = { epoch, indices: stream(plan.seed, "curriculum", stage, epoch).choose(pool.length, pool.length) };
-    }
-    drawn.push(
-      ...order.indices.slice(position % pool.length, (position % pool.length) + 1).flatMap((i) => pool[i] ?? []),
-    );
+    const order = epochs.get(epoch) ?? epochOrder(config, stage, epoch, pool.length);
+    epochs.set(epoch, order);
+    const question = pool[order[position % pool.length] ?? 0];
+    if (question !== undefined) drawn.push(question);
   }
   return {
     questions: drawn,
@@ -49,8 +47,12 @@ export function drawQuestions(
   };
 }
 
+function epochOrder({ seed }: CurriculumConfig, stage: number, epoch: number, questions: number): readonly number[] {
+  return stream(seed, "curriculum", stage, epoch).choose(questions, questions);
+}
+
 /** Ids of a stage's questions, in the question set's order. Refuses a stage that has none. */
-export function poolOf({ curriculum }: Plan, questions: readonly Question[], stage: number): string[] {
+export function poolOf({ curriculum }: CurriculumConfig, questions: readonly Question[], stage: number): string[] {
   const levels = curriculum[stage]?.levels ?? [];
   const pool = questions.filter(({ level }) => levels.includes(level)).map(({ id }) => id);
   if (pool.length > 0) return pool;

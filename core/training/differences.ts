@@ -1,4 +1,4 @@
-/** @file What differs between two records, as lines `path: a, not b`: why a second start of a run is refused. */
+/** @file The differences between two records, one line each: why a second start of a run is refused. */
 
 export function differences(asked: unknown, stored: unknown, path = ""): string[] {
   if (isRecord(asked) && isRecord(stored)) {

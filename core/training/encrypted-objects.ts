@@ -1,17 +1,17 @@
-/** @file Objects that hold what was said about encrypted questions: encrypted on their way into the store, opened on their way out. */
+/** @file An object store for conversations about encrypted questions: objects are encrypted when written and decrypted when read. */
 import * as z from "zod";
 import { decrypt, encrypt } from "../contracts/encryption.ts";
 import { parseJson } from "../contracts/parse.ts";
 import type { ObjectStore } from "../ports.ts";
 
 const Encrypted = z.strictObject({ canary: z.string().min(1), encrypted: z.string() });
-/** Canonical, so that it starts so. */
+/** How an encrypted object starts: its JSON is canonical. */
 const START = '{"canary":';
 
-/** Commits encrypted; what is read may be encrypted or plain. */
+/** Encrypts what it commits. Reads encrypted and plain objects. */
 export function encryptedObjects(objects: ObjectStore, canary: string): ObjectStore {
   return {
-    ...openedObjects(objects),
+    ...decryptedObjects(objects),
     commit(key, body) {
       const encrypted: z.infer<typeof Encrypted> = {
         canary,
@@ -22,8 +22,8 @@ export function encryptedObjects(objects: ObjectStore, canary: string): ObjectSt
   };
 }
 
-/** What is encrypted is read as if it were not. */
-export function openedObjects(objects: ObjectStore): ObjectStore {
+/** Reads encrypted and plain objects. Commits as given. */
+export function decryptedObjects(objects: ObjectStore): ObjectStore {
   return {
     commit: (key, body) => objects.commit(key, body),
     head: (key) => objects.head(key),

@@ -1,11 +1,11 @@
-/** @file The conditional writes of evaluation jobs, as data; those of everything else: writes.ts. */
+/** @file The conditional writes of evaluation jobs, as data. The other records: writes.ts. */
 import { tableKeys } from "../contracts/keys.ts";
 import type { EvaluationScore, JobRecord } from "../contracts/records.ts";
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Leases an evaluation job, from the queue or from an owner that is gone. */
+/** Leases an evaluation job from the queue, or from an owner that is dead. */
 export function leaseJob(job: JobRecord, worker: string): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
@@ -18,7 +18,7 @@ export function leaseJob(job: JobRecord, worker: string): TableChange {
   };
 }
 
-/** Gives a job back that its worker cannot do, so that another need not wait until this one is known to be dead. */
+/** Returns a job that its worker cannot do, so that another worker need not wait for the lease to end. */
 export function releaseJob({ run, job }: JobRecord, worker: string): TableChange {
   return {
     key: tableKeys.job(run, job),
@@ -41,11 +41,11 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
       [["runs"], runs],
       [["interval"], interval],
     ],
-    when: [{ equals: [["state"], job.state] }],
+    when: [is("state", job.state)],
   };
 }
 
-/** Queues an evaluation again of which rollouts were lost: a later worker finds its fence raised, and adopts what was answered. */
+/** Queues an evaluation with lost rollouts again. Its next lease has a fence above 1, so that worker keeps the rollouts that succeeded. */
 export function reopenJob(job: JobRecord): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

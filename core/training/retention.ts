@@ -1,22 +1,22 @@
 /**
- * @file Which weights are kept (design rule 10): the last versions, evaluated ones, every `keepEvery`-th. Manifests stay for ever;
- * only parts go, and only those that no kept manifest names. What was said and how it was scored (outcomes, invocations, GROUP
- * records: nearly all of what a long run writes) stays for 90 days, where the store forgets by itself; scores of evaluations stay.
+ * @file Which weights are kept: the last versions, evaluated ones, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
+ * and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all that a
+ * long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
  */
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { dueSuites } from "./evaluation.ts";
 
-/** As stacks/storage.ts has it for the bucket. */
+/** The same number as in stacks/storage.ts. */
 export const CONVERSATION_DAYS = 90;
 
-/** When a group that is finalized now may be forgotten, in seconds since 1970. `storeTime` in ms. */
+/** When a group that is finalized now expires, in seconds since 1970. `storeTime` in ms. */
 export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }
 
-/** Whether version v stays for good: version 0, evaluated teams, every `keepEvery`-th. */
+/** Whether a version is kept for ever: version 0, evaluated teams, every `keepEvery`-th. */
 export function isKept(config: RunConfig, version: number): boolean {
   const { keepEvery } = config.retention;
   return (
@@ -27,15 +27,15 @@ export function isKept(config: RunConfig, version: number): boolean {
   );
 }
 
-/** The version that version `newest` pushes out of the last ones, if it is not kept for good. */
+/** The version that leaves the window of the last versions when `newest` enters it, unless it is kept for ever. */
 export function expiredVersion(config: RunConfig, newest: number): number | undefined {
   const version = newest - config.retention.last;
   return version > 0 && !isKept(config, version) ? version : undefined;
 }
 
 /**
- * Versions whose manifests may name a part of the expired one: base files are named by all; weights only by neighbours, over
- * steps that trained nothing. So: version 0, the nearest kept one before, and all that follow.
+ * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by neighbours,
+ * across steps that trained nothing. So: version 0, the nearest kept version before it, and the window after it.
  */
 export function neighbours(config: RunConfig, expired: number): number[] {
   let before = expired - 1;

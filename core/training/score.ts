@@ -1,66 +1,80 @@
 /**
- * @file A rollout's score, from what was committed and what the judges said (mgrpo.md, "Rewards"; eq 4 and 5). Also the checks
- * that make "finalized implies loadable" true: a rollout whose objects do not fit together is lost, never scored.
+ * @file A rollout's score, from the committed objects and the judges' verdicts (eq 4 and 5), and the checks behind the invariant "a finalized
+ * group can be loaded": a rollout whose objects do not fit together is lost, never scored.
  */
-import type { AlgorithmConfig } from "../contracts/config.ts";
+import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Conversation } from "../contracts/conversation.ts";
 import { totalCost, type Verdict } from "../contracts/judge.ts";
 import { digestOf, type Sha256 } from "../contracts/names.ts";
-import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
+import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import { type FinishedOutcome, type Invocation, type RolloutAddress, sampledTokens } from "../contracts/rollout.ts";
 import { mainReward, subReward } from "../mgrpo/reward.ts";
 
-/** What judges said. `experts` is parallel to the invocations. */
+/** What the judges decided. `experts` is parallel to the invocations. */
 export interface Verdicts {
   readonly correct: Verdict;
   readonly experts: readonly Verdict[];
 }
 
-/** Of what is malformed: nobody is asked. */
+/** The verdict on a malformed conversation: no judge is asked. */
 export const UNJUDGED: Verdict = { score: 0 };
 
 export const isWellFormed = (conversation: Conversation) => conversation.stop === "answered";
 
 const isTruncated = ({ stop }: Conversation) => stop === "turn-limit" || stop === "token-limit";
 
-/** R_M (eq 4) and each R_S (eq 5), by sub-agent in call order. `outcomeSha256` is of the object that was judged. */
+/** R_M (eq 4), and each R_S (eq 5) by sub-agent in call order. `outcomeSha256`: of the object that was judged. */
 export function scoreRollout(
   algorithm: AlgorithmConfig,
   outcome: FinishedOutcome,
   invocations: readonly Invocation[],
   verdicts: Verdicts,
   outcomeSha256: Sha256,
-): RolloutScore {
-  const mask = (conversation: Conversation) =>
-    algorithm.overlong === "mask" && isTruncated(conversation) ? ({ masked: true } as const) : {};
+): ScoredRollout {
+  const correct = verdicts.correct.score;
   const wellFormed = isWellFormed(outcome.conversation);
   const judged = totalCost([verdicts.correct, ...verdicts.experts].flatMap(({ cost }) => cost ?? []));
-  const byAgent: Extract<RolloutScore, { reward: number }>["invocations"] = {};
-  const scored = invocations.map((invocation, i) => ({
-    invocation,
-    expert: verdicts.experts[i]?.score ?? 0,
-    digest: digestOf(outcome.invocations[i]?.sha256 ?? ""),
-  }));
-  for (const { invocation, expert, digest } of scored.toSorted(
-    (a, b) => a.invocation.request.call - b.invocation.request.call,
-  )) {
-    const { id, request, conversation } = invocation;
-    const reward = subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward);
-    byAgent[request.agent] = [...(byAgent[request.agent] ?? []), { id, reward, expert, digest, ...mask(conversation) }];
-  }
   return {
-    reward: mainReward(wellFormed, verdicts.correct.score, algorithm.mainReward),
-    correct: verdicts.correct.score,
+    reward: mainReward(wellFormed, correct, algorithm.mainReward),
+    correct,
     wellFormed,
     tokens: [outcome, ...invocations].reduce((sum, { trajectory }) => sum + sampledTokens(trajectory), 0),
     digest: digestOf(outcomeSha256),
-    invocations: byAgent,
+    invocations: scoreInvocations(algorithm, outcome, invocations, verdicts),
     ...(judged && { judged }),
-    ...mask(outcome.conversation),
+    ...maskOf(algorithm, outcome.conversation),
   };
 }
 
-/** What does not fit between an outcome, its invocations and the plan of its step; undefined when all does. */
+function scoreInvocations(
+  algorithm: AlgorithmConfig,
+  outcome: FinishedOutcome,
+  invocations: readonly Invocation[],
+  verdicts: Verdicts,
+): ScoredRollout["invocations"] {
+  const scored = invocations.map(({ id, request, conversation }, i) => {
+    const expert = verdicts.experts[i]?.score ?? 0;
+    const score: ScoredInvocation = {
+      id,
+      reward: subReward(isWellFormed(conversation), verdicts.correct.score, expert, algorithm.subReward),
+      expert,
+      digest: digestOf(outcome.invocations[i]?.sha256 ?? ""),
+      ...maskOf(algorithm, conversation),
+    };
+    return { agent: request.agent, call: request.call, score };
+  });
+  const byAgent: ScoredRollout["invocations"] = {};
+  for (const { agent, score } of scored.toSorted((a, b) => a.call - b.call)) {
+    byAgent[agent] = [...(byAgent[agent] ?? []), score];
+  }
+  return byAgent;
+}
+
+function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { masked?: true } {
+  return overlong === "mask" && isTruncated(conversation) ? { masked: true } : {};
+}
+
+/** What does not fit between an outcome, its invocations and the plan of its step. Undefined if everything fits. */
 export function validateOutcome(
   address: RolloutAddress,
   step: Pick<StepRecord, "groups" | "policy">,
@@ -89,7 +103,7 @@ function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {
   return a.run === b.run && a.phase === b.phase && a.step === b.step && a.group === b.group && a.rollout === b.rollout;
 }
 
-/** Every planned rollout has a score: the group can be finalized. */
+/** Every planned rollout has a score, so the group can be finalized. */
 export function isComplete(group: GroupRecord): boolean {
   return Object.keys(group.rollouts).length >= group.rolloutsPerQuestion;
 }

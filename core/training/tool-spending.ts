@@ -1,22 +1,22 @@
 /**
- * @file What the tools of a run may ask of paid backends, all workers together. A request is counted before it is made, so no worker passes
- * the limit; then the run is halted, and `resume --extend-tool-calls` or `--extend-tool-usd` lets it go on.
+ * @file What the tools of a run may request from paid backends, over all workers. A request is counted before it is made, so no worker
+ * passes the limit. Then the run is halted, and `resume --extend-tool-calls` or `--extend-tool-usd` lets it continue.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import type { TableChange } from "../ports.ts";
 import { MICRO } from "./bills.ts";
-import type { Extension } from "./budget.ts";
+import type { BudgetExtension } from "./run-budget.ts";
 
 export type ToolLimits = Pick<ToolSpendingRecord, "maxCalls" | "maxUsd">;
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
 /**
- * Adds to what was spent. The one write of the program that a repeat makes twice: a store's lost answer is then counted once more than it
- * was spent, never less.
+ * Adds to what was spent. Spending (here and in bills.ts) is the only kind of write that counts twice when it is repeated. If the store's
+ * answer is lost, the total is too high, never too low.
  */
-export function spendOnTools(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
+export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolSpending): TableChange {
   return {
     key: tableKeys.toolSpending(run),
     add: [
@@ -28,8 +28,8 @@ export function spendOnTools(run: string, { calls, microUsd, blocked }: ToolSpen
   };
 }
 
-/** Which limit is passed, and how to go on; undefined while there is something left. */
-export function toolsOverspent({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
+/** Which limit is passed, and how to continue. Undefined while there is budget left. */
+export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
     return `its tools' budget is spent: ${maxCalls} calls of backends; allow more with --extend-tool-calls <calls>`;
   }
@@ -40,10 +40,10 @@ export function toolsOverspent({ calls, microUsd, maxCalls, maxUsd }: ToolSpendi
 }
 
 /**
- * Raises limits by so much from where they are, or from what is spent if that is more. A repeat finds other limits. Refused where there is
- * no limit.
+ * Raises limits by the extension, from the limit or from what is already spent, whichever is more. A repeat finds other limits and changes
+ * nothing. Refused if there is no limit.
  */
-export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: Extension): TableChange {
+export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: BudgetExtension): TableChange {
   const raise = (name: keyof ToolLimits, used: number, more: number | undefined, setting: string) => {
     const limit = spent[name];
     if (more === undefined) return [];

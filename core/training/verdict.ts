@@ -1,6 +1,6 @@
 /**
- * @file Asks rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one counts.
- * What it costs is on the run's bill as soon as it has answered, also if that was no verdict.
+ * @file Asks a recipe's rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one
+ * counts. Its cost is recorded as soon as it has answered, even if the answer is no verdict.
  */
 import { costOfFailure, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -9,45 +9,43 @@ import { MgrpoError } from "../errors.ts";
 import type { Store } from "../ports.ts";
 import { payJudge } from "./bills.ts";
 
-type Ask = () => Judgement | Promise<Judgement>;
+type AskJudge = () => Judgement | Promise<Judgement>;
 
-/** `subject` is the SHA-256 of what is judged. Every failure is `judge-failed`, retryable, with its cause. */
-export async function verdict(
+/** `judge`: `Rewards.judge`. `subject`: the SHA-256 of what is judged. Every failure is `judge-failed`, retryable, with its cause. */
+export async function askForVerdict(
   { objects, table }: Pick<Store, "objects" | "table">,
   run: string,
   judge: string | undefined,
   subject: string,
-  ask: Ask,
+  ask: AskJudge,
 ): Promise<Verdict> {
   if (judge === undefined) return askJudge(ask);
   const key = objectKeys.verdict(run, subject, judge);
-  const known = await objects.get(key);
-  if (known) return parseJson(Verdict, known, key);
-  const said = await askJudge(ask).catch(async (error: MgrpoError) => {
+  const stored = await objects.get(key);
+  if (stored) return parseJson(Verdict, stored, key);
+  const verdict = await askJudge(ask).catch(async (error: MgrpoError) => {
     await payJudge(table, run, 0, costOfFailure(error.cause)?.usd ?? 0);
     throw error;
   });
-  await payJudge(table, run, 1, said.cost?.usd ?? 0);
-  if (await objects.commit(key, new TextEncoder().encode(canonicalJson(said)))) return said;
+  await payJudge(table, run, 1, verdict.cost?.usd ?? 0);
+  if (await objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
   const first = await objects.get(key);
-  return first ? parseJson(Verdict, first, key) : said;
+  return first ? parseJson(Verdict, first, key) : verdict;
 }
 
-async function askJudge(ask: Ask): Promise<Verdict> {
-  let said: Judgement;
+async function askJudge(ask: AskJudge): Promise<Verdict> {
+  let judgement: Judgement;
   try {
-    said = await ask();
+    judgement = await ask();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
   }
+  const verdict = typeof judgement === "object" ? judgement : { score: judgement };
   try {
-    return parse(Verdict, typeof said === "object" ? said : { score: said }, "the judge's verdict");
+    return parse(Verdict, verdict, "the judge's verdict");
   } catch (cause) {
-    const score = typeof said === "object" ? said.score : said;
-    throw new MgrpoError("judge-failed", `the judge answered ${score}: a score lies in [0, 1]`, {
-      retryable: true,
-      cause,
-    });
+    const message = `the judge answered ${verdict.score}: a score lies in [0, 1]`;
+    throw new MgrpoError("judge-failed", message, { retryable: true, cause });
   }
 }

@@ -1,7 +1,6 @@
 /**
- * @file Every conditional write of the program but those of evaluation jobs (job-writes.ts) and of trainers' calls (call-writes.ts), as
- * data: what it changes, and under which named conditions. One can read here why each is safe to repeat: either its condition fails the
- * second time, or it sets what is already there.
+ * @file The conditional writes of records, as data: what each changes, and under which conditions. Each is safe to repeat: either its
+ * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; trainers' calls: call-writes.ts.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {
@@ -14,15 +13,15 @@ import type {
   StepRecord,
   WorkerRecord,
 } from "../contracts/records.ts";
-import type { TableChange, TableCondition, TableValue } from "../ports.ts";
+import type { TableChange, TableCondition, TablePath, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-type Refusal = NonNullable<FleetRecord["refusal"]>;
+type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
 
-/** Claims rollouts of a group that nobody has begun, for a worker, in one small write. */
+/** Claims rollouts of a group without any claims, in one small write. */
 export function claimUnbegun(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
   return {
     key: groupKey(address),
@@ -31,12 +30,12 @@ export function claimUnbegun(address: GroupAddress, rollouts: readonly number[],
   };
 }
 
-/** Claims rollouts of one group for a worker; `instead` names, per rollout, the dead worker whose claim it takes over. */
+/** Claims rollouts of a group for a worker. `takenOver`: per rollout, the dead worker whose claim is replaced. */
 export function claimRollouts(
   address: GroupAddress,
   rollouts: readonly number[],
   worker: string,
-  instead: ReadonlyMap<number, string> = new Map(),
+  takenOver: ReadonlyMap<number, string> = new Map(),
 ): TableChange {
   return {
     key: groupKey(address),
@@ -44,7 +43,7 @@ export function claimRollouts(
     when: [
       is("state", "open"),
       ...rollouts.flatMap((k): TableCondition[] => {
-        const dead = instead.get(k);
+        const dead = takenOver.get(k);
         const claim = ["claims", String(k)];
         return [
           { absent: ["rollouts", String(k)] },
@@ -55,25 +54,24 @@ export function claimRollouts(
   };
 }
 
-/** Gives a claim back, so that another attempt may start. */
+/** Releases a claim, so that another attempt may start. */
 export function releaseClaim(address: GroupAddress, rollout: number, worker: string): TableChange {
   const claim = ["claims", String(rollout)];
   return { key: groupKey(address), remove: [claim], when: [{ equals: [claim, worker] }] };
 }
 
-/** Records that a rollout was alone in flight when its worker died. `known` is the count as read. */
+/** Counts a crash of a worker that ran only this rollout. `known`: the count as read. */
 export function countCrash(address: GroupAddress, rollout: number, known: number): TableChange {
-  const path = ["crashes", String(rollout)];
-  return {
-    key: groupKey(address),
-    set: [[path, known + 1]],
-    when: [known === 0 ? { absent: path } : { equals: [path, known] }],
-  };
+  return incrementCount(address, ["crashes", String(rollout)], known);
 }
 
-/** Records that the judge of a finished rollout failed. `known` is the count as read. */
+/** Counts a failure of the judge of a finished rollout. `known`: the count as read. */
 export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
-  const path = ["crashes", judgeFailureKey(rollout)];
+  return incrementCount(address, ["judgeFailures", String(rollout)], known);
+}
+
+/** A repeat finds another count. */
+function incrementCount(address: GroupAddress, path: TablePath, known: number): TableChange {
   return {
     key: groupKey(address),
     set: [[path, known + 1]],
@@ -81,10 +79,7 @@ export function countJudgeFailure(address: GroupAddress, rollout: number, known:
   };
 }
 
-/** Where GROUP.crashes counts the judge's failures on a rollout. */
-export const judgeFailureKey = (rollout: number) => `judge-${rollout}`;
-
-/** Records the scores of rollouts once; whoever repeats the scoring finds them there. From then on their claims mean nothing. */
+/** Records the scores of rollouts, once. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
@@ -94,7 +89,7 @@ export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, 
   };
 }
 
-/** Finalizes a complete group with what each agent trains on. From `expiresAt` on, in seconds since 1970, it may be forgotten. */
+/** Finalizes a complete group with what each agent trains on. The table may delete it from `expiresAt` on, in seconds since 1970. */
 export function finalizeGroupRecord(
   address: GroupAddress,
   finalized: Record<string, AgentBatch>,
@@ -111,7 +106,7 @@ export function finalizeGroupRecord(
   };
 }
 
-/** Appends replacement groups in one round of dynamic sampling. */
+/** Appends the replacement groups of one round of dynamic sampling. */
 export function replaceGroups(before: StepRecord, after: StepRecord): TableChange {
   return {
     key: tableKeys.step(before.run, before.step),
@@ -124,7 +119,7 @@ export function replaceGroups(before: StepRecord, after: StepRecord): TableChang
   };
 }
 
-/** open -> ready -> closed, each once. A step that gets ready tells what was sampled in it. */
+/** open -> ready -> closed, each once. A step that becomes ready also gets its count of sampled tokens. */
 export function moveStep(step: StepRecord, to: "ready" | "closed"): TableChange {
   return {
     key: tableKeys.step(step.run, step.step),
@@ -133,7 +128,7 @@ export function moveStep(step: StepRecord, to: "ready" | "closed"): TableChange 
   };
 }
 
-/** The run's pointer moves on by one step. */
+/** Points the run to the next step. */
 export function advanceRun(run: RunRecord): TableChange {
   return {
     key: tableKeys.run(run.run),
@@ -147,7 +142,7 @@ export function endRun(run: string, status: "finished" | "halted", reason: strin
   return changeStatus(run, "running", status, reason);
 }
 
-/** finished -> halted: what is left to evaluate cannot go on. */
+/** finished -> halted: the remaining evaluations cannot continue. */
 export function haltFinished(run: string, reason: string): TableChange {
   return changeStatus(run, "finished", "halted", reason);
 }
@@ -170,7 +165,7 @@ export function resumeRun(run: string): TableChange {
   return changeStatus(run, "halted", "running", "");
 }
 
-/** Raises what a run may spend, by the user's `resume --extend-…`, and lets it run if it was halted. A repeat finds other limits. */
+/** Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits. */
 export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
   const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
   return {
@@ -180,7 +175,7 @@ export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" 
   };
 }
 
-/** Advances the cache of an agent's newest version; anyone who has seen manifest v+1 may. */
+/** Advances the cached version of an agent. Allowed to anyone who has seen manifest v+1. */
 export function advanceAgent(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -192,7 +187,7 @@ export function advanceAgent(agent: AgentRecord): TableChange {
   };
 }
 
-/** Makes a worker the trainer of an agent, instead of nobody or of one that is gone. */
+/** Makes a worker the trainer of an agent that has no trainer, or a dead one. */
 export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -205,7 +200,7 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
   };
 }
 
-/** Forgets the takeovers that halted the run, so that `resume` may try again. */
+/** Resets the takeovers that halted the run, so that `resume` may try again. */
 export function forgiveTakeovers(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -214,12 +209,12 @@ export function forgiveTakeovers(agent: AgentRecord): TableChange {
   };
 }
 
-/** A trainer that stops cleanly leaves the place empty, so that its successor is no takeover. */
+/** Releases the trainer's claim when it stops cleanly, so that its successor does not count as a takeover. */
 export function releaseTrainer(run: string, agent: string, worker: string): TableChange {
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** A heartbeat: the counter, and what is in flight, if it changed. Fails once the worker is marked dead. */
+/** A heartbeat: increments the counter, and sets what is in flight if that changed. Fails once the worker is marked dead. */
 export function heartbeat(
   run: string,
   worker: string,
@@ -238,7 +233,7 @@ export function drainWorker(run: string, worker: string): TableChange {
   return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [is("state", "alive")] };
 }
 
-/** Final: a worker so marked comes back only as a new incarnation. */
+/** Final: the process can only come back under a new worker id. */
 export function markDead(worker: WorkerRecord): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
@@ -247,7 +242,7 @@ export function markDead(worker: WorkerRecord): TableChange {
   };
 }
 
-/** What tick saw of a worker: its counter, and since when in the store's time. */
+/** Notes the counter that tick saw, and when, in the store's time. */
 export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
@@ -261,7 +256,7 @@ export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange 
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 
-/** Gives a worker a place in its fleet's part of a run: one that nobody has, or that of a dead worker. */
+/** Gives a worker a place of its fleet in a run: a free one, or that of a dead worker. */
 export function takePlace(known: FleetRecord, place: string, worker: string): TableChange {
   const path = ["places", place];
   const before = known.places[place];
@@ -269,7 +264,7 @@ export function takePlace(known: FleetRecord, place: string, worker: string): Ta
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
-/** Counts that instances were asked for while the run was at `progress`; a repeat finds another count. */
+/** Counts a request for instances while the run was at `progress`. A repeat finds another count. */
 export function countRaise(known: FleetRecord, progress: number): TableChange {
   return {
     key: fleetKey(known),
@@ -281,12 +276,12 @@ export function countRaise(known: FleetRecord, progress: number): TableChange {
   };
 }
 
-/** An instance says why it does not serve the run. The last one's word counts; a repeat says the same. */
-export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: Refusal): TableChange {
+/** Records why an instance does not serve the run. The last refusal counts; a repeat says the same. */
+export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
   return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
 }
 
-/** Forgets the instances that came up in vain or refused, so that a run that is launched again gets new ones. */
+/** Resets requests and refusals, so that a run that is launched again gets new instances. */
 export function forgiveFleet(known: FleetRecord): TableChange {
   return {
     key: fleetKey(known),

@@ -1,6 +1,6 @@
 /** @file Messages between the main thread and the engine threads. */
 
-import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";

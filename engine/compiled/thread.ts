@@ -3,7 +3,7 @@
  * compiled once. It keeps the process alive only while a call is open.
  */
 import { Worker } from "node:worker_threads";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
@@ -60,7 +60,7 @@ export class EngineThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(built("engine/compiled/worker"), { execArgv: [] });
+    const worker = new Worker(builtModule("engine/compiled/worker"), { execArgv: [] });
     worker.on("message", (message: FromThread) => {
       if (message.kind === "result") this.#openCalls.get(message.call)?.resolve(message.value as never);
       else {

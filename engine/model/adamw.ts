@@ -4,7 +4,7 @@
  *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
  * Weight decay applies to every parameter, norms and embeddings included.
  */
-import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 
 export interface AdamState {
   readonly m: Float32Array;

@@ -8,7 +8,7 @@
  * is given their number, which is known only at the step. A step's calls are a function of weights and batch, byte for byte, which
  * lets a successor resume a dead process's step (journal.ts).
  */
-import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type {
   CallJournal,

@@ -14,9 +14,9 @@ import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { accuracyInterval, type Score as Tally, total } from "../../core/training/interval.ts";
+import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
-import { verdict } from "../../core/training/verdict.ts";
+import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
@@ -51,10 +51,10 @@ interface Lost {
 }
 
 /** Only verdicts count; neither lost rollouts nor those without a reference answer do. */
-type Score = Verdict | Lost | "unscored";
+type QuestionScore = Verdict | Lost | "unscored";
 
 interface ScoredRollout extends SuiteRollout {
-  readonly score: Score;
+  readonly score: QuestionScore;
 }
 
 export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
@@ -92,7 +92,7 @@ async function scoreAll(
   });
 }
 
-async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<Score> {
+async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<QuestionScore> {
   if (outcome.status === "failed") return { lost: outcome.reason };
   if (scorer.isScored?.(question) === false) return "unscored";
   return judge(run, scorer, question, outcome);
@@ -132,7 +132,7 @@ function resultOf(
   unquoted: (text: string) => string,
 ): EvaluationResult {
   const totalOf = (rollouts: readonly ScoredRollout[]): Tally =>
-    total(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
+    sumTallies(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
   const perRun = Array.from({ length: suite.runs }, (_, run) =>
     totalOf(scored.filter(({ rollout }) => rollout === run)),
   );
@@ -161,8 +161,8 @@ function resultOf(
   };
 }
 
-const isLost = (score: Score): score is Lost => typeof score === "object" && "lost" in score;
-const isVerdict = (score: Score): score is Verdict => typeof score === "object" && "score" in score;
+const isLost = (score: QuestionScore): score is Lost => typeof score === "object" && "lost" in score;
+const isVerdict = (score: QuestionScore): score is Verdict => typeof score === "object" && "score" in score;
 
 async function read({ store }: RunContext, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
@@ -170,7 +170,7 @@ async function read({ store }: RunContext, key: string): Promise<Outcome | undef
 }
 
 /**
- * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
+ * The askForVerdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
  * refuses to serve (a wrong key, an empty account): further requests are useless until somebody fixes that.
  */
 async function judge(
@@ -185,7 +185,7 @@ async function judge(
   const ask = () => scorer.correct(question, conversation);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await verdict(run.store, run.name, scorer.judge, subject, ask);
+      return await askForVerdict(run.store, run.name, scorer.judge, subject, ask);
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;
       if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;

@@ -17,7 +17,7 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { limitedBills } from "../../core/training/bills.ts";
-import { fleetRecord, freePlaces, noRecord, oldestFirst, type RunView } from "../../core/training/fleets.ts";
+import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
 import { refuseRun, takePlace } from "../../core/training/writes.ts";
 
 /** Between two reads of the runs. */
@@ -63,7 +63,7 @@ export async function findRunForFleet(
 /** Takes a free place in the run for this worker. False: none is left. */
 export async function enterRun(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
   const { table, clock } = store;
-  await table.insert(tableKeys.fleet(name, fleet.name), noRecord(name, fleet.name));
+  await table.insert(tableKeys.fleet(name, fleet.name), emptyFleetRecord(name, fleet.name));
   for (;;) {
     const run = await readRunView(store, name);
     const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
@@ -77,7 +77,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
 
 /** Records in the run's FLEET record that instances of this release do not serve it, and why. */
 export async function recordRefusal({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
-  await table.insert(tableKeys.fleet(run, fleet.name), noRecord(run, fleet.name));
+  await table.insert(tableKeys.fleet(run, fleet.name), emptyFleetRecord(run, fleet.name));
   await table.update(refuseRun({ run, fleet: fleet.name }, refusal));
 }
 

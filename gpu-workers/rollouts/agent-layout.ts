@@ -1,5 +1,5 @@
 /** @file An agent's chat layout with its toolbox: the tools that its chat template describes are those that it may call. */
-import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
 import type { Tokenizer, Tool } from "../../core/ports.ts";
 import { type ChatLayout, openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
@@ -8,7 +8,7 @@ export interface AgentLayout extends ChatLayout {
   readonly toolbox: Toolbox;
 }
 
-type Settings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking">;
+type Settings = Pick<AgentConfig, "system" | "tools" | "delegates"> & Partial<Pick<AgentConfig, "thinking">>;
 
 export function openAgentLayout(
   agent: string,

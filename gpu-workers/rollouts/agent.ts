@@ -1,5 +1,5 @@
 /** @file An agent that this process hosts: its config, its policy, its tools; and one conversation of it at a pinned version. */
-import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";

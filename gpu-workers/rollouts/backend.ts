@@ -2,7 +2,7 @@
  * @file What generates an agent's turns in one conversation: tokens of a checkpoint (token-backend.ts) or a model behind an API
  * (endpoint/backend.ts). The conversation is the same for both.
  */
-import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { AnyTrajectory, Sampling } from "../../core/contracts/rollout.ts";
 import type { ConversationEvent } from "../../core/conversation/reducer.ts";
 import type { Toolbox } from "../../core/conversation/toolbox.ts";

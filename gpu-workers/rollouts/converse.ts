@@ -7,7 +7,7 @@
  *
  * A rejection is always infrastructure: backend, tool, worker or cancellation. The agent's own failures are conversations with their `stop`.
  */
-import type { AgentConfig } from "../../core/contracts/config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, AnyTrajectory, InvocationRef, Spent } from "../../core/contracts/rollout.ts";

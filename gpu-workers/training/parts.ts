@@ -11,10 +11,10 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { countsInBatch } from "../../core/training/plan.ts";
+import { countsInBatch } from "../../core/training/step-plan.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
-import { loadEntries } from "./batch.ts";
+import { loadEntries } from "./load-entries.ts";
 import type { TrainingEntry } from "./train-step.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
 

@@ -11,12 +11,14 @@
  * The manifest is the version: a trainer that loses the race for it adopts the winner's, whatever its engine holds. AGENT.version caches
  * it; the tick that finds the manifest advances the cache.
  */
+
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
-import type { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { optimizerAt, progressAt } from "../../core/training/learning-rate.ts";
 import { expiredParts, expiredVersion, neighbours } from "../../core/training/retention.ts";
-import { optimizerAt, progressAt } from "../../core/training/schedule.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { replaceFiles } from "../checkpoints.ts";

@@ -2,8 +2,8 @@
  * @file One training step of one agent: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file expresses it in the two losses that engines offer.
  *
- *   a part ── token weights ── drop what has no gradient ──┬─ one minibatch: its gradient at once
- *                                                          └─ several: buffered until all parts are there, then split
+ *   a part ── drop what has no gradient ──┬─ one minibatch: its gradient at once
+ *                                         └─ several: buffered until all parts are there, then split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch)
  *
@@ -11,11 +11,12 @@
  *        linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
  */
 
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
-import type { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { splitMinibatches, tokenWeights } from "../../core/mgrpo/batch.ts";
+import { gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
 import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
@@ -23,12 +24,9 @@ import type { Trainer, TrainingSequence } from "../../core/ports.ts";
 import type { GradientTrainer } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
-export interface TrainingEntry {
+export interface TrainingEntry extends LossTerm {
   readonly trajectory: Trajectory;
-  readonly advantage: number;
-  /** Share of its group's loss (`trajectoryWeights`). */
-  readonly weight: number;
-  /** Index of its group: `token-mean` averages over the tokens of a question. */
+  /** Index of its group: the gradient of a step is the mean over its groups. */
   readonly group: number;
 }
 
@@ -91,17 +89,18 @@ export async function trainStep(
   const step: StepState = { trainer, config, questions: new Set(), counts, passes: [], gradientNorms: [] };
   const buffered: Prepared[] = [];
   for await (const part of parts) {
-    const entries = prepare(part, algorithm);
+    const entries = part.map(prepare);
     countPart(step, part, entries);
-    const learning = await withEarlierPolicies(trainer, entries.filter(hasGradient(algorithm)), config, reference);
-    if (algorithm.minibatches > 1) buffered.push(...learning);
-    else if (learning.length > 0) await accumulateGradient(step, learning);
+    const learning = entries.filter(({ loss }) => hasGradient(loss, algorithm));
+    const complete = await withEarlierPolicies(trainer, learning, config, reference);
+    if (algorithm.minibatches > 1) buffered.push(...complete);
+    else if (complete.length > 0) await accumulateGradient(step, complete);
   }
   if (step.passes.length > 0) await update(step, 1);
   const minibatches = splitMinibatches(buffered, algorithm.minibatches);
   for (const minibatch of minibatches) {
     await accumulateGradient(step, minibatch);
-    await update(step, 1 / minibatches.length);
+    await update(step, minibatches.length);
   }
   return { trained: step.gradientNorms.length > 0, stats: statsOf(step) };
 }
@@ -122,9 +121,9 @@ async function accumulateGradient({ trainer, config, passes, gradientNorms }: St
   passes.push({ loss: pass.loss, moved, ...measure(entries, pass.current, config.algorithm) });
 }
 
-/** Steps the optimizer. `share`: the fraction of the batch that the accumulated gradient covers. */
-async function update({ trainer, config, questions, gradientNorms }: StepState, share: number) {
-  const { gradientNorm } = await trainer.optimizerStep(config.optimizer, 1 / (share * questions.size));
+/** Steps the optimizer on one of the batch's minibatches. */
+async function update({ trainer, config, questions, gradientNorms }: StepState, minibatches: number) {
+  const { gradientNorm } = await trainer.optimizerStep(config.optimizer, gradientScale(questions.size, minibatches));
   refuseNonFinite(gradientNorm, "gradient norm");
   gradientNorms.push(gradientNorm);
 }
@@ -147,28 +146,12 @@ function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-/** Whether a trajectory can have a gradient. */
-function hasGradient({ kl }: AlgorithmConfig) {
-  return ({ loss }: Prepared) => loss.tokenWeight > 0 && (kl.coefficient > 0 || loss.advantage !== 0);
-}
-
-function prepare(batch: readonly TrainingEntry[], algorithm: AlgorithmConfig): Prepared[] {
-  const positions = batch.map(({ trajectory }) => actionPositions_A(trajectory));
-  const weights = tokenWeights(
-    batch.map(({ group, weight }, i) => ({ group, weight, actionTokens: positions[i]?.length ?? 0 })),
-    algorithm,
-  );
-  return batch.map(({ trajectory, advantage }, i) => ({
+function prepare({ trajectory, advantage, tokenWeight }: TrainingEntry): Prepared {
+  return {
     tokens: trajectory.tokens,
-    positions_A: positions[i] ?? [],
-    loss: {
-      advantage,
-      tokenWeight: weights[i] ?? 0,
-      behaviour_A: trajectory.logProbs,
-      proximal_A: [],
-      reference_A: [],
-    },
-  }));
+    positions_A: actionPositions_A(trajectory),
+    loss: { advantage, tokenWeight, behaviour_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
+  };
 }
 
 /** For objectives that need them, adds log-probs of the policy before the first optimizer step and, under a KL term, of the reference. */

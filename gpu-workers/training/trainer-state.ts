@@ -2,8 +2,9 @@
  * @file The engine's trainer of one agent, and which version's bytes it holds. Every step starts from exactly the bytes of the version
  * before. They are loaded again unless the trainer provably holds them: after it saved that version, or after a step that changed nothing.
  */
+
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
-import type { AgentConfig } from "../../core/contracts/config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { type Checkpoints, OPTIMIZER, weightsSha256 } from "../checkpoints.ts";

@@ -3,12 +3,13 @@
  * atlas. Questions, tools and the judge are settings, and an agent that is given a model of its own is advised as an LLM. See README.md.
  */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
-import type { AgentConfig, Arm, RunConfigInput } from "../../core/contracts/config.ts";
+import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { LORA_POLICIES } from "../../core/contracts/lora.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import type { Chosen } from "../../core/training/resolve.ts";
+import type { Chosen } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../atlas/recipe.ts";
 import { systemOf } from "./system.ts";
 

@@ -5,7 +5,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 

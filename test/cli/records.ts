@@ -6,7 +6,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord, JobRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
-import { wilson } from "../../core/training/interval.ts";
+import { wilson } from "../../core/training/confidence-interval.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 export const RUN = "tiny";
@@ -56,6 +56,7 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
+    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,
@@ -80,6 +81,7 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
+    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,

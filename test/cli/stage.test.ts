@@ -10,7 +10,7 @@ import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
-import { noRecord } from "../../core/training/fleets.ts";
+import { emptyFleetRecord } from "../../core/training/fleets.ts";
 import { refuseRun } from "../../core/training/writes.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -80,7 +80,7 @@ test("a stage with fleets: nothing is left to type, and a run that halted goes o
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
   // An instance of a later deployment would not join.
   const fleet = { run: "far", fleet: "main" };
-  await table.insert(tableKeys.fleet("far", "main"), noRecord("far", "main"));
+  await table.insert(tableKeys.fleet("far", "main"), emptyFleetRecord("far", "main"));
   await table.update(refuseRun(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
   Object.assign(process.env, { MGRPO_TABLE: "mgrpo-all", MGRPO_BUCKET: "objects-all" });
   expect((await told("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([

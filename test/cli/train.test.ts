@@ -7,7 +7,7 @@ import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
 import { Report } from "../../cli/report.ts";
-import { total, wilson } from "../../core/training/interval.ts";
+import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
@@ -51,7 +51,7 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
     .parse(JSON.parse(readFileSync(join(folder, "runs/whole/held-out.json"), "utf8")));
   for (const { team, suite, n, correct } of report.evaluations) {
     const perQuestion = heldOut.find((one) => one.team === team && one.suite === suite)?.questions ?? [];
-    expect(total(perQuestion)).toEqual({ n, correct });
+    expect(sumTallies(perQuestion)).toEqual({ n, correct });
   }
   expect(report.caseStudies.map(({ study, suite }) => `${study} ${suite}`).sort()).toEqual([
     "delegation greedy",

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { watchCheckpoints } from "../../cli/watch.ts";
-import type { CheckpointSource, FileLook } from "../../core/checkpoint-source.ts";
+import type { CheckpointSource, FileState } from "../../core/checkpoint-source.ts";
 import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { MARKER } from "../../core/training/watch.ts";
+import { MARKER } from "../../core/training/watched-checkpoints.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
 
@@ -18,19 +18,19 @@ const TIMEOUT = 240_000;
 const folder = workplaceOfFile();
 
 const checkpoint = (bytes: number, marked = true, stamp = "") =>
-  new Map<string, FileLook>([
+  new Map<string, FileState>([
     ...["config.json", "model.safetensors", "tokenizer.json"].map((name) => [name, { bytes, stamp }] as const),
     ...(marked ? [[MARKER, { bytes: 0, stamp }] as const] : []),
   ]);
 
 /** Goes through the looks, one per round, then ends. `evaluated` holds what was evaluated in which round. */
-async function watched(looks: (Record<string, Map<string, FileLook>> | MgrpoError)[], spoil?: (name: string) => void) {
+async function watched(looks: (Record<string, Map<string, FileState>> | MgrpoError)[], spoil?: (name: string) => void) {
   const stop = new AbortController();
   const evaluated: string[] = [];
   const told: string[] = [];
   let round = -1;
   const source: CheckpointSource = {
-    async look() {
+    async list() {
       const look = looks[++round];
       if (!look) {
         stop.abort();

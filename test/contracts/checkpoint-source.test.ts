@@ -64,7 +64,7 @@ describe.each<[string, () => CheckpointSource]>([
   ["S3 prefix with its slash", () => openS3Source("s3://mgrpo/ours/")],
 ])("%s", (_name, open) => {
   test("a look finds each folder's own files with their sizes, and nothing loose or deeper", async () => {
-    const found = await open().look();
+    const found = await open().list();
     const sizes = [...found].map(
       ([name, files]) => [name, Object.fromEntries([...files].map(([file, { bytes }]) => [file, bytes]))] as const,
     );
@@ -75,7 +75,7 @@ describe.each<[string, () => CheckpointSource]>([
   });
 
   test("a file that was written anew looks other than before, though it has as many bytes", async () => {
-    const look = async () => (await open().look()).get("step-1")?.get("model.safetensors");
+    const look = async () => (await open().list()).get("step-1")?.get("model.safetensors");
     const before = await look();
     await overwrite("step-1/model.safetensors", "WEIGHTS");
     expect((await look())?.bytes).toBe(before?.bytes);
@@ -122,7 +122,7 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
 });
 
 test("a place that is not there is named", async () => {
-  await expect(openFolderSource(join(directory, "nowhere")).look()).rejects.toThrow(/nowhere: no such folder to watch/);
-  await expect(openS3Source("s3://nobody/here").look()).rejects.toMatchObject({ code: "not-found" });
+  await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
+  await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({ code: "not-found" });
   expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");
 });

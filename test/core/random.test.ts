@@ -8,7 +8,7 @@ const draws = (n: number, ...name: (string | number)[]) => {
   return Array.from({ length: n }, () => random.uniform());
 };
 
-test("a recorded stream never changes: every run's bits hang on it", () => {
+test("a recorded stream never changes: every run's bits depend on it", () => {
   expect(draws(3, 1, "sample", 0)).toEqual(draws(3, 1, "sample", 0));
   expect(draws(3, "recorded", 7).map((x) => Math.floor(x * 2 ** 32))).toMatchInlineSnapshot(`
     [
@@ -19,13 +19,13 @@ test("a recorded stream never changes: every run's bits hang on it", () => {
   `);
 });
 
-test("names that differ in one part give different streams, also when their texts join to the same", () => {
+test("names that differ in one part give different streams, even if their joined texts are the same", () => {
   expect(draws(4, "ab", "c")).not.toEqual(draws(4, "a", "bc"));
   expect(draws(4, 1, 12)).not.toEqual(draws(4, 11, 2));
   expect(draws(4, "1")).not.toEqual(draws(4, 1));
 });
 
-test("uniform: mean 1/2, variance 1/12, in every tenth about a tenth, over the first draws of many streams", () => {
+test("uniform: mean 1/2, variance 1/12, a tenth of the draws in each tenth, over the first draws of many streams", () => {
   const n = 20_000;
   const first = Array.from({ length: n }, (_, i) => stream("first", i).uniform());
   const mean = first.reduce((a, b) => a + b) / n;
@@ -39,7 +39,7 @@ test("uniform: mean 1/2, variance 1/12, in every tenth about a tenth, over the f
   }
 });
 
-test("choose: distinct, in range, as many as asked or as there are", () => {
+test("choose: distinct, in range, and as many as requested or available", () => {
   fc.assert(
     fc.property(fc.nat(40), fc.nat(50), fc.nat(), (n, count, seed) => {
       const chosen = stream("choose", seed).choose(n, count);

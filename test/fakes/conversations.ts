@@ -1,6 +1,6 @@
 /** @file What every conversation test needs: an agent with tools, a question, and a delegate that answers from a function. */
 import { z } from "zod";
-import { AgentConfig } from "../../core/contracts/config.ts";
+import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AnyTrajectory, Trajectory } from "../../core/contracts/rollout.ts";
 import type { Sampler, Tokenizer, Tool } from "../../core/ports.ts";

@@ -117,9 +117,7 @@ function at(item: Tree, path: TablePath): TableValue | undefined {
 function holds(condition: TableCondition, item: Tree): boolean {
   if ("exists" in condition) return at(item, condition.exists) !== undefined;
   if ("absent" in condition) return at(item, condition.absent) === undefined;
-  if ("equals" in condition) return same(at(item, condition.equals[0]), condition.equals[1]);
-  const there = at(item, condition.absentOrEquals[0]);
-  return there === undefined || same(there, condition.absentOrEquals[1]);
+  return same(at(item, condition.equals[0]), condition.equals[1]);
 }
 
 function same(a: TableValue | undefined, b: TableValue): boolean {

@@ -1,6 +1,6 @@
 /** @file A judge that obeys nothing but its criteria: it reads the one JSON object that it is sent, and keeps what it was sent. */
 import { JudgeConfig } from "../../core/contracts/judge.ts";
-import type { CompletionRequest, LanguageModel } from "../../core/language-model.ts";
+import type { CompletionRequest, LanguageModel } from "../../core/language-model-ports.ts";
 
 /** What a judge is sent about an answer, or about a sub-agent's work. */
 export interface Sent {

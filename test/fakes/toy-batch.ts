@@ -1,5 +1,7 @@
 /** @file A toy policy and batches sampled from it, of two questions: what training-step laws are stated on. */
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
+import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { stream } from "../../core/random.ts";
 import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
@@ -15,10 +17,20 @@ export const toy = (seed: number) => {
   );
 };
 
+/** `weight`: the share of its group's loss, which `tokenWeight` is computed from. */
+export interface ToyEntry extends TrainingEntry {
+  readonly weight: number;
+}
+
 /** Trajectories of two questions, sampled off policy by up to `noise` in log-prob; some tokens are the world's. */
-export function batchOf(seed: number, policy: ToyTrainer, noise: number): TrainingEntry[] {
+export function batchOf(
+  seed: number,
+  policy: ToyTrainer,
+  noise: number,
+  algorithm: Partial<AlgorithmConfig> = {},
+): ToyEntry[] {
   const random = stream("batch", seed);
-  return [0, 0, 0, 1, 1].map((group, i) => {
+  const entries = [0, 0, 0, 1, 1].map((group, i) => {
     const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(V));
     const actions: [number, number][] = [
       [2, 4],
@@ -35,4 +47,9 @@ export function batchOf(seed: number, policy: ToyTrainer, noise: number): Traini
     };
     return { trajectory, group, weight: group === 0 ? 1 / 3 : 1 / 2, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
   });
+  const weights = tokenWeights(
+    entries.map(({ group, weight, trajectory }) => ({ group, weight, actionTokens: trajectory.logProbs.length })),
+    AlgorithmConfig.parse(algorithm),
+  );
+  return entries.map((entry, i) => ({ ...entry, tokenWeight: weights[i] ?? 0 }));
 }

@@ -2,7 +2,7 @@
  * @file A Trainer small enough to check by hand: a bigram softmax, logits[previous][next] / temperature, in float64, trained by plain
  * gradient descent (learning rate only, after clipping by global norm). Its losses are written from the port's prose, not from core.
  */
-import type { OptimizerConfig } from "../../core/contracts/config.ts";
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, ForwardBackward, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 

@@ -1,4 +1,4 @@
-/** @file The law of the functions: whatever becomes of events and of the functions themselves, the run ends with the same records. */
+/** @file Whatever happens to events and to the functions themselves, the run ends with the same records. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { teamConfig } from "../fakes/scripted-team.ts";
@@ -7,7 +7,7 @@ import { reliable, simulate } from "./simulate.ts";
 const config = teamConfig();
 const expected = await simulate(config, reliable);
 
-test("a reliable post and no clock: every step closed, every group finalized once", () => {
+test("reliable events and no clock: every step is closed, every group is finalized once", () => {
   expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
   expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
   expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);
@@ -25,7 +25,7 @@ test("a reliable post and no clock: every step closed, every group finalized onc
   ]);
 });
 
-test("late, doubled, reordered events end with the same records", async () => {
+test("late, duplicate and reordered events end with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
       expect(await simulate(config, { seed, drop: 0, double: 0.4, die: 0 })).toEqual(expected);
@@ -34,15 +34,15 @@ test("late, doubled, reordered events end with the same records", async () => {
   );
 });
 
-test("dropped events and dying functions end with the same records, by the clock", async () => {
+test("with the clock, dropped events and crashing functions end with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(),
       fc.constantFrom(0.3, 1),
       fc.constantFrom(0, 0.1),
       fc.boolean(),
-      async (seed, drop, die, patient) => {
-        expect(await simulate(config, { seed, drop, double: 0.2, die, patient })).toEqual(expected);
+      async (seed, drop, die, isLongLived) => {
+        expect(await simulate(config, { seed, drop, double: 0.2, die, isLongLived })).toEqual(expected);
       },
     ),
     { numRuns: 12 },
@@ -57,7 +57,7 @@ test("dynamic sampling: replacements are bounded, and the same in any order", as
   expect(await simulate(dynamic, { seed: 7, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
 });
 
-test("enough tokens end the run early, with the evaluations of its end, in any order", async () => {
+test("sampledTokens ends the run early, with its final evaluations, in any order of events", async () => {
   const long = teamConfig({ steps: 50, sampledTokens: 25 });
   const once = await simulate(long, reliable);
   const sampled = once.steps.map((step) => step.sampledBefore + step.sampledTokens);

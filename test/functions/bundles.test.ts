@@ -1,6 +1,6 @@
 /**
- * @file Each Lambda handler as it is deployed: bundled, small, and called from its bundle with the events that AWS sends, against the
- * embedded cloud. What each asks of the store is held against what its role allows.
+ * @file Each Lambda handler as it is deployed: bundled, small, and called from its bundle with AWS events, against the local cloud. Its
+ * requests to the store are compared with its role's permissions.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Bundle, bundleHandlers, handlerNames } from "../../bench/bundles/bundle-handlers.ts";
-import { built } from "../../core/built.ts";
+import { builtModule } from "../../built-module.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -27,7 +27,7 @@ const NAMES = handlerNames();
 
 const folder = mkdtempSync(join(tmpdir(), "bundles-"));
 const judgeIsOut = join(folder, "judge-is-out");
-/** The judge is out for the question that is named in the file, as long as it is there. */
+/** The judge fails for the question that the file names, while the file exists. */
 const REWARDS = `import { existsSync, readFileSync } from "node:fs";
 const file = ${JSON.stringify(judgeIsOut)};
 const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw new Error("out"); };
@@ -73,7 +73,7 @@ afterAll(async () => {
   for (const left of [folder, store.directory]) rmSync(left, { recursive: true, force: true });
 });
 
-/** Notes a request to the store as the IAM action that it needs. */
+/** Records a request to the store as the IAM action that it needs. */
 function hear(message: unknown) {
   const { request } = message as { request: ClientRequest };
   if (calling === undefined || planeServer.endpoint.endsWith(String(request.getHeader("host")))) return;
@@ -83,7 +83,7 @@ function hear(message: unknown) {
   if (request.hasHeader("x-amz-tagging")) asked.get(calling)?.add("s3:PutObjectTagging");
 }
 
-/** One invocation at a time, so that it is known who asked. */
+/** One invocation at a time, so that every request can be attributed. */
 async function invoke(name: string, event: unknown) {
   const handler = handlers.get(name);
   if (!handler) throw new Error(`no handler ${name}`);
@@ -94,9 +94,9 @@ async function invoke(name: string, event: unknown) {
   });
 }
 
-test("the handlers are those whose roles are known, and npm run bench finds them where it runs", async () => {
+test("every handler has a known role, and npm run bench finds all of them", async () => {
   expect(NAMES).toEqual(Object.keys(FUNCTION_ACTIONS).sort());
-  const module = built("bench/bundles/bundle-handlers").href;
+  const module = builtModule("bench/bundles/bundle-handlers").href;
   expect(((await import(/* @vite-ignore */ module)) as { handlerNames: typeof handlerNames }).handlerNames()).toEqual(
     NAMES,
   );
@@ -112,20 +112,20 @@ test.each(NAMES)("%s: its bundle is small, with no engine and no world in it", (
   );
 });
 
-test("a run of one step, every function called from its bundle with the events of AWS", async () => {
+test("a run of one step, with every function called from its bundle by AWS events", async () => {
   const lines: string[] = [];
   const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
   const config = teamConfig({ run: "bundled", recipe: folder, steps: 1, questionsPerStep: 3 });
   const { run } = config;
   const read = async () => StepRecord.parse(await store.table.get(tableKeys.step(run, 0)));
 
-  // Directly, as the command line calls it. Twice: the second finds the run there.
+  // Directly, as the command line calls it, and twice: the second call finds the run.
   const request = await prepare(store.objects, config);
   for (const _ of [1, 2]) expect(await invoke("start-run", request)).toEqual({ batchItemFailures: [] });
   const step = await read();
   expect(step.state).toBe("open");
 
-  // Scores, in batches: doubled, reordered, poisoned, not meant for it, and some whose judge is out.
+  // Scores, in batches: duplicate, reordered, malformed and foreign events, and some whose judge fails.
   const outcomes: Record<string, unknown> = {};
   for (const [g] of step.groups.entries())
     for (let k = 0; k < config.rolloutsPerQuestion; k++)
@@ -145,7 +145,7 @@ test("a run of one step, every function called from its bundle with the events o
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await read()).state).toBe("open");
 
-  // The clock looks for what the events did not do, and tells the alarms that nobody serves the two agents.
+  // The clock repairs what the events left undone, and its metrics say that the two agents have no workers.
   const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
   const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
@@ -190,7 +190,7 @@ test("a run of one step, every function called from its bundle with the events o
   expect(recorded).toEqual({ batchItemFailures: [] });
   expect((await jobs()).find(({ job: id }) => id === job.job)).toMatchObject({ state: "done", n: 4, correct: 3 });
 
-  // Nothing is left to do: the clock's last tick.
+  // Nothing is left to do: the schedule's last tick.
   for (const { job: id, team: of, suite } of (await jobs()).filter(({ state }) => state !== "done")) {
     await store.objects.commit(objectKeys.evaluation(run, id), bytes({ ...result, job: id, team: of, suite }));
   }
@@ -210,7 +210,7 @@ test("a run of one step, every function called from its bundle with the events o
   expect(said.sort()).toEqual(expected.map((code) => `score-rollout ${code}`).sort());
 });
 
-test.each(NAMES)("%s asks of the store only what its role allows", (name) => {
+test.each(NAMES)("%s makes only the requests that its role allows", (name) => {
   const calls = [...(asked.get(name) ?? [])];
   expect(calls.length).toBeGreaterThan(0);
   expect(FUNCTION_ACTIONS[name]).toEqual(expect.arrayContaining(calls));

@@ -1,9 +1,9 @@
-/** @file The edge of the functions: events of every kind, malformed ones once, batches with partial failures. */
+/** @file How functions are called: every kind of event, malformed events, batches with partial failures. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
-import { cloudHandlers, composeFromEnvironment } from "../../functions/compose.ts";
-import { objectKeyOf, wrap } from "../../functions/handler.ts";
-import type { Functions } from "../../functions/protocol/functions.ts";
+import { composeFromEnvironment } from "../../functions/compose.ts";
+import type { Functions } from "../../functions/functions.ts";
+import { cloudHandlers, objectKeyOf, wrap } from "../../functions/handler.ts";
 
 const created = (key: string) => ({
   ...{ "detail-type": "Object Created" as const, source: "aws.s3" as const },
@@ -23,7 +23,7 @@ test("the key comes from an event or from a direct call", () => {
   expect(() => objectKeyOf({ detail: {} })).toThrow(/^event: /);
 });
 
-test("a batch: only the messages that another delivery may mend come again", async () => {
+test("a batch: only messages with retryable failures are delivered again", async () => {
   const { lines, log } = recorder();
   const handler = wrap(
     "score-rollout",
@@ -50,7 +50,7 @@ test("a batch: only the messages that another delivery may mend come again", asy
   expect(lines.every((line) => !line.includes("\n"))).toBe(true);
 });
 
-test("called directly or by the clock: whatever fails is thrown on, so that its caller or an alarm hears of it", async () => {
+test("called directly or by the clock: every failure is rethrown, so that the caller or an alarm sees it", async () => {
   const { lines, log } = recorder();
   const failing = (error: Error) => wrap("tick", async () => Promise.reject(error), log);
   const damaged = new MgrpoError("record-damaged", "RUN 'a': step: expected number");
@@ -64,7 +64,7 @@ test("called directly or by the clock: whatever fails is thrown on, so that its 
   ]);
 });
 
-test("the local cloud routes by key, passes by keys nobody waits for, and logs what cannot be mended", async () => {
+test("the local cloud routes by key, ignores other keys, and logs failures that cannot be retried", async () => {
   const { lines, log } = recorder();
   const calls: string[] = [];
   const note = (name: string) => async (request?: object) =>
@@ -74,8 +74,8 @@ test("the local cloud routes by key, passes by keys nobody waits for, and logs w
     ...{ scoreRollout: note("score"), enqueueEvaluation: note("enqueue") },
     recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
     tickAll: async () => Promise.reject(outage),
-    steer: async () => ({ pulse: { running: 0, unserved: 0, spent: 0 }, moves: [], failures: [] }),
-    wake: note("wake"),
+    steer: async () => ({ metrics: { running: 0, unserved: 0, spent: 0 }, changes: [], failures: [] }),
+    startSchedule: note("schedule"),
   };
   const cloud = cloudHandlers(functions, log);
   for (const key of [
@@ -96,6 +96,6 @@ test("the local cloud routes by key, passes by keys nobody waits for, and logs w
   await expect(cloud.clock()).rejects.toBe(outage);
 });
 
-test("without its settings a function says which one is missing", () => {
+test("a missing setting is named", () => {
   expect(() => composeFromEnvironment({ MGRPO_TABLE: "t" })).toThrow(/^environment: MGRPO_BUCKET/);
 });

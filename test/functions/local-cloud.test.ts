@@ -1,4 +1,4 @@
-/** @file The functions on the embedded cloud, woken by its events and its clock: DynamoDB and S3 over HTTP, as a local run has them. */
+/** @file The functions on the local cloud, called by its events and its clock: DynamoDB and S3 over HTTP, as in a local run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,11 @@ import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { CloudHandlers } from "../../core/ports.ts";
-import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
+import { composeFunctions } from "../../functions/compose.ts";
+import { cloudHandlers } from "../../functions/handler.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
-test("two steps end by events alone, with their teams, evaluations and no complaint", async () => {
+test("two steps complete by events alone, with their teams and evaluations and no errors", async () => {
   const directory = mkdtempSync(join(tmpdir(), "functions-"));
   let handlers: CloudHandlers | undefined;
   const cloud = await startLocalCloud({
@@ -33,7 +34,7 @@ test("two steps end by events alone, with their teams, evaluations and no compla
     rmSync(directory, { recursive: true });
   });
   const lines: string[] = [];
-  const functions = composeFunctions(store, { rewardsOf: async () => rewards, patient: true });
+  const functions = composeFunctions(store, { rewardsOf: async () => rewards, isLongLived: true });
   handlers = cloudHandlers(functions, (line) => lines.push(line));
 
   const config = teamConfig({ steps: 2, questionsPerStep: 2 });

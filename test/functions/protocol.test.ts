@@ -1,12 +1,12 @@
-/** @file start-run's idempotence and refusals, and what the clock does to a run in trouble, on the store in memory. */
+/** @file start-run's idempotence and refusals, and what the clock repairs, on the in-memory store. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
-import { wilson } from "../../core/training/interval.ts";
+import { wilson } from "../../core/training/confidence-interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -41,7 +41,7 @@ async function started(config: RunConfig, options: Partial<FunctionOptions> = {}
   return { store, functions, request, run, step, group, play, train, later };
 }
 
-test("a second start changes nothing; one with another config is refused with what differs", async () => {
+test("a second start changes nothing; one with another config is refused with the differences", async () => {
   const { functions, request, store, run } = await started(teamConfig());
   const before = store.objects.keys();
   await functions.startRun(request);
@@ -62,18 +62,18 @@ test("a second start changes nothing; one with another config is refused with wh
   );
 });
 
-test("a start that finds garbage where its config should be says so, and where", async () => {
+test("a start that finds a damaged config names its key", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const request = await prepare(store.objects, teamConfig());
   await store.objects.commit("runs/test/config.json", new TextEncoder().encode("{half a con"));
   await expect(functions.startRun(request)).rejects.toMatchObject({
     code: "record-damaged",
-    message: "runs/test/config.json, which is there already: not JSON",
+    message: "runs/test/config.json, which exists already: not JSON",
   });
 });
 
-test("a start whose base files are not in the store founds nothing", async () => {
+test("a start whose base files are not in the store writes no RUN", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const request = await prepare(store.objects, teamConfig());
@@ -84,7 +84,7 @@ test("a start whose base files are not in the store founds nothing", async () =>
   expect(await store.table.get(tableKeys.run("test"))).toBeUndefined();
 });
 
-test("main-only: nobody waits for the frozen agent, whose version stays 0 in every team", async () => {
+test("main-only: no step waits for the frozen agent, whose version stays 0 in every team", async () => {
   const config = teamConfig({
     steps: 1,
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
@@ -98,7 +98,7 @@ test("main-only: nobody waits for the frozen agent, whose version stays 0 in eve
   expect(team.agents).toMatchObject({ main: { version: 1 }, searcher: { version: 0 } });
 });
 
-test("poison: three crashes while alone end a rollout; the group goes on without it, and the loss is bounded", async () => {
+test("three crashes while alone give up a rollout; the group continues without it, and losses are bounded", async () => {
   const { functions, store, later, play, group, run, step, train } = await started(
     teamConfig({ limits: { lostFraction: 0 } }),
   );
@@ -128,7 +128,7 @@ test("poison: three crashes while alone end a rollout; the group goes on without
   expect(await run()).toMatchObject({ status: "running", step: 1 });
 });
 
-test("a group with fewer than two rollouts left is skipped for every agent", async () => {
+test("a group with fewer than two remaining rollouts is skipped for every agent", async () => {
   const { functions, store, play, group, step } = await started(teamConfig({ limits: { lostFraction: 1 } }));
   const questionId = (await step(0)).groups[0];
   for (const rollout of [0, 1]) {
@@ -144,7 +144,7 @@ test("a group with fewer than two rollouts left is skipped for every agent", asy
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
-test("weights that no kept version names go while the next step trains", async () => {
+test("weights that no kept version names are deleted while the next step trains", async () => {
   const config = teamConfig({ steps: 5, questionsPerStep: 1, rolloutsPerQuestion: 2, evaluation: { suites: [] } });
   const { play, train, store } = await started(config);
   const parts = () => store.objects.keys().filter((key) => key.includes("/parts/")).length;
@@ -154,13 +154,13 @@ test("weights that no kept version names go while the next step trains", async (
     await train(n);
     counts.push(parts());
   }
-  // Two agents. Kept: version 0, the last two, and the one they push out until the next trains; at the end that goes too.
+  // Two agents. Kept: version 0, the last two, and an expired one until the next step trains; at the end that is deleted too.
   expect(counts).toEqual([4, 6, 8, 8, 6]);
 });
 
-test("a patient clock looks only into groups that stood still since its last look", async () => {
+test("a long-lived process looks for missed outcomes only in groups that have stalled", async () => {
   const config = teamConfig();
-  const { functions, store, step, group } = await started(config, { patient: true });
+  const { functions, store, step, group } = await started(config, { isLongLived: true });
   await playRollout(store.objects, config, await step(0), 0, 0);
   await functions.tickAll();
   expect((await group(0, 0)).rollouts).toEqual({});
@@ -193,7 +193,7 @@ test("an evaluation is recorded once, by its event or by the clock", async () =>
   });
 });
 
-test("a judge's outage holds up nobody else: the clock scores the rest, asks again, then gives up", async () => {
+test("a judge's outage does not hold up other rollouts: the clock scores the rest, retries, then gives up", async () => {
   const config = teamConfig({ limits: { attempts: 2, lostFraction: 1 } });
   let asked = 0;
   const judge = {

@@ -1,4 +1,4 @@
-/** @file score-rollout: eq 4 and 5 from committed objects; what does not fit is lost, never scored; judges are retried, then given up. */
+/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored; judges are retried, then given up. */
 import { beforeEach, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -9,7 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, rewards, said, sha, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -91,7 +91,7 @@ test.each([
   await functions.scoreRollout({ key });
   const score = (await group()).rollouts["0"];
   if (!score || "excluded" in score) return expect.fail("not scored");
-  // 0.6 = 0.1 + 0.4 * 0 + 0.5 * 1: the main agent's failure is no success to share.
+  // 0.6 = 0.1 + 0.4 * 0 + 0.5 * 1: the main agent's failure counts as incorrect.
   expect(score.reward).toBe(expected.reward);
   expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(expected.sub);
   expect(score.masked).toBe(expected.masked);
@@ -126,19 +126,19 @@ test.each([
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
-test("a judge that fails is asked again by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+test("a failed judge is retried by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
   const judge: Rewards = { ...rewards, correct: () => Promise.reject(new Error("503")) };
   const { functions, step, group } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
   await commitOutcome(step);
   const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  expect((await group()).rollouts).toEqual({});
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: { "0": 2 } });
   await functions.scoreRollout({ key });
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
 });
 
-test("a judge that refuses to be asked halts the run with its own words; nothing is scored, and the resumed run's clock asks again", async () => {
+test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume the clock asks again", async () => {
   const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
   let isPaid = false;
   const judge: Rewards = {
@@ -149,14 +149,14 @@ test("a judge that refuses to be asked halts the run with its own words; nothing
   await commitOutcome(step);
   await functions.scoreRollout({ key });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: {} });
   isPaid = true;
   await store.table.update(resumeRun("test"));
   await functions.tick({ run: "test" });
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
-test("an answer of the judge that is no verdict halts nothing: it is paid for, and asked again", async () => {
+test("an invalid answer of the judge does not halt the run: it is paid for and retried", async () => {
   const odd = new MgrpoError("endpoint-refused", "not of the schema");
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
@@ -168,7 +168,7 @@ test("an answer of the judge that is no verdict halts nothing: it is paid for, a
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
 });
 
-test("a score outside [0, 1] is a failure of the judge", async () => {
+test("a score outside [0, 1] counts as a failure of the judge", async () => {
   const { functions, step } = await started(teamConfig(), { ...rewards, expert: () => Number.NaN });
   await commitOutcome(step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
@@ -186,7 +186,7 @@ test("a judge that costs is asked once per trajectory; its first verdict counts"
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
 });
 
-test("a model's verdict is kept whole, and its costs stand with the rollout's score", async () => {
+test("a model's verdict is stored in full, and its cost is part of the rollout's score", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const verdict = { score: 0.5, votes: [{ score: 0.5, reason: "half" }], cost };
   const judge: Rewards = { judge: "paid", correct: () => verdict, expert: () => ({ ...verdict, score: 1 }) };
@@ -202,7 +202,7 @@ test("a model's verdict is kept whole, and its costs stand with the rollout's sc
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
 });
 
-test("the dollars of judges count for budget.usd, each verdict once: a run that has none left is halted", async () => {
+test("judges count towards budget.usd, each verdict once, and a run over its budget is halted", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
@@ -225,7 +225,7 @@ test("the dollars of judges count for budget.usd, each verdict once: a run that 
   });
 });
 
-test("a crash between the last score and the finalize is mended by the clock", async () => {
+test("the clock repairs a crash between the last score and the finalization", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(config);
   const finalize = store.table.update;

@@ -1,6 +1,6 @@
 /**
- * @file Runs a scripted team through the functions with an unreliable post: events come late, in any order, twice, or never,
- * and the functions die between two writes. What a schedule does is drawn from a seed, so a failure can be repeated.
+ * @file Runs a scripted team through the functions with unreliable events (late, reordered, duplicate or dropped) and functions that crash
+ * between two writes. All of it is drawn from a seed, so a failure can be reproduced.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
@@ -9,19 +9,19 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { openContext } from "../../functions/context.ts";
-import { type Functions, openFunctions } from "../../functions/protocol/functions.ts";
+import { type Functions, openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, publish, rewards } from "../fakes/scripted-team.ts";
 
 export interface Post {
   readonly seed: number;
-  /** Chances per event. */
+  /** Probabilities per event. */
   readonly drop: number;
   readonly double: number;
-  /** Chance that a write of the functions kills them, before or after it is done. */
+  /** Probability that the functions crash at a write, before or after it. */
   readonly die: number;
-  /** Whether the clock waits for groups to stand still. */
-  readonly patient?: boolean;
+  /** See `FunctionOptions`. */
+  readonly isLongLived?: boolean;
 }
 
 export const reliable: Post = { seed: 0, drop: 0, double: 0, die: 0 };
@@ -40,7 +40,7 @@ export async function simulate(config: RunConfig, post: Post) {
     table: dyingTable(store.table, random.uniform, post.die),
   };
   const open = () =>
-    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, patient: post.patient ?? false }));
+    openFunctions(openContext(mortal, { rewardsOf: async () => rewards, isLongLived: post.isLongLived ?? false }));
   let functions = open();
   const attempt = async (act: (f: Functions) => Promise<unknown>) => {
     await act(functions).catch((error: unknown) => {
@@ -66,7 +66,7 @@ export async function simulate(config: RunConfig, post: Post) {
   throw new Error("the run did not end");
 }
 
-/** One thing that some worker does. Repeats are as harmless as a second worker. */
+/** One action of a worker. Repeats are harmless. */
 async function work(objects: ObjectStore, config: RunConfig, step: StepRecord, integer: (n: number) => number) {
   if (step.state === "open") {
     await playRollout(objects, config, step, integer(step.groups.length), integer(config.rolloutsPerQuestion));
@@ -83,7 +83,7 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records that matter, without what may differ: claims, counts of attempts, when it began and when it may be forgotten. */
+/** All records, without what may differ: claims, counts of attempts, start times and expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
   const steps = (await table.query(tableKeys.run(config.run).pk, "STEP#")).map((item) => StepRecord.parse(item));

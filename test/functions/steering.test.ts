@@ -1,5 +1,5 @@
 /**
- * @file After the clock's round: fleets follow the runs of the store, each group is written to only when it differs, the clock goes off.
+ * @file Steering: capacities follow the runs, each autoscaling group is written only if its capacity changes, the schedule goes off.
  */
 import { expect, test } from "vitest";
 import { goOn } from "../../cli/local/go-on.ts";
@@ -11,7 +11,7 @@ import { MAX_RAISES } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
 import { endRun, markDead, takePlace } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
+import { openFunctions } from "../../functions/functions.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -37,7 +37,7 @@ async function deployed(fleets = TEAM) {
     await functions.startRun(await prepare(store.objects, config));
     return config;
   };
-  /** One tick of the clock: what it wrote to the deployment. */
+  /** One tick of the clock. Returns its writes to the deployment. */
   const minute = async (ms = 60_000) => {
     time += ms;
     plane.writes.length = 0;
@@ -62,7 +62,7 @@ async function deployed(fleets = TEAM) {
   return { store, functions, plane, controls, start, minute, run, work, raises };
 }
 
-test("a run's whole life: up when it starts, evaluators when there is something to evaluate, nothing when it is over", async () => {
+test("capacity over a run's life: workers when it starts, evaluators while there are jobs, nothing when it is over", async () => {
   const { store, functions, plane, start, minute, run, work } = await deployed();
   const config = await start({ steps: 1 });
   expect(plane.writes).toEqual(["clock on"]);
@@ -96,39 +96,39 @@ test("a run's whole life: up when it starts, evaluators when there is something 
   });
 });
 
-test("a run that has spent its budget loses its machines in the tick that halts it, and the clock goes off", async () => {
+test("a run that has spent its budget loses its machines in the tick that halts it, and the schedule is turned off", async () => {
   const { store, functions, start, minute, run, plane } = await deployed();
   await start({ budget: { hours: 1 } });
   await minute(HOUR / 2);
   await start({ run: "cheap", budget: { hours: 10 } });
-  expect((await functions.steer()).pulse.spent).toBe(0.5);
+  expect((await functions.steer()).metrics.spent).toBe(0.5);
   await store.table.update(endRun("cheap", "halted", "by hand"));
   expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
   expect(plane.clock).toBe("off");
 });
 
-test("of two runs, one that ends takes no machine from the other: who is not needed ends itself", async () => {
+test("a run that ends takes no machine from another: idle instances terminate themselves", async () => {
   const { store, start, minute, plane } = await deployed(TEAM.slice(0, 2));
   await start({ run: "a", evaluation: { suites: [] } });
   await start({ run: "b", evaluation: { suites: [] } });
   expect(await minute()).toEqual(["g-main 2", "g-searcher 2"]);
   await store.table.update(endRun("a", "halted", "by hand"));
   expect(await minute()).toEqual([]);
-  // Its instance took itself off the capacity.
+  // Its instance lowered the capacity when it terminated itself.
   plane.capacities.set("g-main", 1);
   expect(await minute()).toEqual([]);
   await store.table.update(endRun("b", "halted", "by hand"));
   expect(await minute()).toEqual(["g-main 0", "g-searcher 0", "clock off"]);
 });
 
-test("instances that come up in vain are not replaced for ever: the run is halted, and launched again it gets new ones", async () => {
+test("instances without progress are not replaced for ever: the run is halted, and gets new ones when launched again", async () => {
   const { store, start, minute, run, plane, raises } = await deployed();
   const config = await start();
   for (let raise = 1; raise <= MAX_RAISES; raise++) {
     expect((await minute())[0]).toBe("g-main 1");
     expect(await raises("main")).toBe(raise);
-    // It ended itself: no driver.
+    // The instance terminates itself: no driver.
     plane.capacities.set("g-main", 0);
   }
   expect(await run()).toMatchObject({ status: "running" });
@@ -144,7 +144,7 @@ test("instances that come up in vain are not replaced for ever: the run is halte
   expect(await raises("main")).toBe(1);
 });
 
-test("a worker that crashed and whose place is not free yet does not keep its instance's end from being counted", async () => {
+test("a request for instances is counted even if the crashed worker is not marked dead yet", async () => {
   const { start, minute, plane, work, raises, store } = await deployed(TEAM.slice(0, 1));
   await start();
   await minute(0);
@@ -155,14 +155,14 @@ test("a worker that crashed and whose place is not free yet does not keep its in
   await store.table.update(markDead(record));
 });
 
-test("no more instances than the fleet may have", async () => {
+test("capacity never exceeds the fleet's maximum", async () => {
   const { start, minute } = await deployed([{ ...(TEAM[0] as (typeof TEAM)[0]), max: 2 }]);
   for (const run of ["a", "b", "c"]) await start({ run });
   expect(await minute()).toEqual(["g-main 2"]);
   expect(await minute()).toEqual([]);
 });
 
-test("a fleet that cannot be set leaves the others set and the clock on, and is told", async () => {
+test("a fleet that cannot be scaled is reported, and leaves the others scaled and the schedule on", async () => {
   const { store, functions, plane, controls, start, minute } = await deployed();
   await start();
   await minute();
@@ -179,21 +179,21 @@ test("a fleet that cannot be set leaves the others set and the clock on, and is 
   expect(await minute()).toEqual(["g-main 0", "clock off"]);
 });
 
-test("a run whose records are damaged gets nothing and keeps the clock; the others are served", async () => {
+test("a run with damaged records gets no machines and keeps the schedule on; the others are served", async () => {
   const { store, functions, plane, start } = await deployed();
   await start({ run: "good" });
   await start({ run: "bad" });
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
-  const { failures, pulse } = await functions.steer();
+  const { failures, metrics } = await functions.steer();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(pulse).toEqual({ running: 1, unserved: 2, spent: 0 });
+  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0 });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
   await functions.steer();
   expect([plane.capacities.get("g-main"), plane.clock]).toEqual([0, "on"]);
 });
 
-test("where no deployment is, nothing is moved, and the alarms hear the same", async () => {
+test("without a deployment nothing is scaled, and the metrics are the same", async () => {
   const store = memoryStore();
   const functions = openFunctions(
     openContext(store, {
@@ -205,7 +205,9 @@ test("where no deployment is, nothing is moved, and the alarms hear the same", a
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.steer()).toEqual({
-    ...{ pulse: { running: 1, unserved: 2, spent: 0 }, moves: [], failures: [] },
+    metrics: { running: 1, unserved: 2, spent: 0 },
+    changes: [],
+    failures: [],
   });
   expect(await store.objects.head(objectKeys.config("test"))).toBeGreaterThan(0);
 });

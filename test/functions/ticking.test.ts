@@ -1,10 +1,10 @@
-/** @file One tick of a run at a time: calls that come meanwhile share the next one, and a failed tick does not block the rest. */
+/** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/protocol/functions.ts";
-import { memo } from "../../functions/protocol/memo.ts";
-import { openTick } from "../../functions/protocol/ticking.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { memo } from "../../functions/memo.ts";
+import { Ticker } from "../../functions/ticking.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -12,16 +12,17 @@ async function started() {
   const store = memoryStore();
   const context = openContext(store, { rewardsOf: async () => rewards });
   await openFunctions(context).startRun(await prepare(store.objects, teamConfig()));
+  const ticker = new Ticker(context);
   const reads = { run: 0 };
   const { get } = store.table;
   store.table.get = async (key) => {
     if (key.sk === tableKeys.run("test").sk) reads.run++;
     return get(key);
   };
-  return { store, reads, tick: openTick(context) };
+  return { store, reads, tick: (run: string, thorough: boolean) => ticker.tick(run, thorough) };
 }
 
-test("twenty calls at once are two ticks: the one that runs and the next", async () => {
+test("twenty concurrent calls make two ticks: the running one and the next", async () => {
   const { reads, tick } = await started();
   await Promise.all(Array.from({ length: 20 }, () => tick("test", false)));
   // A tick that finds nothing to do reads RUN once.
@@ -42,7 +43,7 @@ test("a tick with nothing to do reads RUN, STEP and the first open group", async
   expect(keys).toEqual(["RUN", "STEP#000000", "GROUP"]);
 });
 
-test("a failed tick fails its callers, not those after it", async () => {
+test("a failed tick fails its callers, not later ones", async () => {
   const { store, tick } = await started();
   const { get } = store.table;
   store.table.get = () => Promise.reject(new Error("outage"));
@@ -54,12 +55,12 @@ test("a failed tick fails its callers, not those after it", async () => {
   await expect(tick("test", false)).resolves.toBeUndefined();
 });
 
-test("a direct tick of a run that is not there says so", async () => {
+test("a direct tick of an unknown run is refused", async () => {
   const { tick } = await started();
   await expect(tick("other", true)).rejects.toThrow("no run 'other' in this store");
 });
 
-test("memo: asked once for what is there, again for what is not or failed, and the oldest is forgotten", async () => {
+test("memo: caches values, not absence or failures, and evicts the oldest", async () => {
   const asked: string[] = [];
   const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
   const read = memo(2, async (key) => {

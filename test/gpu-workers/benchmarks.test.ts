@@ -16,7 +16,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { LanguageModel } from "../../core/language-model.ts";
+import type { LanguageModel } from "../../core/language-model-ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { resumeRun } from "../../core/training/writes.ts";

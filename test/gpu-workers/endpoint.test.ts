@@ -1,10 +1,10 @@
 /** @file An agent behind an API, in conversations and in a run that trains the other agents. */
 import { describe, expect, test } from "vitest";
 import { openConversationModel } from "../../adapters/llm/converse.ts";
-import { AgentConfig } from "../../core/contracts/config.ts";
+import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
-import type { ChatModel } from "../../core/language-model.ts";
+import type { ChatModel } from "../../core/language-model-ports.ts";
 import { payAgent, readBills } from "../../core/training/bills.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";

@@ -9,7 +9,7 @@ import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { accuracyInterval } from "../../core/training/interval.ts";
+import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";

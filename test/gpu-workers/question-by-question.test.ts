@@ -1,6 +1,7 @@
 /** @file A batch that arrives question by question, as groups are finalized, gives a toy policy the same update as the whole batch. */
 import { expect, test } from "vitest";
-import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { trainStep } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
 

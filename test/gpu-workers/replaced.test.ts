@@ -7,7 +7,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { JobRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
-import type { Functions } from "../../functions/protocol/functions.ts";
+import type { Functions } from "../../functions/functions.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";

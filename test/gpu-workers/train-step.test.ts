@@ -1,13 +1,14 @@
 /** @file The training step on a toy policy: both routes give the same update, and it is the objective's, for all options. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { TrainingStats } from "../../core/contracts/checkpoint.ts";
-import { AlgorithmConfig, OptimizerConfig } from "../../core/contracts/config.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
-import { type TrainingEntry, trainStep } from "../../gpu-workers/training/train-step.ts";
-import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
+import { trainStep } from "../../gpu-workers/training/train-step.ts";
+import { batchOf, type ToyEntry, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 
 const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
@@ -28,8 +29,8 @@ describe("one pass of clipped-token equals the linear route", () => {
   );
   test.each(cases)("%o", async ({ aggregation, noise, minibatches }) => {
     const [direct, linear] = [toy(1), toy(1)];
-    const batch = batchOf(2, direct, noise);
     const options = { aggregation, minibatches, constantTokens: 10 };
+    const batch = batchOf(2, direct, noise, options);
     const one = await trainStep(direct, [batch], configOf(options));
     const two = await trainStep(linear, [batch], configOf({ ...options, ...everythingPasses }));
     const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
@@ -57,7 +58,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   async (_name, options) => {
     const [trainer, reference] = [toy(4), toy(5)];
     const start = [...trainer.logits];
-    const batch = batchOf(6, trainer, 1);
+    const batch = batchOf(6, trainer, 1, options);
     const { stats } = await trainStep(trainer, [batch], configOf(options), reference);
     const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
     expect(stats.loss).toBeCloseTo(objective(start), 5);
@@ -74,7 +75,7 @@ function lossOf(
   current: ToyTrainer,
   proximal: ToyTrainer,
   reference: ToyTrainer,
-  batch: TrainingEntry[],
+  batch: ToyEntry[],
   options: Partial<AlgorithmConfig>,
 ): number {
   const algorithm = algorithmOf(options);
@@ -116,7 +117,7 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
   for (const options of OPTIONS) {
     const whole = toy(7);
     const cut = new OneByOne(V, whole.logits);
-    const batch = batchOf(8, whole, 1);
+    const batch = batchOf(8, whole, 1, options);
     const one = await trainStep(whole, [batch], configOf(options), toy(9));
     const two = await trainStep(cut, [batch], configOf(options), toy(9));
     close([...cut.logits], [...whole.logits]);
@@ -194,7 +195,7 @@ describe("minibatches", () => {
   test("each takes an optimizer step, deterministically, and the reported ratio is that before the first", async () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
-      const batch = batchOf(3, one, 0);
+      const batch = batchOf(3, one, 0, options);
       const { stats } = await trainStep(one, [batch], configOf({ ...options, minibatches: 2 }));
       await trainStep(two, [batch], configOf({ ...options, minibatches: 2 }));
       expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);

@@ -1,6 +1,6 @@
 /** @file What rings, that somebody hears it, and that the metrics are read from the line that tick writes. */
 import { expect, inject, test } from "vitest";
-import { describePulse } from "../../functions/report.ts";
+import { metricsLine } from "../../functions/run-overview.ts";
 import { readSettings } from "../../stacks/settings.ts";
 import { ofKind, statementsOf, theOne } from "./resources.ts";
 
@@ -36,7 +36,7 @@ test("one message in a dead-letter queue rings", () => {
 });
 
 test("the metrics of runs come from tick's own line", () => {
-  const line = JSON.parse(describePulse({ running: 2, unserved: 1, spent: 0.5 }) ?? "");
+  const line = JSON.parse(metricsLine({ running: 2, unserved: 1, spent: 0.5 }) ?? "");
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
   for (const { pattern, logGroupName, metricTransformation } of filters) {
     const [, field = "", value] = /^\{ \$\.(\w+) = "(\w+)" \}$/.exec(pattern) ?? [];
@@ -47,7 +47,7 @@ test("the metrics of runs come from tick's own line", () => {
   const made = filters.map(({ metricTransformation: { name } }) => name);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
   for (const name of made) expect(used).toContain(`"metricName":"${name}"`);
-  expect(describePulse({ running: 0, unserved: 0, spent: 0 })).toBeUndefined();
+  expect(metricsLine({ running: 0, unserved: 0, spent: 0 })).toBeUndefined();
 });
 
 test("a stuck step: runs under way, and half an hour without an outcome or a version", () => {

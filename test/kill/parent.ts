@@ -6,8 +6,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
-import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
-import type { Functions } from "../../functions/protocol/functions.ts";
+import { composeFunctions } from "../../functions/compose.ts";
+import type { Functions } from "../../functions/functions.ts";
+import { cloudHandlers } from "../../functions/handler.ts";
 import { prepareRelay, relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 

@@ -8,7 +8,7 @@
  *     read   waits for: the documents before it      unblocked by: their text, or their deadline
  */
 import { Worker } from "node:worker_threads";
-import { built } from "../../../core/built.ts";
+import { builtModule } from "../../../built-module.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Document, type Extracted, TOO_COMPLICATED } from "./document.ts";
 
@@ -72,7 +72,11 @@ const closing = () => new MgrpoError("cancelled", "the reader of documents was c
 
 function startWorker(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };
-  const worker = new Worker(built("adapters/tools/documents/reader-thread"), { execArgv: [], env: {}, resourceLimits });
+  const worker = new Worker(builtModule("adapters/tools/documents/reader-thread"), {
+    execArgv: [],
+    env: {},
+    resourceLimits,
+  });
   // An error (out of memory) ends the thread, and its end is what is looked at.
   worker.on("error", () => {});
   return worker;

@@ -19,8 +19,6 @@ export function holds(input: Input, item: Attributes | undefined): boolean {
     if (existing) return path(existing) !== undefined;
     const [, absent] = /^attribute_not_exists\((.+)\)$/.exec(text) ?? [];
     if (absent) return path(absent) === undefined;
-    const [, either, or] = /^\((.+) OR (.+)\)$/.exec(text) ?? [];
-    if (either && or) return one(either) || one(or);
     const [, left, right] = /^(\S+) = (\S+)$/.exec(text) ?? [];
     if (!left || !right) throw invalid(`condition '${text}'`);
     return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);

@@ -7,24 +7,24 @@
  */
 import type { Rewards } from "../../../core/ports.ts";
 import { composeFunctions } from "../../../functions/compose.ts";
-import { answer as enqueueEvaluation } from "../../../functions/enqueue-evaluation.ts";
-import { type Answer, type LambdaHandler, wrap } from "../../../functions/handler.ts";
-import { answer as recordEvaluation } from "../../../functions/record-evaluation.ts";
-import { answer as scoreRollout } from "../../../functions/score-rollout.ts";
-import { answer as startRun } from "../../../functions/start-run.ts";
-import { answer as tick } from "../../../functions/tick.ts";
+import { handleEvent as enqueueEvaluation } from "../../../functions/enqueue-evaluation.ts";
+import { type EventHandler, type LambdaHandler, wrap } from "../../../functions/handler.ts";
+import { handleEvent as recordEvaluation } from "../../../functions/record-evaluation.ts";
+import { handleEvent as scoreRollout } from "../../../functions/score-rollout.ts";
+import { handleEvent as startRun } from "../../../functions/start-run.ts";
+import { handleEvent as tick } from "../../../functions/tick.ts";
 import { CLOCK, START_RUN, WOKEN } from "../../../stacks/sizes.ts";
 import { COLD_START, CPU_PER_REQUEST, KEPT_WARM, SECONDS } from "../assumptions.ts";
 import { LIMITS, QUEUE_SCALING } from "../limits.ts";
 import { about, type Cloud, openSimulatedStore, pause } from "./store.ts";
 
 const HANDLERS = {
-  "start-run": { ...START_RUN, answer: startRun },
-  tick: { ...WOKEN.tick, answer: tick },
-  "score-rollout": { ...WOKEN["score-rollout"], answer: scoreRollout },
-  "enqueue-evaluation": { ...WOKEN["enqueue-evaluation"], answer: enqueueEvaluation },
-  "record-evaluation": { ...WOKEN["record-evaluation"], answer: recordEvaluation },
-} satisfies Record<string, { seconds: number; megabytes: number; answer: Answer }>;
+  "start-run": { ...START_RUN, handleEvent: startRun },
+  tick: { ...WOKEN.tick, handleEvent: tick },
+  "score-rollout": { ...WOKEN["score-rollout"], handleEvent: scoreRollout },
+  "enqueue-evaluation": { ...WOKEN["enqueue-evaluation"], handleEvent: enqueueEvaluation },
+  "record-evaluation": { ...WOKEN["record-evaluation"], handleEvent: recordEvaluation },
+} satisfies Record<string, { seconds: number; megabytes: number; handleEvent: EventHandler }>;
 type Name = keyof typeof HANDLERS;
 
 /** As stacks/events.ts makes the queues. */
@@ -66,8 +66,8 @@ export function openSimulatedFunctions(
     const instance: Instance = { handler: async (event) => handler(event), usedAt: now(), alive: true };
     const caller = { name, cpuSeconds: CPU_PER_REQUEST, alive: () => instance.alive };
     const functions = composeFunctions(openSimulatedStore(cloud(), caller), { rewardsOf: async () => rewards });
-    const { answer }: { answer: Answer } = HANDLERS[name];
-    const handler = wrap(name, (event) => answer(functions, event), log);
+    const { handleEvent }: { handleEvent: EventHandler } = HANDLERS[name];
+    const handler = wrap(name, (event) => handleEvent(functions, event), log);
     return instance;
   }
 

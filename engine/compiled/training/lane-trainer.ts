@@ -2,7 +2,7 @@
  * @file One lane of the trainer on compiled graphs. Micro-batch gradients accumulate in one flat vector, which AdamW applies once the other
  * lanes' gradients have been added (data-parallel.ts). Trains all weights, or an adapter on them.
  */
-import type { OptimizerConfig } from "../../../core/contracts/config.ts";
+import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";
 import { openTrainedState, type TrainedState } from "../../checkpoint/trained-state.ts";
 import type { LaneOptions } from "../lanes.ts";

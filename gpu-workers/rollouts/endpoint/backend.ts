@@ -8,7 +8,7 @@
 import type { AgentEndpoint } from "../../../core/contracts/language-model.ts";
 import { turnText } from "../../../core/conversation/api-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
-import type { AssistantTurn, ChatModel, ChatPart } from "../../../core/language-model.ts";
+import type { AssistantTurn, ChatModel, ChatPart } from "../../../core/language-model-ports.ts";
 import type { AgentBackend, BackendOptions } from "../backend.ts";
 import { explainCalls, responsesAsText } from "./text-calls.ts";
 

@@ -1,7 +1,7 @@
 /** @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight. */
 import pLimit from "p-limit";
-import type { AgentConfig } from "../../../core/contracts/config.ts";
-import type { ChatModel } from "../../../core/language-model.ts";
+import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
+import type { ChatModel } from "../../../core/language-model-ports.ts";
 import type { Policy } from "../../policy.ts";
 import { endpointBackend } from "./backend.ts";
 

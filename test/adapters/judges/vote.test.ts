@@ -4,7 +4,7 @@ import { judgedRewards, judgeName } from "../../../adapters/judges/judged-reward
 import { askCorrect, askQuality } from "../../../adapters/judges/vote.ts";
 import { costOfFailure, JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
 import { MgrpoError } from "../../../core/errors.ts";
-import type { LanguageModel } from "../../../core/language-model.ts";
+import type { LanguageModel } from "../../../core/language-model-ports.ts";
 import { judgeConfig, scriptedJudge } from "../../fakes/scripted-judge.ts";
 
 const material = { question: "?", reference: "a", answer: "b" };

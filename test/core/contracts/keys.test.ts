@@ -7,7 +7,7 @@ import { canonicalJson } from "../../../core/contracts/parse.ts";
 const run = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/);
 const index = fc.nat(9999);
 
-test("an outcome's key gives its address back", () => {
+test("parseOutcomeKey inverts objectKeys.outcome", () => {
   fc.assert(
     fc.property(run, index, index, index, (run, step, group, rollout) => {
       const address = { run, phase: "train", step, group, rollout };
@@ -17,7 +17,7 @@ test("an outcome's key gives its address back", () => {
   );
 });
 
-test("each kind of fact is recognised by its key, and only those", () => {
+test("recognises the keys of the four kinds of object, and no others", () => {
   expect(parseObjectKey(objectKeys.manifest("r", "main", 3))?.kind).toBe("manifest");
   expect(parseObjectKey(objectKeys.team("r", 3))?.kind).toBe("team");
   expect(parseObjectKey(objectKeys.evaluation("r", "j1"))?.kind).toBe("evaluation");
@@ -33,7 +33,7 @@ test("each kind of fact is recognised by its key, and only those", () => {
   }
 });
 
-test("an evaluation's outcomes never land where training looks", () => {
+test("outcomes of evaluations and of training have different prefixes", () => {
   expect(
     parseOutcomeKey(objectKeys.outcome({ run: "r", phase: "eval:j", step: 1, group: 0, rollout: 0 })),
   ).toBeUndefined();
@@ -49,7 +49,7 @@ test("canonical JSON is the same for the same record, whatever the order of its 
   );
 });
 
-test("outcomes and invocations may be forgotten, what training rests on may not", () => {
+test("only outcomes and invocations expire, never what training depends on", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
   const forgotten = [
     objectKeys.outcome({ ...address, phase: "train" }),

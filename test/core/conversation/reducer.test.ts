@@ -1,7 +1,7 @@
 /** @file A conversation as a reducer: one by hand, every way to end, and the laws of its limits. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AgentConfig } from "../../../core/contracts/config.ts";
+import { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import { Conversation, type ToolResponse } from "../../../core/contracts/conversation.ts";
 import {
   advanceConversation,

@@ -26,12 +26,12 @@ test("by hand: rewards 1, 0.1, 0.1, equal weights", () => {
   expect(advantages_N[1]).toBeCloseTo(-Math.SQRT1_2, 9);
 });
 
-test("epsilon is added to std, not put under the root", () => {
+test("epsilon is added to std, not to the variance", () => {
   // rewards 1 and 0: mean 0.5, std 0.5; with epsilon 0.5 the advantage is 0.5 / (0.5 + 0.5)
   expect(groupAdvantages([1, 0], [1, 1], { ...options, epsilon: 0.5 }).advantages_N).toEqual([0.5, -0.5]);
 });
 
-test("weighted advantages sum to 0, with variance 1 but for epsilon", () => {
+test("weighted advantages sum to 0 and have variance 1, up to epsilon", () => {
   fc.assert(
     fc.property(group, (members) => {
       const { advantages_N, std } = solve(members);
@@ -80,7 +80,7 @@ test("a weight of m is the same as m copies", () => {
   );
 });
 
-test("no variance: exactly 0 for the whole group, not the raw reward, and not amplified rounding", () => {
+test("zero variance: all advantages are exactly 0, not the raw reward and not amplified rounding", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 2, max: 9 }), (reward, K) => {
       for (const advantageScale of ["std", "none"] as const) {
@@ -95,7 +95,7 @@ test("no variance: exactly 0 for the whole group, not the raw reward, and not am
   expect(groupAdvantages([0.1 + 0.2, 0.3], [1, 1], { ...options, epsilon: 1e-17 }).advantages_N).toEqual([0, 0]);
 });
 
-test("advantageScale none (Dr. GRPO): only the mean is taken off", () => {
+test("advantageScale none (Dr. GRPO): only the mean is subtracted", () => {
   expect(groupAdvantages([1, 0, 0, 0], [1, 1, 1, 1], { ...options, advantageScale: "none" }).advantages_N).toEqual([
     0.75, -0.25, -0.25, -0.25,
   ]);

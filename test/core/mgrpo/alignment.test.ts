@@ -10,7 +10,7 @@ const mode = fc.constantFrom("resample" as const, "weighted" as const, "none" as
 const seeded = (seed: number) => (k: number) => stream(seed, k);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-test("resample: every rollout that called stands for exactly d trajectories, one that did not for none", () => {
+test("resample: every rollout with calls has exactly d trajectories, one without has none", () => {
   fc.assert(
     fc.property(counts, target, fc.nat(), (calls_K, d, seed) => {
       const { multiplicities, duplicated, dropped } = align(calls_K, { mode: "resample", d }, seeded(seed));
@@ -26,7 +26,7 @@ test("resample: every rollout that called stands for exactly d trajectories, one
   );
 });
 
-test("weights sum to 1; under resample and weighted every rollout that called has the same share", () => {
+test("weights sum to 1; under resample and weighted every rollout with calls has the same share", () => {
   fc.assert(
     fc.property(counts, target, mode, fc.nat(), (calls_K, d, which, seed) => {
       fc.pre(sum(calls_K) > 0);
@@ -55,14 +55,14 @@ test("weighted and none copy nothing, drop nothing and draw nothing", () => {
   }
 });
 
-test("d_k = 0 never borrows: the other rollouts' shares are as if it were not there", () => {
+test("a rollout with d_k = 0 borrows nothing: the other shares are the same without it", () => {
   const random = seeded(3);
   const among = align([2, 0, 3], { mode: "resample", d: 4 }, (k) => random(k === 2 ? 1 : k));
   const alone = align([2, 3], { mode: "resample", d: 4 }, random);
   expect(among.weights).toEqual([alone.weights[0], [], alone.weights[1]]);
 });
 
-test("nobody called: nothing is aligned", () => {
+test("without calls nothing is aligned", () => {
   expect(align([0, 0], { mode: "resample", d: 2 }, seeded(1))).toEqual({
     multiplicities: [[], []],
     weights: [[], []],
@@ -100,7 +100,7 @@ test("eq 11: share of rollouts above d", () => {
   expect(shareAboveTarget([], 2)).toBe(0);
 });
 
-/** Visits every sequence of draws once: a Random whose `integer(n)` takes each value in turn (odometer), with its probability. */
+/** Visits every sequence of draws once, with its probability: a Random whose `integer(n)` counts through all values like an odometer. */
 function everyDraw(visit: (random: () => Random, probability: () => number) => void): void {
   const digits: { value: number; base: number }[] = [];
   for (;;) {

@@ -1,4 +1,4 @@
-/** @file The weights of a batch: each aggregation what it says, and nothing depends on how a batch is cut. */
+/** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
@@ -46,7 +46,7 @@ test("trajectory-mean: a trajectory's tokens sum to its weight. token-mean: a qu
   );
 });
 
-test("a trajectory without action tokens weighs nothing and disturbs nobody", () => {
+test("a trajectory without action tokens has weight 0 and does not affect the others", () => {
   for (const aggregation of ["trajectory-mean", "token-mean", "constant"] as const) {
     const silent = { group: 0, weight: 0.5, actionTokens: 0 };
     const weights = tokenWeights([silent, { group: 0, weight: 0.5, actionTokens: 4 }], { aggregation, constantTokens });

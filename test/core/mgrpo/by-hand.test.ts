@@ -3,7 +3,7 @@
  * d = 2, d_k = 1, 3 and 0.
  */
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import { tokenWeights, trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
@@ -53,7 +53,7 @@ test("main: mean and std over all K rollouts (eq 9-10)", () => {
   close(main?.advantages, [1.408373, -0.593, -0.815374]);
 });
 
-test("searcher: rollout 2 never called, so two rollouts of equal weight; statistics after alignment (eq 12-13)", () => {
+test("searcher: rollout 2 has no calls, so two rollouts have equal weight; statistics after alignment (eq 12-13)", () => {
   // weights: a 1/2*1 = 0.5; b, c, d 1/2*1/3 = 0.166667
   // mean = 0.5*1 + (0.6 + 0.1 + 0)/6 = 0.5 + 0.116667 = 0.616667      (pooled without alignment it would be 1.7/4 = 0.425)
   // squares: 0.383333^2 = 0.146944, 0.016667^2 = 0.000278, 0.516667^2 = 0.266944, 0.616667^2 = 0.380278

@@ -1,7 +1,7 @@
-/** @file Laws of finalizing: who is in a group, who is out, and that nothing but the scores and the stream's name decides it. */
+/** @file Finalizing a group: which trajectories are in it, and that the result depends only on the scores and the stream's name. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { AgentBatch, type RolloutScore } from "../../../core/contracts/records.ts";
 import { trajectoryWeights } from "../../../core/mgrpo/batch.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
@@ -102,7 +102,7 @@ test("renaming the rollouts renames the trajectories and changes no number", () 
   );
 });
 
-test("a rollout that was excluded is as if it had never been planned, for every agent", () => {
+test("an excluded rollout changes nothing for any agent, as if it had not been planned", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const finalize = (given: Rollouts) =>
@@ -132,7 +132,7 @@ test("one sub-agent's calls change nothing for the main agent or for another sub
   );
 });
 
-test("resample draws from the named stream: the same name the same draw, another name another", () => {
+test("resample draws from the named stream: the same name gives the same draws, another name gives others", () => {
   const group: Rollouts = Object.fromEntries(
     [0, 1, 2, 3].map((k) => [String(k), scored(k, k / 4, { searcher: [0, 0.2, 0.4, 0.6, 0.8] })]),
   );
@@ -142,7 +142,7 @@ test("resample draws from the named stream: the same name the same draw, another
   expect(new Set([0, 1, 2, 3, 4].map((step) => draw(1, "train", step, 0))).size).toBeGreaterThan(1);
 });
 
-test("an unaligned group (the ablation) keeps everything and favours rollouts that call more", () => {
+test("an unaligned group (the ablation) keeps everything and favours rollouts with more calls", () => {
   const group: Rollouts = { 0: scored(0, 1, { searcher: [1] }), 1: scored(1, 0, { searcher: [0, 0, 0] }) };
   const none = finalizeGroup(group, "main", ["searcher"], algorithm("none"), [1])["searcher"];
   expect(weightsOf(none)).toEqual([0.25, 0.25, 0.25, 0.25]);
@@ -151,14 +151,14 @@ test("an unaligned group (the ablation) keeps everything and favours rollouts th
   expect(weighted?.mean).toBeCloseTo(0.5);
 });
 
-test("a sub-agent that nobody called is absent, and so is a group with fewer than two rollouts left", () => {
+test("a sub-agent without calls is absent, and a group with fewer than two remaining rollouts is empty", () => {
   const group: Rollouts = { 0: scored(0, 1, {}), 1: scored(1, 0, {}) };
   expect(Object.keys(finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [1]))).toEqual(["main"]);
   const lonely: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
   expect(finalizeGroup(lonely, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
 });
 
-test("a masked trajectory counts in mean and std and is not trained on; its share goes to the others", () => {
+test("a masked trajectory counts in mean and std but is not trained on; its share goes to the others", () => {
   const group: Rollouts = {
     0: scored(0, 1, {}),
     1: scored(1, 0.5, {}),
@@ -175,7 +175,7 @@ test("a masked trajectory counts in mean and std and is not trained on; its shar
 
 const control = (mode: (typeof modes)[number]) => ({ ...algorithm(mode), shuffleAdvantages: true });
 
-test("shuffled: nothing changes but whose advantage is whose", () => {
+test("shuffleAdvantages permutes the advantages and changes nothing else", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const agents = ["searcher", "reader"];
@@ -200,7 +200,7 @@ test("shuffled: nothing changes but whose advantage is whose", () => {
   );
 });
 
-test("shuffled: over many groups no trajectory is preferred, and each draw is a function of the group's name", () => {
+test("shuffleAdvantages prefers no trajectory over many groups, and each draw is a function of the group's name", () => {
   const group: Rollouts = Object.fromEntries(
     [1, 0, 0, 0.1].map((reward, k) => [String(k), scored(k, reward, { searcher: [reward, 1 - reward] })]),
   );

@@ -1,11 +1,11 @@
-/** @file The paper's folder stands alone: whatever it reaches, at any depth, is contracts, errors, random or zod. */
+/** @file core/mgrpo depends, at any depth, only on contracts, errors, random and zod. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const CORE = resolve(import.meta.dirname, "../../../core");
 
-test("core/mgrpo reaches nothing but contracts, errors, random and zod", () => {
+test("core/mgrpo imports only contracts, errors, random and zod", () => {
   const seen = new Set<string>();
   const packages = new Set<string>();
   const visit = (file: string) => {

@@ -61,7 +61,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
             trajectoryLoss(nudge(given, a, h), options),
             trajectoryLoss(nudge(given, a, -h), options),
           ];
-          // a kink or a mask's edge within the difference has no derivative: one side's own gradient tells
+          // At a kink or a mask's edge there is no derivative: compare with the gradient of one side.
           fc.pre(smooth(up.gradient_A, gradient_A) && smooth(down.gradient_A, gradient_A));
           expect(gradient).toBeCloseTo((up.loss - down.loss) / (2 * h), 6);
         });
@@ -84,7 +84,7 @@ const token = (given: Partial<LossTrajectory> & { ratios: number[]; advantage: n
   ...given,
 });
 
-describe("the clip is pessimistic: it stops what the advantage favours and nothing else", () => {
+describe("the clip is pessimistic: it only limits changes that the advantage favours", () => {
   test.each([
     // advantage, ratio, loss, clipped
     [1, 1.5, -1.28, 1],
@@ -100,7 +100,7 @@ describe("the clip is pessimistic: it stops what the advantage favours and nothi
   });
 });
 
-test("on policy every ratio level has the same gradient up to its share: token and sequence-mean A*w, sequence A*w*A_tokens", () => {
+test("on policy all ratio levels have the same gradient up to a factor: token and sequence-mean A*w, sequence A*w*A_tokens", () => {
   // four equal tokens, weight 1/4 each (trajectory-mean): token d = -A/4 each; sequence: the term -r*A moves with every token: -A each
   const gradient = (ratio: LossOptions["ratio"]) =>
     trajectoryLoss(token({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio }).gradient_A;
@@ -127,7 +127,7 @@ test("TIS: the derivative is min(proximal/behaviour, cap) * A, and the anchor is
   expect(clipped).toBe(0);
 });
 
-test("a masked token has no loss and no gradient, and takes no part in a sequence's ratio", () => {
+test("a masked token has no loss and no gradient, and does not count in a sequence's ratio", () => {
   const ratioMask = { low: 0.5, high: 2 };
   const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
   expect(byToken.loss).toBeCloseTo(-1.1, 12);
@@ -147,7 +147,7 @@ test("a masked token has no loss and no gradient, and takes no part in a sequenc
   expect([nothingLeft.loss, ...nothingLeft.gradient_A]).toEqual([0, 0, 0]);
 });
 
-test("KL is zero with zero gradient at the reference (k2, k3), never negative, and there without any advantage", () => {
+test("KL has value and gradient zero at the reference (k2, k3), is never negative, and does not depend on the advantage", () => {
   for (const estimator of ["k2", "k3"] as const) {
     const options = { ...plain, kl: { coefficient: 1, estimator } };
     const there = trajectoryLoss(token({ advantage: 0, ratios: [1, 1] }), options);
@@ -169,7 +169,7 @@ test("KL is zero with zero gradient at the reference (k2, k3), never negative, a
   }
 });
 
-test("advantage 0 without KL: no loss and no gradient, even where a product of ratios overflows", () => {
+test("advantage 0 without KL: no loss and no gradient, even if a product of ratios overflows", () => {
   fc.assert(
     fc.property(trajectory, fc.constantFrom(...OPTIONS.filter(({ kl }) => kl.coefficient === 0)), (given, options) => {
       const { loss, gradient_A, clipped } = trajectoryLoss({ ...given, advantage: 0 }, options);

@@ -32,6 +32,6 @@ test("weighted by the behaviour policy it is KL(behaviour || current)", () => {
   expect(estimate).toBeCloseTo(0.25 * Math.LN2, 12);
 });
 
-test("a missing log-prob is seen", () => {
+test("a missing log-prob gives NaN", () => {
   expect(mismatch([-1, -2], [-1]).maxRatioDeviation).toBeNaN();
 });

@@ -1,6 +1,6 @@
-/** @file Faults of the public M-GRPO code that concern the algorithm: none of them may be possible here. */
+/** @file Bugs of the public M-GRPO code that concern the algorithm, and tests that they are impossible here. */
 import { expect, test } from "vitest";
-import { AlgorithmConfig } from "../../../core/contracts/config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
@@ -23,12 +23,12 @@ test("theirs: a sub group is any 8 adjacent items of any questions. Ours: the al
   const [first, second] = [easy, hard].map(
     (group) => finalizeGroup(group, "main", ["searcher"], algorithm, [1])["searcher"],
   );
-  // pooled with the easy question, both calls of the hard one would be negative; among themselves the better one is positive
+  // Pooled with the easy question, both calls of the hard one would be negative. Within its own group the better one is positive.
   expect(second?.advantages.map(Math.sign)).toEqual([-1, 1]);
   expect(first?.trajectories).toEqual(expect.arrayContaining(["1/0"]));
 });
 
-test("theirs: no alignment. Ours: a rollout that calls five times weighs as much as one that calls once", () => {
+test("theirs: no alignment. Ours: a rollout with five calls has the same weight as one with one call", () => {
   const many = [0, 1, 2, 3, 4].map((i) => call(`m${i}`, i / 10));
   const group = { 0: rollout(1, many), 1: rollout(0, [call("one", 1)]) };
   const finalized = finalizeGroup(group, "main", ["searcher"], algorithm, [1])["searcher"];
@@ -41,7 +41,7 @@ test("theirs: no alignment. Ours: a rollout that calls five times weighs as much
   expect(share(1)).toBeCloseTo(0.5, 12);
 });
 
-test("theirs: a judge outage is scored as wrong. Ours: the rollout leaves every mean, and the others' advantages do not move", () => {
+test("theirs: a judge outage is scored as wrong. Ours: the rollout is left out of every mean, and the others' advantages do not change", () => {
   const healthy = { 0: rollout(1, [call("a", 1)]), 1: rollout(0, [call("b", 0.2)]) };
   const outage = { ...healthy, 2: { excluded: "judge: no answer after 3 attempts" } };
   const finalize = (group: Record<string, RolloutScore>) => finalizeGroup(group, "main", ["searcher"], algorithm, [1]);
@@ -62,19 +62,19 @@ test("theirs: sub text is re-tokenised with the main agent's tokenizer. Ours: id
     logProbs: [-1, -2, -3],
   };
   expect(actionPositions_A(sampled)).toEqual([1, 2, 4]);
-  // another tokenizer would give another number of tokens: spans and log-probs no longer fit
+  // Another tokenizer gives another number of tokens, so spans and log-probs do not fit.
   expect(() => actionPositions_A({ ...sampled, tokens: [5, 67, 89] })).toThrow(/overlaps or lies outside/);
   expect(() => actionPositions_A({ ...sampled, actions: [[1, 3]] })).toThrow(
     /2 action tokens but 3 behaviour log-probs/,
   );
 });
 
-test("theirs: every long sub trajectory scores 0. Ours: length is no part of a reward; a well-formed report earns its judgement", () => {
+test("theirs: every long sub trajectory scores 0. Ours: rewards do not depend on length", () => {
   expect(subReward(true, 0, 1, algorithm.subReward)).toBeCloseTo(0.6);
   expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
 });
 
-test("theirs: a zeroed format hides the answer from the sub-agent. Ours: raw correctness is kept apart from R_M", () => {
+test("theirs: a malformed main answer zeroes the sub-agent's correctness. Ours: eq 5 uses the raw correctness, not R_M", () => {
   expect(mainReward(false, 1, algorithm.mainReward)).toBe(0);
   expect(subReward(true, 1, 0, algorithm.subReward)).toBeCloseTo(0.5);
 });

@@ -7,7 +7,7 @@ const a = { format: 0.1, correct: 0.9 };
 const b = { format: 0.1, correct: 0.4, expert: 0.5 };
 const score = fc.double({ min: 0, max: 1, noNaN: true });
 
-test("eq 4: a well-formed wrong answer earns the format share, a right one everything", () => {
+test("eq 4: a well-formed wrong answer gets the format reward, a right one the full reward", () => {
   expect(mainReward(true, 0, a)).toBeCloseTo(0.1);
   expect(mainReward(true, 1, a)).toBeCloseTo(1);
 });
@@ -17,7 +17,7 @@ test("eq 5: 0.1 + 0.4*1 + 0.5*0.6 = 0.8", () => {
   expect(subReward(true, 0, 0.6, b)).toBeCloseTo(0.4);
 });
 
-test("malformed is 0, whatever else went well", () => {
+test("a malformed conversation has reward 0, whatever its other scores", () => {
   fc.assert(
     fc.property(score, score, (correct, expert) => {
       expect(mainReward(false, correct, a)).toBe(0);
@@ -26,13 +26,13 @@ test("malformed is 0, whatever else went well", () => {
   );
 });
 
-test("the sub-agent's share of correctness is the raw score: a main agent that failed its format does not zero it", () => {
+test("the sub-agent's correctness is the raw score, even if the main agent's format is wrong", () => {
   const correctMain = 1;
   expect(mainReward(false, correctMain, a)).toBe(0);
   expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
 });
 
-test("rewards stay in [0, 1] and grow with every score", () => {
+test("rewards are in [0, 1] and increase with every score", () => {
   fc.assert(
     fc.property(score, score, score, (x, y, expert) => {
       const [low, high] = x < y ? [x, y] : [y, x];

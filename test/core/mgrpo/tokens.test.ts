@@ -1,4 +1,4 @@
-/** @file Between tokens and action tokens: what is not the policy's own never carries loss, and damage is refused. */
+/** @file Tokens and action tokens: only action tokens have a loss, and damaged trajectories are refused. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../../core/errors.ts";
@@ -12,7 +12,7 @@ const trajectory = (T: number, actions: [number, number][], A: number) => ({
   logProbs: new Array<number>(A).fill(-1),
 });
 
-test("scatter puts values on action tokens and 0 elsewhere; gather takes them back", () => {
+test("scatter puts values on action tokens and 0 elsewhere; gather is its inverse", () => {
   const positions = actionPositions_A(
     trajectory(
       8,
@@ -25,7 +25,7 @@ test("scatter puts values on action tokens and 0 elsewhere; gather takes them ba
   );
   expect(positions).toEqual([2, 3, 5, 6, 7]);
   expect([...scatter([1, 2, 3, 4, 5], positions, 8)]).toEqual([0, 0, 1, 2, 0, 3, 4, 5]);
-  // Denormals left out: a session of onnxruntime that ran in this process before may have its processor take them for 0.
+  // Without denormals: an earlier onnxruntime session in this process may have set the CPU to flush them to 0.
   const normal = fc.float({ noNaN: true }).filter((value) => value === 0 || Math.abs(value) >= 2 ** -126);
   fc.assert(
     fc.property(fc.array(normal, { minLength: 5, maxLength: 5 }), (values) => {

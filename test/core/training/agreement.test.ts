@@ -1,12 +1,12 @@
-/** @file Cohen's kappa and its companions, by hand. */
+/** @file Agreement of a judge with labels, worked by hand. */
 import { expect, test } from "vitest";
-import { agreementOf, type Labelled, scoreAgreementOf } from "../../../core/training/agreement.ts";
-import { wilson } from "../../../core/training/interval.ts";
+import { agreementOf, type LabelledAnswer, scoreAgreementOf } from "../../../core/training/agreement.ts";
+import { wilson } from "../../../core/training/confidence-interval.ts";
 
-const answers = (...counts: [label: boolean, judged: boolean, times: number][]): Labelled[] =>
+const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabelledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
-test("20 right by both, 15 wrong by both, 5 and 10 apart", () => {
+test("20 right by both, 15 wrong by both, 5 and 10 different", () => {
   const found = agreementOf(answers([true, true, 20], [true, false, 5], [false, true, 10], [false, false, 15]));
   // p_o = 35 / 50 = 0.7; p_e = 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5 = 0.4
   expect(found).toMatchObject({ n: 50, accuracy: 0.7, kappa: expect.closeTo(0.4, 12) });
@@ -14,19 +14,19 @@ test("20 right by both, 15 wrong by both, 5 and 10 apart", () => {
   expect(found.interval).toEqual(wilson({ n: 50, correct: 35 }));
 });
 
-test("a judge that says right to everything agrees often, and by no more than chance", () => {
+test("a judge that always says right agrees often, but no more than by chance", () => {
   expect(agreementOf(answers([true, true, 90], [false, true, 10]))).toMatchObject({ accuracy: 0.9, kappa: 0 });
 });
 
-test("one that always says the opposite", () => {
+test("a judge that always says the opposite", () => {
   expect(agreementOf(answers([true, false, 5], [false, true, 5]))).toMatchObject({ accuracy: 0, kappa: -1 });
 });
 
-test("of nothing but right answers kappa says nothing", () => {
+test("kappa is null if all answers are right", () => {
   expect(agreementOf(answers([true, true, 3]))).toMatchObject({ accuracy: 1, kappa: null });
 });
 
-test("scores: a judge that is kinder to all is wrong, and correlates all the same; one that sees no difference does not", () => {
+test("scores: a judge that is too lenient has an error but correlates; one that gives everything the same score does not", () => {
   const labels = [0.1, 0.3, 0.5, 0.7, 0.9];
   const kinder = scoreAgreementOf(labels.map((label) => ({ label, judged: label + 0.1 })));
   expect(kinder).toMatchObject({

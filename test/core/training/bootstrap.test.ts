@@ -1,12 +1,12 @@
-/** @file The intervals of a comparison of arms: by hand, their laws, and how often they cover the truth. */
+/** @file The confidence intervals of a comparison of arms: by hand, properties, and coverage. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
-import { differenceEstimate, type Scores_SQ, shareEstimate } from "../../../core/training/bootstrap.ts";
-import type { Score } from "../../../core/training/interval.ts";
+import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
+import type { Tally } from "../../../core/training/confidence-interval.ts";
 
-const answer = (right: boolean | number): Score => ({ n: 1, correct: Number(right) });
-const rows = (table: readonly (readonly number[])[]): Scores_SQ => table.map((row) => row.map(answer));
+const answer = (right: boolean | number): Tally => ({ n: 1, correct: Number(right) });
+const rows = (table: readonly (readonly number[])[]): Tallies_SQ => table.map((row) => row.map(answer));
 const tables = (S: number, Q: number) =>
   fc.array(fc.array(fc.constantFrom(0, 1), { minLength: Q, maxLength: Q }), { minLength: S, maxLength: S }).map(rows);
 const pairs = fc
@@ -14,19 +14,19 @@ const pairs = fc
   .chain(([S, Q]) => fc.tuple(tables(S, Q), tables(S, Q)));
 const width = ({ low, high }: { low: number; high: number }) => high - low;
 
-test("by hand: one seed, four questions, three right: the value, and the bounds of 3 draws of 4", () => {
-  // A draw of three misses the wrong one with chance (3/4)^3 = 0.42, and is only of it with 1/64 = 0.016: between 1/3 and 1.
+test("by hand: one seed, four questions, three right: the value, and the bounds from 3 draws of 4", () => {
+  // A draw of three misses the wrong question with probability (3/4)^3 = 0.42, and has only it with 1/64 = 0.016: between 1/3 and 1.
   const estimate = shareEstimate(rows([[1, 1, 1, 0]]), ["by hand"]);
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
   expect(estimate?.high).toBe(1);
 });
 
-test("the value is the pooled difference, and lies in its interval; the bounds are legal", () => {
+test("the value is the pooled difference and lies in its interval; the bounds are in range", () => {
   fc.assert(
     fc.property(pairs, fc.nat(), ([a, b], seed) => {
       const { value, low, high } = differenceEstimate(a, b, [seed]) ?? expect.fail();
-      const share = (table: Scores_SQ) =>
+      const share = (table: Tallies_SQ) =>
         table.flat().reduce((sum, { correct }) => sum + correct, 0) / table.flat().length;
       expect(value).toBeCloseTo(share(a) - share(b), 12);
       expect(low).toBeGreaterThanOrEqual(-1);
@@ -38,7 +38,7 @@ test("the value is the pooled difference, and lies in its interval; the bounds a
   );
 });
 
-test("the same name, the same interval; swapping the arms mirrors it", () => {
+test("the same name gives the same interval; swapping the arms mirrors it", () => {
   fc.assert(
     fc.property(pairs, fc.nat(), ([a, b], seed) => {
       const forward = differenceEstimate(a, b, [seed]) ?? expect.fail();
@@ -52,7 +52,7 @@ test("the same name, the same interval; swapping the arms mirrors it", () => {
   );
 });
 
-test("paired: arms that differ by the same on every question differ for sure, however hard the questions are", () => {
+test("paired: arms that differ equally on every question have an interval of width 0, however hard the questions are", () => {
   const random = stream("paired");
   const base = Array.from({ length: 40 }, () => 0.8 * random.uniform());
   const arm = (gain: number) => rows([1, 2, 3].map(() => base.map((share) => share + gain)));
@@ -61,8 +61,8 @@ test("paired: arms that differ by the same on every question differ for sure, ho
   expect(width(shareEstimate(arm(0), ["paired"]) ?? expect.fail())).toBeGreaterThan(0.1);
 });
 
-test("questions with several occasions weigh by them, those with none not at all; nothing counted is no estimate", () => {
-  const scores: Scores_SQ = [
+test("questions count by their number of occasions; without any occasion there is no estimate", () => {
+  const scores: Tallies_SQ = [
     [
       { n: 3, correct: 3 },
       { n: 1, correct: 0 },
@@ -95,7 +95,7 @@ test.each<[what: string, seeds: number, questions: number, spread: { seed: numbe
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
     const hardness = Array.from({ length: questions }, () => spread.question * normal(random));
-    const arm = (centre: number): Scores_SQ => {
+    const arm = (centre: number): Tallies_SQ => {
       const taste = Array.from({ length: questions }, () => spread.taste * normal(random));
       return Array.from({ length: seeds }, () => {
         const luck = spread.seed * normal(random);

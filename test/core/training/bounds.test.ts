@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
-import { lostRollouts, tooManyLost } from "../../../core/training/losses.ts";
+import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
 import { expiredParts, expiredVersion, isKept, neighbours } from "../../../core/training/retention.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -17,12 +17,13 @@ const groupWith = (step: number, lost: number): GroupRecord => ({
     state: "finalized",
     claims: {},
     crashes: {},
+    judgeFailures: {},
   },
   rollouts: Object.fromEntries(Array.from({ length: lost }, (_, k) => [String(k), { excluded: "tool backend" }])),
   finalized: {},
 });
 
-test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost go on, the seventh halts", () => {
+test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated, the seventh halts the run", () => {
   const config = teamConfig({ questionsPerStep: 8, rolloutsPerQuestion: 8 });
   expect(tooManyLost(config, [groupWith(3, 6)])).toBeUndefined();
   expect(tooManyLost(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(
@@ -31,7 +32,7 @@ test("1 % of ten steps of 8 x 8 rollouts is 6.4: six lost go on, the seventh hal
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });
 
-test("team 0 and the last are always evaluated; `every` in between; suites of the ends only there", () => {
+test("team 0 and the last are always evaluated, `every` n-th in between; suites of the ends only at the ends", () => {
   const config = teamConfig({ steps: 5 });
   const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
   expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
@@ -39,7 +40,7 @@ test("team 0 and the last are always evaluated; `every` in between; suites of th
   expect([0, 1, 2].map((team) => dueSuites(rare, team).length)).toEqual([1, 0, 1]);
 });
 
-test("a job's id is a function of team and suite, and a legal name of a random stream's phase", () => {
+test("a job's id is a function of team and suite, and a valid `phase` of a rollout address", () => {
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   expect(jobId("a", suite, sha)).toBe(jobId("a", suite, sha));
   expect(jobId("a", suite, sha)).not.toBe(jobId("b", suite, sha));
@@ -51,14 +52,14 @@ test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
     ...{ steps: 8, evaluation: { every: 4, suites: [{ name: "all" }] }, retention: { keepEvery: 3 } },
   });
   expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 4, 6, 8]);
-  // When version n appears, version n-2 goes, unless it is kept.
+  // When version n appears, version n-2 expires, unless it is kept.
   expect([1, 2, 3, 4, 5, 6, 7, 8].map((n) => expiredVersion(config, n))).toEqual([
     ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
   ]);
   expect(neighbours(config, 5)).toEqual([0, 4, 6, 7]);
 });
 
-test("a part goes only if no kept manifest names it: not the base's tokenizer, not weights that nothing changed", () => {
+test("a part is deleted only if no kept manifest names it: not the base's tokenizer, not unchanged weights", () => {
   const manifest = (version: number, weights: string, optimizer: string): Manifest => ({
     ...{ run: "test", agent: "main", version, trained: true, stats: null, seconds: null },
     files: {

@@ -1,4 +1,4 @@
-/** @file Laws of the curriculum: no question skipped or repeated within an epoch, whatever the steps' sizes; stages in order. */
+/** @file The curriculum: no question is skipped or repeated within an epoch, whatever the sizes of steps; stages in order. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -11,7 +11,7 @@ const questionsOf = (n: number, level = 1): Question[] =>
 
 const oneStage = (seed: number) => ({ seed, curriculum: [{ fromStep: 0, levels: [1] }] });
 
-test("every epoch asks every question once, however it is cut into steps", () => {
+test("every epoch asks every question once, however it is divided into steps", () => {
   fc.assert(
     fc.property(
       fc.nat(),
@@ -36,7 +36,7 @@ test("every epoch asks every question once, however it is cut into steps", () =>
   );
 });
 
-test("drawn together or apart, the questions are the same; another seed has another order", () => {
+test("drawn at once or in parts, the questions are the same; another seed has another order", () => {
   const [plan, questions] = [oneStage(5), questionsOf(20)];
   const whole = drawQuestions(plan, questions, 0, initialCurriculum(plan), 20);
   const first = drawQuestions(plan, questions, 0, initialCurriculum(plan), 7);
@@ -45,7 +45,7 @@ test("drawn together or apart, the questions are the same; another seed has anot
   expect(drawQuestions(oneStage(6), questions, 0, initialCurriculum(plan), 20).questions).not.toEqual(whole.questions);
 });
 
-test("a stage asks its own levels from its first step, and remembers how far the others got", () => {
+test("a stage asks its own levels from its first step, and keeps the other stages' positions", () => {
   const plan = {
     seed: 1,
     curriculum: [
@@ -62,7 +62,7 @@ test("a stage asks its own levels from its first step, and remembers how far the
   expect(two.curriculum).toEqual({ stage: 1, drawn: [3, 3] });
 });
 
-test("a stage without questions is refused with the levels that there are", () => {
+test("a stage without questions is refused with the available levels", () => {
   const plan = { seed: 1, curriculum: [{ fromStep: 0, levels: [7] }] };
   expect(() => drawQuestions(plan, questionsOf(3), 0, initialCurriculum(plan), 1)).toThrow(
     "curriculum.0.levels: no training question has level 7; the recipe has levels 1",

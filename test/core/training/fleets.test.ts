@@ -1,4 +1,4 @@
-/** @file What runs need of fleets, as laws: nothing once they are over, never more than there may be, and who gets which place. */
+/** @file What runs need of fleets: nothing once they are over, never more than the maximum, and which places are free. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
@@ -7,11 +7,11 @@ import { NO_BILLS } from "../../../core/training/bills.ts";
 import {
   capacityOf,
   countRaises,
+  emptyFleetRecord,
   freePlaces,
-  haltUnmanned,
+  haltUnserved,
   isActive,
   MAX_RAISES,
-  noRecord,
   oldestFirst,
   type RunView,
   workersNeeded,
@@ -64,7 +64,7 @@ function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = []
 }
 const needs = (run: RunView, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
 
-test("a running run needs the workers that its config says of each agent, and evaluators only for jobs that may be done now", () => {
+test("a running run needs the configured workers of each agent, and evaluators only for jobs that are due now", () => {
   expect(needs(viewOf())).toEqual([1, 1, 0]);
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s", workers: 2 } };
   expect(needs(viewOf({ config: { agents } }))).toEqual([3, 2, 0]);
@@ -76,7 +76,7 @@ test("a running run needs the workers that its config says of each agent, and ev
   expect(needs(viewOf({ jobs, config: { evaluation } }))).toEqual([1, 1, 3]);
 });
 
-test("an agent that is not in the team, or not trained and only to be trained, needs nobody", () => {
+test("an agent outside the team needs no workers, and a frozen agent no trainer", () => {
   const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
   const [trainers, rollers] = [fleetOf("t", "searcher", ["train"]), fleetOf("r", "searcher", ["rollout"])];
   const run = viewOf({ config: { agents } });
@@ -86,7 +86,7 @@ test("an agent that is not in the team, or not trained and only to be trained, n
   expect(workersNeeded(viewOf(), trainers, 0)).toBe(1);
 });
 
-test("a finished run needs evaluators until its last job is done, a halted one nobody", () => {
+test("a finished run needs evaluators until its last job is done, a halted one needs no workers", () => {
   const jobs = [jobOf("all", "queued", 3), jobOf("ends", "queued", 3)];
   expect(needs(viewOf({ record: { status: "finished", step: 3 }, jobs }))).toEqual([0, 0, 1]);
   const done = jobs.map((job): JobRecord => ({ ...job, state: "done" }));
@@ -94,7 +94,7 @@ test("a finished run needs evaluators until its last job is done, a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("whatever its state: past its hours or dollars a run needs nobody, and one that is over and idle lets the clock stop", () => {
+test("a run over its budget needs no workers in any state, and a run that is over and idle does not need the clock", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(
@@ -111,7 +111,7 @@ test("whatever its state: past its hours or dollars a run needs nobody, and one 
   );
 });
 
-test("where no fleet evaluates, open jobs of a finished run still keep the clock", () => {
+test("without an evaluation fleet, open jobs of a finished run still need the clock", () => {
   const open = viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "queued")] });
   expect(isActive(open, [], 0)).toBe(true);
   expect(isActive(viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "done")] }), [], 0)).toBe(false);
@@ -130,92 +130,94 @@ test("a capacity is 0 if no run needs the fleet; else it is raised to the need w
       const needed = workers.reduce((sum, n) => sum + n, 0);
       const capacity = capacityOf(MAIN, runs, current, 0);
       expect(capacity).toBe(needed === 0 ? 0 : Math.max(current, Math.min(needed, MAIN.max)));
-      // Once it is so, nothing is left to do.
+      // A second application changes nothing.
       expect(capacityOf(MAIN, runs, capacity, 0)).toBe(capacity);
     }),
   );
 });
 
-test("places: as many as workers are needed, free unless a living worker has one", () => {
+test("places: one per needed worker, free unless a live worker holds it", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const places = { "0": "w0", "1": "w1", "7": "old" };
   const workers = [workerOf("w0", "alive"), workerOf("w1", "dead"), workerOf("old", "alive")];
-  const fleets = [{ ...noRecord("test", "main"), places }];
+  const fleets = [{ ...emptyFleetRecord("test", "main"), places }];
   expect(freePlaces(viewOf({ config: { agents }, workers, fleets }), MAIN, 0)).toEqual(["1", "2"]);
-  // A drained worker has its place until it left; one whose record is gone has none.
+  // A draining worker keeps its place until it has left. A worker without a record has none.
   const draining = [workerOf("w0", "draining")];
   expect(freePlaces(viewOf({ config: { agents }, workers: draining, fleets }), MAIN, 0)).toEqual(["1", "2"]);
   expect(freePlaces(viewOf({ record: { status: "halted" }, fleets }), MAIN, 0)).toEqual([]);
 });
 
-test("the oldest run is served first, whatever the list's order", () => {
+test("the oldest run is served first, whatever the order of the list", () => {
   const runs = [30, 10, 20, 10].map((startedAt, i) => viewOf({ record: { startedAt, run: `r${i}` } }));
   const order = oldestFirst(runs).map(({ record }) => record.run);
   expect(order).toEqual(["r1", "r3", "r2", "r0"]);
   expect(oldestFirst([...runs].reverse()).map(({ record }) => record.run)).toEqual(order);
 });
 
-test("a raise is counted with the runs that have a free place; where none has, with all that need the fleet", () => {
+test("a request is counted in the runs with a free place, or, if none has one, in all runs that need the fleet", () => {
   const served = viewOf({
     record: { run: "served" },
     workers: [workerOf("w", "alive")],
-    fleets: [{ ...noRecord("served", "main"), places: { "0": "w" } }],
+    fleets: [{ ...emptyFleetRecord("served", "main"), places: { "0": "w" } }],
   });
   const lacking = viewOf({ record: { run: "lacking" } });
   const over = viewOf({ record: { run: "over", status: "finished" } });
   const counted = (runs: RunView[]) =>
     countRaises(MAIN, runs, 0).flatMap((command) => (command.kind === "change" ? command.change : []));
-  expect(counted([served, lacking, over])).toEqual([countRaise(noRecord("lacking", "main"), 1)]);
-  expect(counted([served, over])).toEqual([countRaise(served.fleets[0] ?? noRecord("", ""), 1)]);
+  expect(counted([served, lacking, over])).toEqual([countRaise(emptyFleetRecord("lacking", "main"), 1)]);
+  expect(counted([served, over])).toEqual([countRaise(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);
   expect(counted([over])).toEqual([]);
 });
 
-test("asked for too often at one step, a fleet is given up and the run halted; a step further it gets new tries", () => {
+test("after too many requests at one step the fleet is given up and the run halted; progress resets the count", () => {
   const raised = (raises: number, progress: number) =>
-    viewOf({ fleets: [{ ...noRecord("test", "searcher"), raises, progress }] });
+    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), raises, progress }] });
   expect(workersNeeded(raised(MAX_RAISES, 1), SEARCHER, 0)).toBe(1);
-  expect(haltUnmanned(raised(MAX_RAISES, 1), FLEETS)).toEqual([]);
+  expect(haltUnserved(raised(MAX_RAISES, 1), FLEETS)).toEqual([]);
   const lost = raised(MAX_RAISES + 1, 1);
   expect(needs(lost)).toEqual([1, 0, 0]);
-  const [halt] = haltUnmanned(lost, FLEETS);
+  const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(
     /fleet searcher came up 5 times, and none of them moved step 1; .*logs\/searcher\//,
   );
   expect(halt).toEqual({ kind: "change", change: endRun("test", "halted", reason) });
   expect(needs(raised(MAX_RAISES + 1, 0))).toEqual([1, 1, 0]);
-  expect(haltUnmanned(raised(MAX_RAISES + 1, 0), FLEETS)).toEqual([]);
+  expect(haltUnserved(raised(MAX_RAISES + 1, 0), FLEETS)).toEqual([]);
 });
 
-test("a fleet that cannot evaluate halts nobody: the evaluations are given up, until one gets done or training ends", () => {
+test("an evaluation fleet that is given up halts no run; a completed evaluation, or the end of training, resets the count", () => {
   const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
-  const fleets = [{ ...noRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 1 }];
+  const fleets = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 1 }];
   const run = viewOf({ jobs, fleets });
-  expect([needs(run), haltUnmanned(run, FLEETS)]).toEqual([[1, 1, 0], []]);
+  expect([needs(run), haltUnserved(run, FLEETS)]).toEqual([[1, 1, 0], []]);
   expect(needs(viewOf({ jobs, fleets, record: { status: "finished" } }))).toEqual([0, 0, 1]);
-  const again = [{ ...noRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
+  const again = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
   const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
 });
 
-test("refused by an instance, a run keeps the workers that it has and gets no others of that release; without any it is halted", () => {
+test("after a refusal, a run keeps its workers and gets no others of that release; without any it is halted", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 2 }, searcher: { model: "s" } };
   const refused = (release: string, workers: readonly WorkerRecord[], agent = "main") =>
     viewOf({
       config: { agents },
       workers,
-      fleets: [{ ...noRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } }],
+      fleets: [
+        { ...emptyFleetRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } },
+      ],
     });
   const kept = refused("1", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnmanned(kept, FLEETS)]).toEqual([1, [], []]);
+  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnserved(kept, FLEETS)]).toEqual([1, [], []]);
   expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
   const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
   expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
-  const reason = "instances of fleet main do not serve it: why; mend it, then launch the run again";
-  expect(haltUnmanned(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
-  // Somebody started a worker by hand.
+  const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
+  expect(haltUnserved(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
+  // A worker that was started by hand.
   const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
-  expect(haltUnmanned(byHand, FLEETS)).toEqual([]);
-  // Another release may do better.
+  expect(haltUnserved(byHand, FLEETS)).toEqual([]);
+  // Another release is not refused.
   const deployed = refused("0", [workerOf("gone", "dead"), workerOf("w", "alive")]);
   expect([workersNeeded(deployed, MAIN, 0), freePlaces(deployed, MAIN, 0)]).toEqual([2, ["0"]]);
 });

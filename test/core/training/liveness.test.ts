@@ -16,24 +16,24 @@ const workerOf = (part: Partial<WorkerRecord>): WorkerRecord => ({
 
 const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", finalized: {} },
-  ...{ claims: {}, crashes: {}, rollouts: {} },
+  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {} },
   ...part,
 });
 
-test("a counter that moved is noted, at most twice per lease", () => {
+test("a moving counter is noted at most twice per lease", () => {
   const moved = workerOf({ counter: 6, seenAt: 1000 });
   expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
   expect(observeWorkers(config, [moved], [], 6000)).toEqual([{ kind: "change", change: sawWorker(moved, 6000) }]);
 });
 
-test("dead is a counter that stood still for more than the lease; one millisecond less is alive", () => {
+test("a worker is dead if its counter did not move for more than the lease; one millisecond less is alive", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
   expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "change", change: markDead(still) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
 });
 
-test("a crash counts only against a rollout that was alone, of a live worker, still undecided", () => {
+test("a crash counts only against an undecided rollout that ran alone on a worker that was not draining", () => {
   const then = (worker: Partial<WorkerRecord>, group = groupOf()) => {
     const [command] = observeWorkers(config, [workerOf(worker)], [group], 20_000);
     return command?.kind === "change" ? command.then : "no change";
@@ -46,7 +46,7 @@ test("a crash counts only against a rollout that was alone, of a live worker, st
   expect(then({ inFlight: ["4/1/2"] }, groupOf({ rollouts: { "2": { excluded: "x" } } }))).toBeUndefined();
 });
 
-test("the third crash is poison: failed at the outcome's own key, then scored; fewer attempts may be configured", () => {
+test("the third crash gives the rollout up: `failed` at the outcome's own key, then scored; limits.attempts may be lower", () => {
   const crashed = groupOf({ crashes: { "0": 2, "2": 3 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
   expect(giveUp(config, [crashed])).toMatchObject([
@@ -55,10 +55,10 @@ test("the third crash is poison: failed at the outcome's own key, then scored; f
   ]);
   expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
-  expect(giveUp(config, [groupOf({ crashes: { "judge-0": 9 } })])).toEqual([]);
+  expect(giveUp(config, [groupOf({ judgeFailures: { "0": 9 } })])).toEqual([]);
 });
 
-test("a trainer lost three times halts the run by name, and resume starts counting anew", () => {
+test("a trainer lost three times halts the run with the agent's name, and the count is reset", () => {
   const agent = { run: "test", agent: "main", version: 3, trainer: "w2", fence: 9, takeovers: 2 };
   expect(haltLostTrainers("test", [agent])).toEqual([]);
   const commands = haltLostTrainers("test", [{ ...agent, takeovers: 3 }]);

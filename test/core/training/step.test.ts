@@ -1,10 +1,10 @@
-/** @file The step reducer, move by move. Whole runs, in any order of events, are in test/functions. */
+/** @file The step reducer, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
-import { countsInBatch, planStep } from "../../../core/training/plan.ts";
-import { advance, repairOpen, type Snapshot } from "../../../core/training/step.ts";
+import { advance, repairOpen, type StepSnapshot } from "../../../core/training/step.ts";
+import { countsInBatch, planStep } from "../../../core/training/step-plan.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -13,7 +13,7 @@ const run = runRecord();
 const step0 = planStep(config, questions, 0, undefined);
 const step: StepRecord = planStep(config, questions, 1, step0);
 
-const base: Snapshot = {
+const base: StepSnapshot = {
   ...{
     config,
     questions,
@@ -30,7 +30,7 @@ const base: Snapshot = {
 
 const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
-  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
+  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {}, finalized: {} },
   ...part,
 });
 
@@ -43,7 +43,7 @@ const manifestOf = (agent: string, version: number) => ({
   sha256: agent.charCodeAt(0).toString(16).repeat(32),
 });
 
-test("plan: pins every agent to the number of closed steps, the frozen one to 0, and draws on", () => {
+test("plan: the version of trained agents is the number of closed steps, of frozen ones 0; questions continue the curriculum", () => {
   const frozen = teamConfig({
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },
   });
@@ -53,7 +53,7 @@ test("plan: pins every agent to the number of closed steps, the frozen one to 0,
   expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
 });
 
-test("no step yet: its groups and STEP, which do not depend on each other; what was cut short is inserted again", () => {
+test("no step yet: inserts its groups and STEP in any order, and again what an interrupted tick did not insert", () => {
   const commands = advance({ ...base, step: undefined, previous: step0 });
   expect(commands).toMatchObject([
     {
@@ -64,7 +64,7 @@ test("no step yet: its groups and STEP, which do not depend on each other; what 
   expect(repairOpen(config, step, [groupOf(0), undefined])).toMatchObject([{ items: [{ item: { group: 1 } }] }]);
 });
 
-test("open waits for its last group; then it is ready", () => {
+test("an open step waits for its last group, then becomes ready", () => {
   expect(advance({ ...base, groups: [groupOf(0), groupOf(1, { state: "open" })] })).toEqual([]);
   expect(advance({ ...base, groups: [groupOf(0), groupOf(1)] })).toEqual([
     { kind: "change", change: moveStep(step, "ready") },
@@ -77,7 +77,7 @@ test("open waits for its last group; then it is ready", () => {
   ]);
 });
 
-test("dynamic sampling: as many fresh questions as groups without variance, in rounds that end", () => {
+test("dynamic sampling: a new question for each group without variance, in a bounded number of rounds", () => {
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
   const flat = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];
   const [replace] = advance({ ...base, config: dynamic, groups: flat });
@@ -96,7 +96,7 @@ test("dynamic sampling: as many fresh questions as groups without variance, in r
   expect(flat.map((group) => countsInBatch(config, group))).toEqual([true, true]);
 });
 
-test("too many lost: halted before it is ready, so that no crash in between forgets it", () => {
+test("too many lost rollouts: halted before the step becomes ready, so that a crash in between cannot lose the halt", () => {
   const lost = groupOf(0, { rollouts: { "0": { excluded: "disk" } } });
   const [halt, ready] = advance({ ...base, groups: [lost, groupOf(1)] });
   expect(halt).toMatchObject({
@@ -111,7 +111,7 @@ test("too many lost: halted before it is ready, so that no crash in between forg
   expect(ready).toEqual({ kind: "change", change: moveStep(step, "ready") });
 });
 
-test("ready: caches follow manifests, and only the last manifest closes the step", () => {
+test("ready: cached versions follow the manifests, and only the last manifest closes the step", () => {
   const ready: StepRecord = { ...step, state: "ready" };
   const agents = ["main", "searcher"].map((agent) => ({
     run: "test",
@@ -130,12 +130,12 @@ test("ready: caches follow manifests, and only the last manifest closes the step
   expect(advance({ ...base, step: ready, agents, manifests: both })).toEqual([
     { kind: "together", commands: caches },
     { kind: "change", change: moveStep(ready, "closed") },
-    // Then, in the same look, what a step that was found closed has left to do.
+    // Then, in the same tick, the commands of a closed step.
     ...advance({ ...base, step: { ...ready, state: "closed" }, agents, manifests: both }),
   ]);
 });
 
-test("ready: first the evaluations and garbage of the team before, and the next plan as the mark that this is done", () => {
+test("ready: first the previous team's evaluations and expired weights, then the next plan as the mark that both are done", () => {
   const ready: StepRecord = { ...step, state: "ready" };
   const old = manifestOf("main", 1).manifest;
   const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];
@@ -148,7 +148,7 @@ test("ready: first the evaluations and garbage of the team before, and the next 
   expect(advance({ ...base, run: { ...run, step: last.step }, step: last, planned: false })).toEqual([]);
 });
 
-test("closed: team manifest, and RUN's pointer last", () => {
+test("closed: commits the team manifest, then advances RUN", () => {
   const closed: StepRecord = { ...step, state: "closed" };
   const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
   const commands = advance({ ...base, step: closed, manifests });
@@ -174,7 +174,7 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   const last = { ...run, step: 3 };
   const closed: StepRecord = { ...step, step: 2, state: "closed" };
   const finished = [
-    { kind: "enqueue", key: "runs/test/teams/000003.json", last: true },
+    { kind: "enqueue", key: "runs/test/teams/000003.json", isLast: true },
     { kind: "change", change: endRun("test", "finished", "") },
   ];
   expect(advance({ ...base, run: last, step: undefined, previous: closed })).toEqual(finished);

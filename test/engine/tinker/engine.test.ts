@@ -3,10 +3,12 @@
  * ignore or get wrong are refused in one line.
  */
 import { expect, test } from "vitest";
-import { AlgorithmConfig, OptimizerConfig } from "../../../core/contracts/config.ts";
+import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { LoraConfig, takesLora } from "../../../core/contracts/lora.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
 import { tinkerFaults } from "../../../core/contracts/tinker-policy.ts";
+import { tokenWeights } from "../../../core/mgrpo/batch.ts";
 import type { CheckpointFiles, PolicyEngine, Sampler, Trainer } from "../../../core/ports.ts";
 import { stream } from "../../../core/random.ts";
 import { readTinkerVersion, tinkerBase } from "../../../engine/tinker/version.ts";
@@ -26,9 +28,9 @@ const refusal = async (work: Promise<unknown>) =>
   );
 
 /** Rollouts of two questions under the newest version; longer ones are better. */
-async function rollOut(sampler: Sampler, version: number): Promise<TrainingEntry[]> {
-  return Promise.all(
-    Array.from({ length: 6 }, async (_, i): Promise<TrainingEntry> => {
+async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmConfig): Promise<TrainingEntry[]> {
+  const entries = await Promise.all(
+    Array.from({ length: 6 }, async (_, i) => {
       const prompt = [1 + i, 4];
       const name = ["sample", version, i];
       const request = { sequence: name.join("/"), tokens: prompt, maxTokens: 9, stop: [[7], [3, 3]] };
@@ -43,6 +45,11 @@ async function rollOut(sampler: Sampler, version: number): Promise<TrainingEntry
       return { trajectory, group: i % 2, weight: 1 / 6, advantage: (tokens.length - 6) / 3 + (i - 2) / 10 };
     }),
   );
+  const weights = tokenWeights(
+    entries.map(({ group, weight, trajectory }) => ({ group, weight, actionTokens: trajectory.logProbs.length })),
+    algorithm,
+  );
+  return entries.map((entry, i) => ({ ...entry, tokenWeight: weights[i] ?? 0 }));
 }
 let through: Sampler | undefined;
 
@@ -54,7 +61,7 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
   for (let version = 0; version < 3; version++) {
     const sampler = await engine.openSampler(now, OPTIONS);
     through = isWire ? sampler : undefined;
-    const batch = await rollOut(sampler, version);
+    const batch = await rollOut(sampler, version, algorithm);
     const trainer: Trainer = await engine.openTrainer(now, OPTIONS);
     const reference = await engine.openTrainer(files0, OPTIONS);
     const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };

@@ -3,7 +3,7 @@
  * and server only; kill.test.ts has whole runs.
  */
 import { expect, test } from "vitest";
-import { OptimizerConfig } from "../../../core/contracts/config.ts";
+import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { TinkerCallsRecord } from "../../../core/contracts/tinker-calls.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../../core/ports.ts";

@@ -8,7 +8,7 @@ import { questionsOf } from "../../../adapters/benchmarks/load.ts";
 import { readBases } from "../../../cli/local/prepare.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
-import { resolveConfig } from "../../../core/training/resolve.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../../recipes/atlas/recipe.ts";
 import { recipe } from "../../../recipes/deep-research/recipe.ts";
 import { openRecipe, openTools, openToolsModule } from "../../../recipes/registry.ts";

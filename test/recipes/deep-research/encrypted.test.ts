@@ -12,7 +12,7 @@ import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
 import { openSession } from "../../../cli/local/session.ts";
 import { reportSuite, type SuiteReport } from "../../../cli/suite/report.ts";
 import { encrypt } from "../../../core/contracts/encryption.ts";
-import { resolveConfig } from "../../../core/training/resolve.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { compose } from "../../../gpu-workers/compose.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import { serveWorker } from "../../../gpu-workers/serve.ts";

@@ -12,7 +12,7 @@ import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
 import { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../../core/contracts/config.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
-import { resolveConfig } from "../../../core/training/resolve.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { compiledEngine } from "../../../engine/compiled/engine.ts";
 import { composeFunctions } from "../../../functions/compose.ts";
 import { compose } from "../../../gpu-workers/compose.ts";

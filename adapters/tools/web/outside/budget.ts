@@ -14,8 +14,8 @@ import type { Allowance } from "../../../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
 import { MICRO } from "../../../../core/training/bills.ts";
-import { haltRun } from "../../../../core/training/halt.ts";
-import { spendOnTools, type ToolSpending, toolsOverspent } from "../../../../core/training/tool-spending.ts";
+import { haltRun } from "../../../../core/training/halt-run.ts";
+import { addToolSpending, overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";
 
 /** Undefined where nothing is limited. */
@@ -45,8 +45,8 @@ export async function openRunBudget(
   await table.insert(tableKeys.toolSpending(run), unspent);
 
   async function spend(part: Partial<ToolSpending>): Promise<void> {
-    const { item } = await table.update(spendOnTools(run, { calls: 0, microUsd: 0, blocked: 0, ...part }));
-    const reason = toolsOverspent(parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`));
+    const { item } = await table.update(addToolSpending(run, { calls: 0, microUsd: 0, blocked: 0, ...part }));
+    const reason = overToolBudgetReason(parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`));
     if (reason === undefined) return;
     await haltRun(table, run, reason);
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);

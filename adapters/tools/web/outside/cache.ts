@@ -17,7 +17,7 @@ import * as z from "zod";
 import { canonicalJson, parseJson } from "../../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
-import { encryptedObjects, openedObjects } from "../../../../core/training/encrypted-objects.ts";
+import { decryptedObjects, encryptedObjects } from "../../../../core/training/encrypted-objects.ts";
 
 export interface Request {
   readonly tool: string;
@@ -38,7 +38,7 @@ export interface CacheOptions {
 }
 
 export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache {
-  const objects = openedObjects(plain);
+  const objects = decryptedObjects(plain);
   const open = new Map<string, Promise<unknown>>();
 
   async function kept<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {

@@ -1,0 +1,91 @@
+/** @file The settings of one agent: its model, tools, limits, optimizer and engine. */
+import * as z from "zod";
+import { EngineConfig } from "./engine.ts";
+import { AgentEndpoint } from "./language-model.ts";
+import { LoraConfig } from "./lora.ts";
+import { AgentName } from "./names.ts";
+
+export const OptimizerConfig = z.strictObject({
+  learningRate: z.number().positive().default(5e-4).describe("AdamW's learning rate."),
+  beta1: z.number().min(0).lt(1).default(0.9).describe("AdamW's decay rate of the first moment."),
+  beta2: z.number().min(0).lt(1).default(0.99).describe("AdamW's decay rate of the second moment."),
+  epsilon: z.number().positive().default(1e-8).describe("AdamW's epsilon."),
+  weightDecay: z.number().min(0).default(0).describe("AdamW's decoupled weight decay."),
+  maxGradientNorm: z
+    .number()
+    .positive()
+    .nullable()
+    .default(1)
+    .describe("Global norm to which the gradient is clipped. Null: no clipping."),
+});
+export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
+
+/** An agent's optimizer over a whole run. */
+export const ScheduledOptimizer = OptimizerConfig.extend({
+  schedule: z
+    .enum(["constant", "linear"])
+    .default("constant")
+    .describe("Learning-rate schedule. linear: falls from learningRate to 0 over the run."),
+});
+export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
+
+const AgentLimits = z.strictObject({
+  turns: z.int().positive().default(8).describe("Turns of one conversation."),
+  turnTokens: z.int().positive().default(64).describe("New tokens of one turn."),
+  contextTokens: z
+    .int()
+    .positive()
+    .default(512)
+    .describe("Tokens of a whole conversation, prompt and tool responses included."),
+  calls: z.int().positive().default(4).describe("Tool calls in one turn. A turn with more is malformed."),
+  responseCharacters: z
+    .int()
+    .positive()
+    .default(4000)
+    .describe("Characters of one tool response that reach the model. The rest is cut, with a mark."),
+  responseTokens: z
+    .int()
+    .positive()
+    .exactOptional()
+    .describe("Tokens of one tool response that reach the model, besides responseCharacters. Absent: no such limit."),
+});
+
+export const AgentConfig = z.strictObject({
+  model: z
+    .string()
+    .min(1)
+    .describe("Folder or s3:// prefix of a Hugging Face checkpoint. Behind an API: the model's name on the server."),
+  policy: z
+    .string()
+    .default("compiled")
+    .describe(
+      "What runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>] or bedrock:<region>.",
+    ),
+  endpoint: AgentEndpoint.optional().describe("Settings of requests, for an agent behind an API."),
+  trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
+  tools: z.array(z.string()).default([]).describe("Names of the recipe's tools that it may call."),
+  delegates: z.array(AgentName).default([]).describe("Agents that it may delegate to. Only the main agent delegates."),
+  system: z.string().default("").describe("Text of the system message. Empty: none."),
+  thinking: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
+    ),
+  limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
+  lora: LoraConfig.nullable()
+    .default(null)
+    .describe(
+      "Trains a LoRA adapter instead of the whole model. {}: the default adapter. Null: all weights are trained.",
+    ),
+  optimizer: ScheduledOptimizer.prefault({}).describe("AdamW, and its learning-rate schedule."),
+  workers: z
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      "Worker processes that serve it, each on its own instance in a deployment. More run more rollouts in parallel.",
+    ),
+  engine: EngineConfig.prefault({}).describe("How its policy is computed."),
+});
+export type AgentConfig = z.infer<typeof AgentConfig>;

@@ -1,0 +1,71 @@
+/**
+ * @file The ports to language models behind an API. Outages (429, 5xx, time-outs, after retries) are MgrpoError `endpoint-unavailable`,
+ * retryable. What a retry cannot fix (401, 402, 404, an answer that does not match the schema) is `endpoint-refused`; if there was an
+ * answer, its `usage` is in the evidence.
+ */
+import type { z } from "zod";
+import type { Sampling } from "./contracts/rollout.ts";
+import type { ChatMessage, ToolSchema } from "./policy-ports.ts";
+
+/** As the server counted them. */
+export interface TokenUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface CompletionRequest {
+  readonly messages: readonly ChatMessage[];
+  /** Requests JSON that matches this schema, in the way that the server supports. The answer is checked in any case. */
+  readonly schema?: z.ZodType;
+  readonly temperature?: number;
+  readonly maxTokens?: number;
+}
+
+export interface Completion {
+  /** With a schema: only the JSON. */
+  readonly text: string;
+  readonly usage: TokenUsage;
+}
+
+/** A model that answers single requests: judges, `reason`, extraction. */
+export interface LanguageModel {
+  complete(request: CompletionRequest, signal?: AbortSignal): Promise<Completion>;
+}
+
+/** A tool call in the API's form. */
+export interface ApiToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON as the model wrote it, possibly invalid. */
+  readonly arguments: string;
+  /** Opaque. The server requires it when the call is sent back. */
+  readonly signature?: string;
+}
+
+export interface AssistantTurn {
+  /** Reasoning that the server returns separately. Empty: none. */
+  readonly thinking: string;
+  readonly text: string;
+  readonly calls: readonly ApiToolCall[];
+  /** `length`: cut at `maxTokens`. */
+  readonly stop: "stop" | "length";
+  readonly usage: TokenUsage;
+}
+
+/** A part of a conversation: a message to the model, its own turn, or the results of its calls. */
+export type ChatPart =
+  | { readonly kind: "told"; readonly role: "system" | "user"; readonly text: string }
+  | { readonly kind: "said"; readonly turn: AssistantTurn }
+  | { readonly kind: "results"; readonly results: readonly { readonly call: ApiToolCall; readonly text: string }[] };
+
+export interface ChatRequest {
+  readonly conversation: readonly ChatPart[];
+  readonly tools: readonly ToolSchema[];
+  readonly sampling: Sampling;
+  readonly maxTokens: number;
+}
+
+/** A model that holds conversations and calls tools: an agent behind an API, without token ids. */
+export interface ChatModel {
+  generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;
+}

@@ -1,0 +1,54 @@
+/**
+ * @file The 95 % confidence interval of an evaluation's mean accuracy, over questions like these.
+ *
+ * The sampling unit is the question, not the rollout: runs of one question agree with each other more than runs of two, so an interval over
+ * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is
+ * the ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs to
+ * infrastructure weigh less. Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its
+ * coverage near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little,
+ * Louis and Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies
+ * between the number of questions (all runs agree) and the number of rollouts (runs are independent). With one run the two are equal, and
+ * this is Wilson's interval itself. Nothing is resampled, so there is no seed.
+ */
+
+/** Bounds of a share, or of a difference of shares. */
+export interface ConfidenceInterval {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** `correct` out of `n`: of a question over its runs, or of a run over its questions. `correct` is a sum of scores in [0, 1]. */
+export interface Tally {
+  readonly n: number;
+  readonly correct: number;
+}
+
+/** The 97.5 % quantile of the normal distribution. */
+const Z = 1.96;
+
+/** Wilson's 95 % interval of a share. Without trials it is [0, 1]. */
+export function wilson({ n, correct }: Tally): ConfidenceInterval {
+  if (n === 0) return { low: 0, high: 1 };
+  const share = correct / n;
+  const scale = 1 + (Z * Z) / n;
+  const centre = (share + (Z * Z) / (2 * n)) / scale;
+  const half = (Z / scale) * Math.sqrt((share * (1 - share)) / n + (Z * Z) / (4 * n * n));
+  return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+}
+
+/** The interval of the mean accuracy, from each question's tally over its runs. Questions without a counted run are left out. */
+export function accuracyInterval(questions: readonly Tally[]): ConfidenceInterval {
+  const asked = questions.filter(({ n }) => n > 0);
+  const { n, correct } = sumTallies(asked);
+  if (n === 0) return { low: 0, high: 1 };
+  const share = correct / n;
+  const variance = asked.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
+  // 0 / 0 if every rollout is right, or every one wrong: then the runs agree.
+  const effective = share * (1 - share) === 0 ? asked.length : (share * (1 - share)) / variance;
+  const size = Math.min(n, Math.max(asked.length, effective));
+  return wilson({ n: size, correct: share * size });
+}
+
+export function sumTallies(tallies: readonly Tally[]): Tally {
+  return tallies.reduce((sum, one) => ({ n: sum.n + one.n, correct: sum.correct + one.correct }), { n: 0, correct: 0 });
+}

@@ -1,0 +1,29 @@
+/**
+ * @file Rollouts lost to infrastructure. They are left out of every mean and batch, counted and listed. If more than `limits.lostFraction`
+ * of the rollouts of ten steps are lost, the run is halted: an outage must not pass for training.
+ */
+import type { RunConfig } from "../contracts/config.ts";
+import type { GroupRecord } from "../contracts/records.ts";
+
+/** Steps over which losses are counted. */
+export const LOSS_WINDOW = 10;
+
+/** The lost rollouts of these groups, as `<step>/<group>/<rollout>: <reason>`. */
+export function lostRollouts(groups: readonly GroupRecord[]): string[] {
+  return groups.flatMap(({ step, group, rollouts }) =>
+    Object.entries(rollouts).flatMap(([k, score]) =>
+      "excluded" in score ? [`${step}/${group}/${k}: ${score.excluded}`] : [],
+    ),
+  );
+}
+
+/** Why the run must halt, given the groups of the last ten steps. Undefined if it need not. */
+export function tooManyLost(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
+  const lost = lostRollouts(window);
+  const planned = LOSS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
+  if (lost.length <= config.limits.lostFraction * planned) return undefined;
+  return (
+    `${lost.length} rollouts lost to infrastructure within ${LOSS_WINDOW} steps, more than limits.lostFraction ` +
+    `${config.limits.lostFraction} of ${planned}; the last: ${lost.at(-1)}. Fix the cause, then resume`
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * @file Resolves the config of a run: the recipe's recommendation for the arm, then the arm's own settings, then `--set path=value` in the
+ * order given. Nothing is guessed: an unknown key is refused, and a value that is not JSON is a string.
+ */
+import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
+import { parse } from "../contracts/parse.ts";
+import { MgrpoError } from "../errors.ts";
+
+/** The value that the user set at a path of the config such as `agents.main.model`, unchecked. Undefined if not set. */
+export type Chosen = (path: string) => unknown;
+
+/** The part of a `Recipe` that recommends a config. */
+interface Recommendation {
+  readonly name: string;
+  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+}
+
+export interface RunChoice {
+  readonly run: string;
+  readonly seed: number;
+  readonly arm: Arm;
+  /** `path=value`, such as `agents.main.limits.turns=4`. */
+  readonly set?: readonly string[];
+  /** How functions and workers find the recipe: its name, or the path of a user's folder. */
+  readonly recipe?: string;
+}
+
+/** Fills in every default. Refusals are `config-invalid`. */
+export function resolveConfig(
+  recipe: Recommendation,
+  { run, seed, arm, set = [], recipe: location = recipe.name }: RunChoice,
+): RunConfig {
+  const recommended: RunConfigInput = { ...recipe.config(arm, chosenBy(set)), run, seed, arm, recipe: location };
+  const config = withSettings(recommended, [...settingsOf(arm, recommended), ...set]);
+  return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
+}
+
+export function chosenBy(set: readonly string[]): Chosen {
+  const chosen = withSettings({}, set);
+  return (path) => valueAt(chosen, path);
+}
+
+/** The value at a path such as `agents.main.model`. Undefined if there is none. */
+export function valueAt(value: object, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>(
+      (inner, key) => (isJsonObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
+      value,
+    );
+}
+
+/** What an arm changes in the recipe's config. For `single-agent` the recipe itself has another team. */
+function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string[] {
+  const names = Object.keys(agents);
+  switch (arm) {
+    case "mgrpo":
+      return [];
+    case "main-only":
+      return names.filter((name) => name !== main).map((name) => `agents.${name}.trained=false`);
+    case "single-agent":
+      if (names.length === 1) return [];
+      throw new MgrpoError(
+        "config-invalid",
+        `arm single-agent: the recipe gives ${names.length} agents (${names.join(", ")}), not one`,
+      );
+    case "no-alignment":
+      return ["algorithm.alignment.mode=none"];
+    case "weighted-alignment":
+      return ["algorithm.alignment.mode=weighted"];
+    case "shuffled-advantages":
+      return ["algorithm.shuffleAdvantages=true"];
+  }
+}
+
+/** A copy with the settings `path=value` applied in order. The result is not checked. */
+export function withSettings(value: object, settings: readonly string[]): object {
+  const copy: JsonObject = { ...structuredClone(value) };
+  for (const setting of settings) assign(copy, setting);
+  return copy;
+}
+
+type JsonObject = { [key: string]: unknown };
+
+function assign(config: JsonObject, setting: string): void {
+  const [, path, text] = /^([^=]+)=(.*)$/s.exec(setting) ?? [];
+  if (path === undefined || text === undefined) {
+    throw new MgrpoError(
+      "config-invalid",
+      `--set ${setting}: write path=value, such as --set algorithm.alignment.mode=none`,
+    );
+  }
+  const keys = path.split(".");
+  const last = keys.pop() ?? "";
+  let parent = config;
+  for (const key of keys) {
+    parent[key] ??= {};
+    const child = parent[key];
+    if (!isJsonObject(child) || key === "__proto__") {
+      throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value, it has no '${last}'`);
+    }
+    parent = child;
+  }
+  parent[last] = readValue(text);
+}
+
+/** True for arrays too: `curriculum.0.levels` is a path. */
+const isJsonObject = (value: unknown): value is JsonObject => value !== null && typeof value === "object";
+
+function readValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

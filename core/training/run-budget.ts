@@ -1,0 +1,134 @@
+/**
+ * @file The hard stop. A run that has spent its `budget` is halted, with what it spent and how to continue. Its workers and evaluations stop
+ * too. The clock checks, so a run passes its limit by at most one round of the clock. The budget limits training: after the last step the
+ * run is finished, and the last team is still evaluated; by fleets, as long as the budget lasts.
+ *
+ *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.
+ *     dollars   what tools, judges and agents behind APIs were paid (bills.ts), plus the hours of all workers, dead ones included: their
+ *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
+ *               before a worker registers and after it leaves, and of stores and functions, is in no record.
+ *
+ * The config is immutable, so RUN holds the limits: first the config's, raised only by `resume --extend-hours` and `--extend-usd`
+ * (`extendBudget` in writes.ts).
+ */
+import type { RunConfig } from "../contracts/config.ts";
+import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
+import { MgrpoError } from "../errors.ts";
+import type { Bills } from "./bills.ts";
+import { change, type StoreCommand } from "./store-commands.ts";
+import { endRun } from "./writes.ts";
+
+export interface Spending extends Bills {
+  /** Since the run started. */
+  readonly hours: number;
+  readonly workerHours: number;
+  /** The total: the bills, and the worker hours at their prices. */
+  readonly usd: number;
+}
+
+/** What a run may spend. Null: no limit. */
+export type RunLimits = Pick<RunRecord, "maxHours" | "maxUsd">;
+
+/** What `resume --extend-…` adds to a run's limits. */
+export interface BudgetExtension {
+  readonly hours?: number | undefined;
+  readonly usd?: number | undefined;
+  /** Requests of tools to paid backends (tool-spending.ts). */
+  readonly toolCalls?: number | undefined;
+  readonly toolUsd?: number | undefined;
+}
+
+export const extendsBudget = (extension: BudgetExtension): boolean =>
+  Object.values(extension).some((more) => more !== undefined);
+
+/** What the run has spent so far. `storeTime` in ms. */
+export function spending(
+  { budget, liveness }: RunConfig,
+  { startedAt }: RunRecord,
+  workers: readonly WorkerRecord[],
+  bills: Bills,
+  storeTime: number,
+): Spending {
+  const hoursOf = ({ counter }: WorkerRecord) => (counter * liveness.heartbeatSeconds) / 3600;
+  const priceOf = ({ agent }: WorkerRecord) => budget.usdPerWorkerHour[agent] ?? budget.usdPerWorkerHour["*"] ?? 0;
+  return {
+    hours: (storeTime - startedAt) / 3_600_000,
+    workerHours: workers.reduce((sum, worker) => sum + hoursOf(worker), 0),
+    usd: workers.reduce((sum, worker) => sum + hoursOf(worker) * priceOf(worker), totalUsd(bills)),
+    ...bills,
+  };
+}
+
+/** The share of its limits that a run has spent: of hours or of dollars, whichever is larger. 0 without a limit. */
+export function shareSpent({ maxHours, maxUsd }: RunLimits, { hours, usd }: Spending): number {
+  const share = (used: number, limit: number | null) => (limit === null ? 0 : used / limit);
+  return Math.max(share(hours, maxHours), share(usd, maxUsd));
+}
+
+/** Dollars. */
+export const totalUsd = ({ toolsUsd, judgesUsd, agentsUsd }: Bills): number => toolsUsd + judgesUsd + agentsUsd;
+
+/** Which limits are reached, and how to continue. Undefined while there is budget left. */
+export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spending): string | undefined {
+  const { hours, usd } = spent;
+  const reached = [
+    maxHours !== null && hours >= maxHours
+      ? {
+          what: `${hours.toFixed(2)} of ${formatLimit(maxHours)} hours since it began`,
+          option: "--extend-hours <hours>",
+        }
+      : [],
+    maxUsd !== null && usd >= maxUsd
+      ? {
+          what: `$${usd.toFixed(2)} of $${formatLimit(maxUsd)} for ${describeBills(spent)}`,
+          option: "--extend-usd <dollars>",
+        }
+      : [],
+  ].flat();
+  if (reached.length === 0) return undefined;
+  const list = (values: string[]) => values.join(" and ");
+  return `its budget is spent: ${list(reached.map(({ what }) => what))}; allow more with ${list(reached.map(({ option }) => option))}`;
+}
+
+/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`. Bills of zero are left out. */
+export function describeBills({
+  workerHours,
+  toolsUsd,
+  judgesUsd,
+  agentsUsd,
+}: Omit<Spending, "hours" | "usd">): string {
+  const bills = [
+    [toolsUsd, "tools"],
+    [judgesUsd, "judges"],
+    [agentsUsd, "agents behind APIs"],
+  ] as const;
+  const paid = bills.filter(([usd]) => usd > 0).map(([usd, whom]) => `$${usd.toFixed(2)} of ${whom}`);
+  return [`${workerHours.toFixed(2)} worker hours`, ...paid].join(", ");
+}
+
+/** Halts the run if it has reached a limit. */
+export function haltIfOverBudget(
+  config: RunConfig,
+  run: RunRecord,
+  workers: readonly WorkerRecord[],
+  bills: Bills,
+  storeTime: number,
+): StoreCommand[] {
+  const reason = overBudgetReason(run, spending(config, run, workers, bills, storeTime));
+  return reason === undefined ? [] : [change(endRun(run.run, "halted", reason))];
+}
+
+/** The raised limits: the extension on top of the limit, or of what is spent if that is more. Refused if there is no limit. */
+export function extendLimits(run: RunRecord, spent: Spending, extension: BudgetExtension): RunLimits {
+  const raise = (limit: number | null, used: number, more: number | undefined, setting: string) => {
+    if (more === undefined) return limit;
+    if (limit !== null) return Math.max(limit, used) + more;
+    throw new MgrpoError("config-invalid", `run '${run.run}' has no ${setting} to extend: leave the option out`);
+  };
+  return {
+    maxHours: raise(run.maxHours, spent.hours, extension.hours, "budget.hours"),
+    maxUsd: raise(run.maxUsd, spent.usd, extension.usd, "budget.usd"),
+  };
+}
+
+const formatLimit = (limit: number) => String(Number(limit.toPrecision(4)));

@@ -1,0 +1,38 @@
+/**
+ * @file What the reducers of this folder return: effects as data. A function executes them in order, then looks again. Every command is safe
+ * to repeat. A tick that stops between two of them is completed by the next one.
+ */
+import type { TableKey } from "../contracts/keys.ts";
+import type { TableChange, TableItem } from "../ports.ts";
+
+export type StoreCommand =
+  /** Put-if-absent of records that do not depend on each other. */
+  | { readonly kind: "insert"; readonly items: readonly Insertion[] }
+  /** One conditional write. `then` is executed only if this caller made the change. */
+  | { readonly kind: "change"; readonly change: TableChange; readonly then?: readonly StoreCommand[] }
+  /** Puts an object at a key that is written once. The record is stored as canonical JSON. */
+  | { readonly kind: "commit"; readonly key: string; readonly record: unknown }
+  /** Scores the outcome at this key, without waiting for its event. */
+  | { readonly kind: "score"; readonly key: string }
+  /**
+   * Queues the evaluations of the team manifest at this key, without waiting for its event. `isLast`: the run ends with this team, which
+   * the event's receiver knows only if the run ends by its number of steps.
+   */
+  | { readonly kind: "enqueue"; readonly key: string; readonly isLast: boolean }
+  | { readonly kind: "delete"; readonly keys: readonly string[] }
+  /** Commands that do not depend on each other. */
+  | { readonly kind: "together"; readonly commands: readonly StoreCommand[] };
+
+export interface Insertion {
+  readonly key: TableKey;
+  readonly item: TableItem;
+}
+
+export const insert = (...items: readonly Insertion[]): StoreCommand => ({ kind: "insert", items });
+export const together = (commands: readonly StoreCommand[]): StoreCommand[] =>
+  commands.length > 1 ? [{ kind: "together", commands }] : [...commands];
+export const change = (write: TableChange, then: readonly StoreCommand[] = []): StoreCommand => ({
+  kind: "change",
+  change: write,
+  ...(then.length > 0 && { then }),
+});

@@ -1,0 +1,40 @@
+/** @file Executes the commands that a reducer returned, in order. Every command is safe to repeat, so a crash in between costs nothing. */
+import { parseOutcomeKey } from "../core/contracts/keys.ts";
+import { canonicalJson } from "../core/contracts/parse.ts";
+import type { StoreCommand } from "../core/training/store-commands.ts";
+import type { Context } from "./context.ts";
+import { enqueueEvaluation } from "./evaluating.ts";
+import { scoreAndFinalize } from "./scoring.ts";
+
+export async function execute(context: Context, commands: readonly StoreCommand[]): Promise<void> {
+  for (const command of commands) await executeOne(context, command);
+}
+
+async function executeOne(context: Context, command: StoreCommand): Promise<void> {
+  const { objects, table } = context;
+  switch (command.kind) {
+    case "insert":
+      await Promise.all(command.items.map(({ key, item }) => table.insert(key, item)));
+      return;
+    case "change": {
+      const { applied } = await table.update(command.change);
+      if (applied) await execute(context, command.then ?? []);
+      return;
+    }
+    case "commit":
+      await objects.commit(command.key, new TextEncoder().encode(canonicalJson(command.record)));
+      return;
+    case "score": {
+      const address = parseOutcomeKey(command.key);
+      if (address) await scoreAndFinalize(context, address);
+      return;
+    }
+    case "enqueue":
+      return enqueueEvaluation(context, command.key, command.isLast);
+    case "together":
+      await Promise.all(command.commands.map((one) => executeOne(context, one)));
+      return;
+    case "delete":
+      return objects.delete(command.keys);
+  }
+}

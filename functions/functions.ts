@@ -1,0 +1,74 @@
+/** @file The functions by name, on one context: parse the request, do the work, and tick if it may have unblocked the run. */
+import { type ObjectKind, parseObjectKey, parseOutcomeKey } from "../core/contracts/keys.ts";
+import { StartRun, TickRequest } from "../core/contracts/messages.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Context } from "./context.ts";
+import { enqueueEvaluation, recordEvaluation } from "./evaluating.ts";
+import { scoreAndFinalize } from "./scoring.ts";
+import { startRun } from "./starting.ts";
+import { type Steering, startSchedule, steer } from "./steering.ts";
+import { Ticker } from "./ticking.ts";
+
+/** The key of the object that an event announces. */
+export interface ObjectKey {
+  readonly key: string;
+}
+
+/** Rejections are MgrpoError. A retryable one asks for another delivery. */
+export interface Functions {
+  /** Idempotent. Turns the clock's schedule on, and ends with a tick, so that step 0 is open. */
+  startRun(request: StartRun): Promise<void>;
+  /** A thorough tick: also liveness, give-up, and everything whose event was lost. */
+  tick(request: TickRequest): Promise<void>;
+  /** The clock's round: a thorough tick of every run. See `Ticker.tickAll`. */
+  tickAll(onFailure?: (error: unknown) => void): Promise<void>;
+  /** After the clock's round: sets fleets and schedule to what the runs need. */
+  steer(): Promise<Steering>;
+  /** Turns the clock's schedule on. To be called when a stopped run is resumed. */
+  startSchedule(): Promise<void>;
+  /** A new policy version may complete its step. */
+  manifestCreated(event: ObjectKey): Promise<void>;
+  scoreRollout(event: ObjectKey): Promise<void>;
+  enqueueEvaluation(event: ObjectKey): Promise<void>;
+  recordEvaluation(event: ObjectKey): Promise<void>;
+}
+
+export function openFunctions(context: Context): Functions {
+  const ticker = new Ticker(context);
+  return {
+    async startRun(request) {
+      const parsed = parse(StartRun, request, "start request", "config-invalid");
+      await startRun(context, parsed);
+      await startSchedule(context);
+      await ticker.tick(parsed.config.run, false);
+    },
+    tick: async (request) => ticker.tick(parse(TickRequest, request, "tick", "event-malformed").run, true),
+    tickAll: (onFailure) => ticker.tickAll(onFailure),
+    steer: () => steer(context),
+    startSchedule: () => startSchedule(context),
+    manifestCreated: async ({ key }) => ticker.tick(runOf(key, "manifest"), false),
+    async scoreRollout({ key }) {
+      const address = parseOutcomeKey(key) ?? refuseKey(key, "outcome");
+      if (await scoreAndFinalize(context, address)) await ticker.tick(address.run, false);
+    },
+    async enqueueEvaluation({ key }) {
+      runOf(key, "team");
+      await enqueueEvaluation(context, key);
+    },
+    async recordEvaluation({ key }) {
+      runOf(key, "evaluation");
+      await recordEvaluation(context, key);
+    },
+  };
+}
+
+/** The run of an object of this kind. Refuses other keys. */
+function runOf(key: string, kind: ObjectKind): string {
+  const parsed = parseObjectKey(key);
+  return parsed?.kind === kind ? parsed.run : refuseKey(key, kind);
+}
+
+function refuseKey(key: string, kind: ObjectKind): never {
+  throw new MgrpoError("event-malformed", `'${key}' is not the key of a run's ${kind}: the event is dropped`);
+}

@@ -1,0 +1,138 @@
+/** @file Parsed reads of the DynamoDB records. What cannot change any more (a finalized group, a step's plan) is read once per process. */
+import * as z from "zod";
+import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
+import { RunName } from "../core/contracts/names.ts";
+import { parse } from "../core/contracts/parse.ts";
+import {
+  AgentRecord,
+  FleetRecord,
+  GroupRecord,
+  JobRecord,
+  RunRecord,
+  StepRecord,
+  WorkerRecord,
+} from "../core/contracts/records.ts";
+import type { Table, TableItem } from "../core/ports.ts";
+import { evictOldest, memo } from "./memo.ts";
+
+/** More than a step has, or every look at a large step would read all its groups again. */
+const CACHED_GROUPS = 5000;
+const CACHED_PLANS = 100;
+
+const ListedRun = z.strictObject({ run: RunName });
+
+/** Groups of a step by index, undefined where the item is missing. */
+export type Groups = (GroupRecord | undefined)[];
+
+export class Records {
+  readonly #table: Table;
+  /** Finalized groups by `run/step/group`. */
+  readonly #finalized = new Map<string, GroupRecord>();
+  /** Per run, the group that was open at the last look. It most likely still is, so one read is enough. */
+  readonly #lastOpen = new Map<string, { step: number; group: number }>();
+  readonly #plans: (key: string) => Promise<StepRecord | undefined>;
+
+  constructor(table: Table) {
+    this.#table = table;
+    this.#plans = memo(CACHED_PLANS, (key) => {
+      const [run = "", step] = key.split("/");
+      return this.step(run, Number(step));
+    });
+  }
+
+  /** Names of all runs. An interrupted start leaves a name without a RUN. */
+  async listedRuns(): Promise<string[]> {
+    const items = await this.#table.query(tableKeys.listed("").pk, "RUN#");
+    return items.map((item) => parse(ListedRun, item, "list of runs").run);
+  }
+
+  async run(run: string): Promise<RunRecord | undefined> {
+    const item = await this.#table.get(tableKeys.run(run));
+    return item && parse(RunRecord, item, `RUN '${run}'`);
+  }
+
+  async step(run: string, step: number): Promise<StepRecord | undefined> {
+    const item = await this.#table.get(tableKeys.step(run, step));
+    return item && parse(StepRecord, item, `STEP ${step} of run '${run}'`);
+  }
+
+  /** The plan of a step, with this group in it. Questions and versions never change, but groups may be appended. */
+  async plan(run: string, step: number, group: number): Promise<StepRecord | undefined> {
+    const plan = await this.#plans(`${run}/${step}`);
+    return plan && plan.groups.length > group ? plan : this.step(run, step);
+  }
+
+  async isPlanned(run: string, step: number): Promise<boolean> {
+    return (await this.#plans(`${run}/${step}`)) !== undefined;
+  }
+
+  async agents(run: string): Promise<AgentRecord[]> {
+    const items = await this.#ofRun(run, tablePrefixes.agents);
+    return items.map((item) => parse(AgentRecord, item, `AGENT of run '${run}'`));
+  }
+
+  async workers(run: string): Promise<WorkerRecord[]> {
+    const items = await this.#ofRun(run, tablePrefixes.workers);
+    return items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
+  }
+
+  async jobs(run: string): Promise<JobRecord[]> {
+    const items = await this.#ofRun(run, tablePrefixes.jobs);
+    return items.map((item) => parse(JobRecord, item, `JOB of run '${run}'`));
+  }
+
+  async fleets(run: string): Promise<FleetRecord[]> {
+    const items = await this.#ofRun(run, tablePrefixes.fleets);
+    return items.map((item) => parse(FleetRecord, item, `FLEET of run '${run}'`));
+  }
+
+  #ofRun(run: string, prefix: string): Promise<TableItem[]> {
+    return this.#table.query(tableKeys.run(run).pk, prefix);
+  }
+
+  async group(run: string, step: number, index: number): Promise<GroupRecord | undefined> {
+    const known = this.#finalized.get(`${run}/${step}/${index}`);
+    if (known) return known;
+    const item = await this.#table.get(tableKeys.group(run, step, index));
+    return item && this.parseGroup(item);
+  }
+
+  /** Parses a GROUP item, as read or as an update returned it, and caches it once it is finalized. */
+  parseGroup(item: TableItem): GroupRecord {
+    const record = parse(GroupRecord, item, `GROUP ${item["step"]}/${item["group"]} of run '${item["run"]}'`);
+    if (record.state === "finalized") {
+      this.#finalized.set(`${record.run}/${record.step}/${record.group}`, record);
+      evictOldest(this.#finalized, CACHED_GROUPS);
+    }
+    return record;
+  }
+
+  groups({ run, step, groups }: StepRecord): Promise<Groups> {
+    return Promise.all(groups.map((_, index) => this.group(run, step, index)));
+  }
+
+  /** All groups of the step if none is open; undefined as soon as an open one is found. Starts at the one that was open last time. */
+  async groupsIfNoneOpen(plan: StepRecord): Promise<Groups | undefined> {
+    const { run, step } = plan;
+    const last = this.#lastOpen.get(run);
+    for (let group = last?.step === step ? last.group : 0; group < plan.groups.length; group++) {
+      if ((await this.group(run, step, group))?.state !== "open") continue;
+      this.#lastOpen.set(run, { step, group });
+      return undefined;
+    }
+    const groups = await this.groups(plan);
+    return groups.some((group) => group?.state === "open") ? undefined : groups;
+  }
+
+  /** All groups of the `count` steps before this one. */
+  async earlierGroups({ run, step }: StepRecord, count: number): Promise<GroupRecord[]> {
+    const steps = Array.from({ length: Math.min(count, step) }, (_, i) => step - 1 - i);
+    const groups = await Promise.all(
+      steps.map(async (earlier) => {
+        const plan = await this.step(run, earlier);
+        return plan ? this.groups(plan) : [];
+      }),
+    );
+    return groups.flat().flatMap((group) => group ?? []);
+  }
+}

@@ -1,0 +1,67 @@
+/** @file All runs at once, as fleets, the clock's schedule and the alarms need them. A run that is over appears only while it has evaluations left. */
+import type { RunRecord } from "../core/contracts/records.ts";
+import { isMgrpoError } from "../core/errors.ts";
+import { limitedBills } from "../core/training/bills.ts";
+import type { RunView } from "../core/training/fleets.ts";
+import { shareSpent, spending } from "../core/training/run-budget.ts";
+import type { Context } from "./context.ts";
+
+export interface RunOverview {
+  /** Running runs, and finished ones with open evaluations. */
+  readonly runs: readonly RunView[];
+  /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
+  readonly failures: readonly Error[];
+  readonly storeTime: number;
+}
+
+export async function readRunOverview(context: Context): Promise<RunOverview> {
+  const runs: RunView[] = [];
+  const failures: Error[] = [];
+  for (const run of await context.records.listedRuns()) {
+    try {
+      const record = await context.records.run(run);
+      const view = record && record.status !== "halted" ? await viewOf(context, record) : undefined;
+      if (view) runs.push(view);
+    } catch (error) {
+      if (!isMgrpoError(error) || error.retryable) throw error;
+      failures.push(error);
+    }
+  }
+  return { runs, failures, storeTime: await context.clock.storeTime() };
+}
+
+async function viewOf({ table, runObjects, records }: Context, record: RunRecord): Promise<RunView | undefined> {
+  const { run, status } = record;
+  const jobs = await records.jobs(run);
+  if (status === "finished" && jobs.every(({ state }) => state === "done")) return undefined;
+  const config = await runObjects.config(run);
+  const [workers, fleets] = await Promise.all([records.workers(run), records.fleets(run)]);
+  const bills = await limitedBills(table, record);
+  return { config, record, jobs, bills, workers, fleets };
+}
+
+/** What the clock's alarms are computed from. */
+export interface RunMetrics {
+  readonly running: number;
+  /** Agents of running runs without a live worker: the last heartbeat of each is older than the lease. */
+  readonly unserved: number;
+  /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
+  readonly spent: number;
+}
+
+export function metricsOf({ runs, storeTime }: RunOverview): RunMetrics {
+  const running = runs.filter(({ record }) => record.status === "running");
+  const unserved = running.flatMap(({ config, workers }) => {
+    const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
+    return Object.keys(config.agents).filter((name) => !served.has(name));
+  });
+  const spent = running.map(({ config, record, workers, bills }) =>
+    shareSpent(record, spending(config, record, workers, bills, storeTime)),
+  );
+  return { running: running.length, unserved: unserved.length, spent: Math.max(0, ...spent) };
+}
+
+/** The log line that the alarms' metric filters read (stacks/alarms.ts). None while nothing runs: a metric costs for each hour with a value. */
+export function metricsLine({ running, unserved, spent }: RunMetrics): string | undefined {
+  return running > 0 ? JSON.stringify({ level: "info", what: "pulse", running, unserved, spent }) : undefined;
+}

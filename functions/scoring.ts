@@ -1,0 +1,142 @@
+/**
+ * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. Whoever completes
+ * the group finalizes it. A repeated or late call finds the score there and changes nothing.
+ *
+ *     waits for     an outcome's event, or the clock finding the outcome
+ *     excluded      objects that are missing or do not fit together, and rollouts whose judge failed `limits.attempts` times
+ *     run halted    a judge's service refused the request (a wrong key, an empty account): only the user can fix that
+ */
+import { objectKeys } from "../core/contracts/keys.ts";
+import { parseJson } from "../core/contracts/parse.ts";
+import type { Question } from "../core/contracts/question.ts";
+import type { GroupRecord, RolloutScore } from "../core/contracts/records.ts";
+import {
+  type FinishedOutcome,
+  Invocation,
+  type InvocationRef,
+  Outcome,
+  type RolloutAddress,
+} from "../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
+import { finalizeGroup } from "../core/mgrpo/finalize.ts";
+import type { Rewards, TableItem } from "../core/ports.ts";
+import { expiryOf } from "../core/training/retention.ts";
+import {
+  isComplete,
+  isWellFormed,
+  scoreRollout,
+  UNJUDGED,
+  type Verdicts,
+  validateOutcome,
+} from "../core/training/score.ts";
+import { askForVerdict } from "../core/training/verdict.ts";
+import { countJudgeFailure, endRun, finalizeGroupRecord } from "../core/training/writes.ts";
+import type { Context } from "./context.ts";
+import { sha256 } from "./sha256.ts";
+
+/** True when this call finalized the group. */
+export async function scoreAndFinalize(context: Context, address: RolloutAddress): Promise<boolean> {
+  let score: RolloutScore;
+  try {
+    score = await scoreOutcome(context, address);
+  } catch (error) {
+    if (!isMgrpoError(error, "judge-failed")) throw error;
+    const refusal = refusalOf(error);
+    if (refusal) {
+      await context.table.update(endRun(address.run, "halted", refusal.message));
+      return false;
+    }
+    score = { excluded: await giveUpJudging(context, address, error) };
+  }
+  const item = await context.scoreRecorder.record(address, address.rollout, score);
+  return item !== undefined && hasAllScores(item) && finalizeIfComplete(context, context.records.parseGroup(item));
+}
+
+/** Checked before the item is parsed: most updates do not complete their group. */
+const hasAllScores = ({ rollouts, rolloutsPerQuestion }: TableItem): boolean =>
+  Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
+
+/** Also repairs a crash between the last score and the finalization. True when this call finalized the group. */
+export async function finalizeIfComplete(context: Context, group: GroupRecord): Promise<boolean> {
+  if (group.state !== "open" || !isComplete(group)) return false;
+  const { main, agents, algorithm, seed } = await context.runObjects.config(group.run);
+  const subs = Object.keys(agents).filter((name) => name !== main);
+  const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, [seed, "alignment", group.step, group.group]);
+  const expiresAt = expiryOf(await context.clock.storeTime());
+  const result = await context.table.update(finalizeGroupRecord(group, finalized, expiresAt));
+  if (result.item) context.records.parseGroup(result.item);
+  return result.applied;
+}
+
+/** Counts the failure and rethrows it, so that it is retried. After the last attempt: returns the reason of the exclusion. */
+async function giveUpJudging(context: Context, address: RolloutAddress, error: MgrpoError): Promise<string> {
+  const { limits } = await context.runObjects.config(address.run);
+  const group = await context.records.group(address.run, address.step, address.group);
+  const failures = group?.judgeFailures[address.rollout] ?? 0;
+  if (failures + 1 >= limits.attempts) return `judge: ${error.message} (${limits.attempts} attempts)`;
+  await context.table.update(countJudgeFailure(address, address.rollout, failures));
+  throw error;
+}
+
+/** The score of a committed outcome. Throws `judge-failed`, `not-found` and the store's errors. */
+async function scoreOutcome(context: Context, address: RolloutAddress): Promise<RolloutScore> {
+  const { runObjects, records, objects } = context;
+  const key = objectKeys.outcome(address);
+  const [bytes, config, questions, plan] = await Promise.all([
+    objects.get(key),
+    runObjects.config(address.run),
+    runObjects.questions(address.run),
+    records.plan(address.run, address.step, address.group),
+  ]);
+  const question = questions.byId.get(plan?.groups[address.group] ?? "");
+  if (!bytes || !plan || !question) throw new MgrpoError("not-found", `${key}: no such outcome in a planned group`);
+  try {
+    const outcome = parseJson(Outcome, bytes, key);
+    if (outcome.status === "failed") return { excluded: outcome.reason };
+    const invocations = await Promise.all(outcome.invocations.map((ref) => readInvocation(context, ref)));
+    const fault = validateOutcome(address, plan, config.main, outcome, invocations);
+    if (fault !== undefined) return { excluded: `damaged: ${fault}` };
+    const outcomeSha256 = sha256(bytes);
+    const rewards = await context.rewardsOf(config);
+    const verdicts = await judge(context, rewards, question, outcome, outcomeSha256, invocations);
+    return scoreRollout(config.algorithm, outcome, invocations, verdicts, outcomeSha256);
+  } catch (error) {
+    if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
+    throw error;
+  }
+}
+
+/** Asks for the correctness of the answer and for each sub-agent's expert score. Malformed conversations score 0 unasked. */
+async function judge(
+  context: Context,
+  rewards: Rewards,
+  question: Question,
+  outcome: FinishedOutcome,
+  outcomeSha256: string,
+  invocations: readonly Invocation[],
+): Promise<Verdicts> {
+  const ask = askForVerdict.bind(undefined, context, outcome.address.run, rewards.judge);
+  const { conversation } = outcome;
+  const [correct, ...experts] = await Promise.all([
+    isWellFormed(conversation) ? ask(outcomeSha256, () => rewards.correct(question, conversation)) : UNJUDGED,
+    ...invocations.map(({ request, conversation: sub }, i) =>
+      isWellFormed(sub)
+        ? ask(outcome.invocations[i]?.sha256 ?? "", () => rewards.expert(question, request.agent, sub))
+        : UNJUDGED,
+    ),
+  ]);
+  return { correct, experts };
+}
+
+async function readInvocation(
+  { objects }: Context,
+  { key, id, agent, sha256: expected }: InvocationRef,
+): Promise<Invocation> {
+  const bytes = await objects.get(key);
+  if (!bytes) throw new MgrpoError("record-damaged", `invocation ${key} is named but not there`);
+  if (sha256(bytes) !== expected)
+    throw new MgrpoError("record-damaged", `invocation ${key} is not the one that was named`);
+  const invocation = parseJson(Invocation, bytes, key);
+  if (invocation.id === id && invocation.request.agent === agent) return invocation;
+  throw new MgrpoError("record-damaged", `invocation ${key} holds ${invocation.request.agent}'s ${invocation.id}`);
+}

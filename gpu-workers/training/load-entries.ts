@@ -1,0 +1,124 @@
+/**
+ * @file Loads what one agent trains on in some groups of a step: the trajectories that GROUP.finalized names, in the order of groups and then
+ * of the record, with the weights that core computes. TrajectoryCache come from this process's memory or from the store. A missing object,
+ * or one that is not byte for byte the scored one, is an error and never skipped.
+ */
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { type Digest, digestOf } from "../../core/contracts/names.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import type { AgentBatch, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
+import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { lossTerms } from "../../core/mgrpo/batch.ts";
+import { sha256 } from "../../engine/hash.ts";
+import type { RunContext } from "../run-context.ts";
+import type { TrainingEntry } from "./train-step.ts";
+import type { TrajectoryCache } from "./trajectories.ts";
+
+export async function loadEntries(
+  run: RunContext,
+  step: StepRecord,
+  agent: string,
+  groups: readonly GroupRecord[],
+  cache: TrajectoryCache,
+): Promise<TrainingEntry[]> {
+  const entries = await Promise.all(
+    groups.map(async (record): Promise<TrainingEntry[]> => {
+      const finalized = record.finalized[agent];
+      if (!finalized) return [];
+      const scored = scoredTrajectories(record, agent);
+      const trajectories = await Promise.all(
+        finalized.trajectories.map((name) => loadTrajectory(run, step, agent, scoredAs(scored, record, name), cache)),
+      );
+      const actionTokens_N = trajectories.map(({ logProbs }) => logProbs.length);
+      const terms = lossTerms(finalized, actionTokens_N, run.config.algorithm);
+      return trajectories.flatMap((trajectory, i) => {
+        const term = terms[i];
+        return term ? [{ trajectory, group: record.group, ...term }] : [];
+      });
+    }),
+  );
+  return entries.flat();
+}
+
+type TrajectoryName = AgentBatch["trajectories"][number];
+
+/** The object that a trajectory's score was computed from. */
+interface ScoredObject {
+  readonly group: number;
+  /** A rollout's index, or an invocation's id. */
+  readonly id: number | string;
+  readonly digest: Digest | undefined;
+}
+
+/** The group's scored objects, by their names in `AgentBatch.trajectories`. */
+function scoredTrajectories(
+  { group, rollouts }: GroupRecord,
+  agent: string,
+): ReadonlyMap<TrajectoryName, ScoredObject> {
+  const scored = new Map<TrajectoryName, ScoredObject>();
+  for (const [k, score] of Object.entries(rollouts)) {
+    if ("excluded" in score) continue;
+    scored.set(Number(k), { group, id: Number(k), digest: score.digest });
+    for (const [i, { id, digest }] of (score.invocations[agent] ?? []).entries())
+      scored.set(`${k}/${i}`, { group, id, digest });
+  }
+  return scored;
+}
+
+function scoredAs(
+  scored: ReadonlyMap<TrajectoryName, ScoredObject>,
+  { group }: GroupRecord,
+  name: TrajectoryName,
+): ScoredObject {
+  const object = scored.get(name);
+  if (object) return object;
+  throw new MgrpoError("record-damaged", `finalized group ${group} names trajectory ${name}, which has no score`);
+}
+
+async function loadTrajectory(
+  run: RunContext,
+  { step, policy }: StepRecord,
+  agent: string,
+  { group, id, digest }: ScoredObject,
+  cache: TrajectoryCache,
+): Promise<Trajectory> {
+  const isRollout = typeof id === "number";
+  const key = isRollout
+    ? objectKeys.outcome({ run: run.name, phase: "train", step, group, rollout: id })
+    : objectKeys.invocation(run.name, step, id);
+  if (digest === undefined)
+    throw new MgrpoError("record-damaged", `GROUP ${step}/${group} of ${run.name} has no digest of ${key}`);
+  const trajectory = cache.get(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
+  if (trajectory.agent !== agent || trajectory.version !== policy[agent]) {
+    throw new MgrpoError(
+      "record-damaged",
+      `${key}: trajectory of ${trajectory.agent} version ${trajectory.version}, but step ${step} trains ${agent} version ${policy[agent]}`,
+    );
+  }
+  if ("usage" in trajectory) {
+    const message = `${key}: '${agent}' is behind an API, which leaves no tokens to train on`;
+    throw new MgrpoError("record-damaged", message);
+  }
+  return trajectory;
+}
+
+async function readTrajectory(
+  { store }: RunContext,
+  key: string,
+  isRollout: boolean,
+  digest: Digest,
+): Promise<AnyTrajectory> {
+  const bytes = await store.objects.get(key);
+  if (!bytes) throw new MgrpoError("record-damaged", `${key} is missing, although its group is finalized: restore it`);
+  const found = digestOf(sha256(bytes));
+  if (found !== digest)
+    throw new MgrpoError(
+      "record-damaged",
+      `${key} is not what was scored: its digest is ${found}, not ${digest}, so it was replaced. Nothing was trained on it: restore it, or start a new run`,
+    );
+  if (!isRollout) return parseJson(Invocation, bytes, key).trajectory;
+  const outcome = parseJson(Outcome, bytes, key);
+  if (outcome.status === "finished") return outcome.trajectory;
+  throw new MgrpoError("record-damaged", `${key} failed, but its finalized group trains on it`);
+}

@@ -1,0 +1,51 @@
+/** @file The run config as its own documentation: every setting has a one-line description that can be read at run time. */
+import { expect, test } from "vitest";
+import type * as z from "zod";
+import { RunConfig } from "../../../core/contracts/config.ts";
+
+/** The parts of Zod's definitions that lead to other schemas. */
+interface Definition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, z.ZodType>>;
+  readonly innerType?: z.ZodType;
+  readonly element?: z.ZodType;
+  readonly valueType?: z.ZodType;
+  readonly options?: readonly z.ZodType[];
+  readonly in?: z.ZodType;
+  readonly out?: z.ZodType;
+}
+
+/** Every setting below a schema: its path, such as `agents.*.limits.turns`, and its description. */
+function* settingsOf(schema: z.ZodType, path = ""): Generator<[path: string, description: string | undefined]> {
+  // Zod types its definitions by the kind of schema, which is not known here.
+  const definition = schema.def as unknown as Definition;
+  const { shape = {}, innerType, element, valueType, options = [], in: input, out } = definition;
+  for (const inner of [innerType, input, out, ...options]) if (inner) yield* settingsOf(inner, path);
+  if (element) yield* settingsOf(element, path);
+  if (valueType) yield* settingsOf(valueType, `${path}.*`);
+  for (const [name, field] of Object.entries(shape)) {
+    const at = path === "" ? name : `${path}.${name}`;
+    yield [at, field.description];
+    yield* settingsOf(field, at);
+  }
+}
+
+test("every setting has a description: one line of up to 200 characters that ends with a full stop", () => {
+  const faults = [...settingsOf(RunConfig)].filter(([, text]) => text === undefined || !/^[^\n]{5,200}\.$/.test(text));
+  expect(faults).toEqual([]);
+});
+
+test("the walk finds settings in lists, records, unions and defaults", () => {
+  const paths = [...settingsOf(RunConfig)].map(([path]) => path);
+  expect(paths).toEqual(
+    expect.arrayContaining([
+      "agents.*.optimizer.learningRate",
+      "agents.*.lora.rank",
+      "curriculum.fromStep",
+      "evaluation.suites.closedBook",
+      "judge.model.baseUrl",
+      "judge.model.region",
+      "questions.train",
+    ]),
+  );
+});

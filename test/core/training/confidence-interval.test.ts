@@ -1,0 +1,117 @@
+/** @file The confidence interval of an evaluation: by hand, properties, and coverage. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { stream } from "../../../core/random.ts";
+import { accuracyInterval, sumTallies, type Tally, wilson } from "../../../core/training/confidence-interval.ts";
+
+const results = (questions: number, runs: number) =>
+  fc.array(fc.array(fc.constantFrom(0, 1), { minLength: runs, maxLength: runs }), {
+    minLength: 1,
+    maxLength: questions,
+  });
+const scores = (questions: readonly (readonly number[])[]): Tally[] =>
+  questions.map((runs) => sumTallies(runs.map((correct) => ({ n: 1, correct }))));
+
+test("Wilson's interval at 8 of 10, and at the edges", () => {
+  // Newcombe 1998: 8/10 gives 0.4902 to 0.9433.
+  const { low, high } = wilson({ n: 10, correct: 8 });
+  expect(low).toBeCloseTo(0.4902, 3);
+  expect(high).toBeCloseTo(0.9433, 3);
+  expect(wilson({ n: 0, correct: 0 })).toEqual({ low: 0, high: 1 });
+  expect(wilson({ n: 5, correct: 0 }).low).toBe(0);
+});
+
+test("four questions, two runs, by hand", () => {
+  // Means 1, 1/2, 1/2, 0: p = 1/2, v = (1/4 + 0 + 0 + 1/4) / 16 = 1/32, effective size (1/4) / (1/32) = 8: as eight independent rollouts.
+  const halves = scores([
+    [1, 1],
+    [1, 0],
+    [0, 1],
+    [0, 0],
+  ]);
+  expect(accuracyInterval(halves)).toEqual(wilson({ n: 8, correct: 4 }));
+  // Runs that always agree are worth one run: means 1, 1, 0, 0, v = 1/16, effective size 4.
+  const agreeing = scores([
+    [1, 1],
+    [1, 1],
+    [0, 0],
+    [0, 0],
+  ]);
+  expect(accuracyInterval(agreeing)).toEqual(wilson({ n: 4, correct: 2 }));
+});
+
+test("with one run it is exactly Wilson's interval", () => {
+  fc.assert(
+    fc.property(results(60, 1), (questions) => {
+      expect(accuracyInterval(scores(questions))).toEqual(wilson(sumTallies(scores(questions))));
+    }),
+  );
+});
+
+test("the order of runs and of questions changes nothing", () => {
+  const permuted = <T>(values: readonly T[], seed: number) =>
+    stream("permute", seed)
+      .choose(values.length, values.length)
+      .map((i) => values[i] as T);
+  fc.assert(
+    fc.property(results(30, 3), fc.nat(), (questions, seed) => {
+      const order = permuted([0, 1, 2], seed);
+      const other = permuted(
+        questions.map((runs) => order.map((run) => runs[run] ?? 0)),
+        seed,
+      );
+      const [a, b] = [accuracyInterval(scores(questions)), accuracyInterval(scores(other))];
+      expect(b.low).toBeCloseTo(a.low, 12);
+      expect(b.high).toBeCloseTo(a.high, 12);
+    }),
+  );
+});
+
+test("it contains the accuracy, and is never wider than for one run, nor narrower than for independent rollouts", () => {
+  fc.assert(
+    fc.property(results(40, 4), (questions) => {
+      const all = scores(questions);
+      const { n, correct } = sumTallies(all);
+      const { low, high } = accuracyInterval(all);
+      expect(low).toBeLessThanOrEqual(correct / n + 1e-12);
+      expect(high).toBeGreaterThanOrEqual(correct / n - 1e-12);
+      const width = (size: number) => {
+        const one = wilson({ n: size, correct: (correct / n) * size });
+        return one.high - one.low;
+      };
+      expect(high - low).toBeLessThanOrEqual(width(all.length) + 1e-12);
+      expect(high - low).toBeGreaterThanOrEqual(width(n) - 1e-12);
+    }),
+  );
+});
+
+test("runs lost to infrastructure do not count, and a question that lost all its runs is left out", () => {
+  const kept = scores([
+    [1, 1, 0],
+    [0, 0],
+  ]);
+  expect(accuracyInterval([...kept, { n: 0, correct: 0 }])).toEqual(accuracyInterval(kept));
+  expect(accuracyInterval([{ n: 0, correct: 0 }])).toEqual({ low: 0, high: 1 });
+});
+
+test.each<[what: string, questions: number, runs: number, chanceOfRight: (u: number) => number]>([
+  ["hard and easy questions", 40, 3, (u) => (u < 0.3 ? 0.15 : 0.9)],
+  ["questions much alike", 40, 5, (u) => 0.4 + 0.2 * u],
+  ["all or nothing", 60, 3, (u) => (u < 0.4 ? 0.02 : 0.98)],
+  ["nearly solved", 100, 3, (u) => u ** 0.05],
+])("covers the truth 95 times in 100: %s", (what, questions, runs, chanceOfRight) => {
+  const draw = stream("coverage", what);
+  const grid = Array.from({ length: 10_000 }, (_, i) => chanceOfRight((i + 0.5) / 10_000));
+  const truth = grid.reduce((sum, p) => sum + p, 0) / grid.length;
+  const repetitions = 4000;
+  let covered = 0;
+  for (let i = 0; i < repetitions; i++) {
+    const benchmark = Array.from({ length: questions }, () => chanceOfRight(draw.uniform()));
+    const asked = benchmark.map((p) => Array.from({ length: runs }, () => (draw.uniform() < p ? 1 : 0)));
+    const { low, high } = accuracyInterval(scores(asked));
+    if (low <= truth && truth <= high) covered++;
+  }
+  // One standard error of the simulation is 0.35 %.
+  expect(covered / repetitions).toBeGreaterThan(0.935);
+  expect(covered / repetitions).toBeLessThan(0.97);
+});

@@ -1,0 +1,80 @@
+/** @file Resolving a run's config: arms, settings in order, and refusals that say what to write. */
+import { expect, test } from "vitest";
+import type { Recipe } from "../../../core/recipe.ts";
+import { differences } from "../../../core/training/differences.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
+
+const recipe: Recipe = {
+  name: "tiny",
+  config: () => ({
+    steps: 4,
+    agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } },
+  }),
+  questions: () => ({ train: [], heldOut: [] }),
+};
+const choice = { run: "r", seed: 3, arm: "mgrpo" } as const;
+
+test("defaults are filled in; settings reach any depth; the last one wins; text needs no quotes", () => {
+  const set = [
+    "algorithm.alignment.mode=none",
+    "steps=9",
+    "steps=7",
+    "agents.main.system=a=b",
+    'curriculum=[{"fromStep":0,"levels":[2]}]',
+  ];
+  const config = resolveConfig(recipe, { ...choice, set });
+  expect(config).toMatchObject({ run: "r", recipe: "tiny", seed: 3, steps: 7, rolloutsPerQuestion: 8 });
+  expect(config.algorithm.alignment).toEqual({ mode: "none", d: 2 });
+  expect(config.agents["main"]?.system).toBe("a=b");
+  expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
+});
+
+test("main-only freezes the sub-agents and nothing else; a setting may unfreeze one", () => {
+  const frozen = resolveConfig(recipe, { ...choice, arm: "main-only" });
+  expect(Object.entries(frozen.agents).map(([name, { trained }]) => [name, trained])).toEqual([
+    ["main", true],
+    ["searcher", false],
+  ]);
+  const thawed = resolveConfig(recipe, { ...choice, arm: "main-only", set: ["agents.searcher.trained=true"] });
+  expect(thawed.agents["searcher"]?.trained).toBe(true);
+});
+
+test.each([
+  [
+    ["algorithm.aligment.mode=none"],
+    /config of run 'r': algorithm: Unrecognized key: "aligment": there are mainReward, subReward, alignment, ratio, /,
+  ],
+  [["agents.main.limits.turn=3"], /agents\.main\.limits: Unrecognized key: "turn": there are turns, turnTokens, /],
+  [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
+  [["steps"], /--set steps: write path=value/],
+  [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
+  [["staleness=1"], /staleness: only 0 is built/],
+  [["__proto__.polluted=1"], /it has no 'polluted'/],
+])("refused: --set %s", (set, message) => {
+  expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);
+  expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});
+
+test("single-agent needs a recipe with one agent", () => {
+  expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
+    "the recipe gives 2 agents (main, searcher), not one",
+  );
+});
+
+test("ablations and the control differ from the method in one setting", () => {
+  const { arm: _own, ...method } = resolveConfig(recipe, choice);
+  const changed = (arm: "no-alignment" | "weighted-alignment" | "shuffled-advantages") => {
+    const { arm: _other, ...config } = resolveConfig(recipe, { ...choice, arm });
+    return differences(config, method);
+  };
+  expect(changed("no-alignment")).toEqual(['algorithm.alignment.mode: "resample" there, "none" asked for']);
+  expect(changed("weighted-alignment")).toEqual(['algorithm.alignment.mode: "resample" there, "weighted" asked for']);
+  expect(changed("shuffled-advantages")).toEqual(["algorithm.shuffleAdvantages: false there, true asked for"]);
+});
+
+test("differences name each path and both values", () => {
+  expect(differences({ a: 1, b: { c: [1], d: 2 } }, { a: 1, b: { c: [2] } })).toEqual([
+    "b.c: [2] there, [1] asked for",
+    "b.d: nothing there, 2 asked for",
+  ]);
+});

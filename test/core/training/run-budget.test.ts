@@ -1,0 +1,137 @@
+/** @file The budget, worked by hand: what counts as spent, when a run is halted, what an extension raises, which configs are valid. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { RunConfigInput } from "../../../core/contracts/config.ts";
+import type { RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import { NO_BILLS } from "../../../core/training/bills.ts";
+import { extendLimits, haltIfOverBudget, overBudgetReason, spending } from "../../../core/training/run-budget.ts";
+import { endRun, extendBudget } from "../../../core/training/writes.ts";
+import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+
+const HOUR = 3_600_000;
+const budget = { hours: 2, usd: 10, usdPerWorkerHour: { main: 4, "*": 1 } };
+const config = teamConfig({ budget, liveness: { heartbeatSeconds: 2, leaseSeconds: 10 } });
+
+const runOf = (part: Partial<RunRecord> = {}) => runRecord({ startedAt: HOUR, maxHours: 2, maxUsd: 10, ...part });
+
+/** A worker with this number of heartbeats of 2 s. */
+const workerOf = (agent: string, counter: number, state: WorkerRecord["state"] = "alive"): WorkerRecord => ({
+  ...{ run: "test", worker: `${agent}-${counter}`, agent, roles: ["rollout"], url: "", state, release: "1" },
+  ...{ counter, seenCounter: counter, seenAt: 0, inFlight: [] },
+});
+
+test("spent: hours by the store's clock since the start, and the heartbeats of live and dead workers at their prices", () => {
+  // 1,800 beats of 2 s are an hour. Main 1 h + 0.5 h at $4, searcher 2 h and the evaluator 0.25 h at $1: 6 + 2 + 0.25.
+  const workers = [
+    workerOf("main", 1800, "dead"),
+    workerOf("main", 900),
+    workerOf("searcher", 3600, "draining"),
+    workerOf("*", 450),
+  ];
+  expect(spending(config, runOf(), workers, NO_BILLS, 2.5 * HOUR)).toEqual({
+    ...{ hours: 1.5, workerHours: 3.75, usd: 8.25 },
+    ...NO_BILLS,
+  });
+  expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
+});
+
+test("tools, judges and agents behind APIs count towards the same budget, and the halt's reason lists them", () => {
+  // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
+  const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
+  const workers = [workerOf("main", 3600)];
+  expect(spending(config, runOf(), workers, bills, 2 * HOUR)).toMatchObject({ usd: 10, ...bills });
+  expect(haltIfOverBudget(config, runOf(), workers, { ...bills, agentsUsd: 0.29 }, 2 * HOUR)).toEqual([]);
+  const why =
+    "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --extend-usd <dollars>";
+  expect(haltIfOverBudget(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
+    { kind: "change", change: endRun("test", "halted", `its budget is spent: ${why}`) },
+  ]);
+});
+
+test("a night without live workers costs hours but no dollars", () => {
+  const workers = [workerOf("main", 1800, "dead")];
+  const [evening, morning] = [3, 11].map((hour) => spending(config, runOf(), workers, NO_BILLS, hour * HOUR));
+  expect(morning?.usd).toBe(evening?.usd);
+  expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
+});
+
+test("halted at the limit and not before, with what was spent and how to continue", () => {
+  expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
+  const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
+  expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
+    { kind: "change", change: endRun("test", "halted", late) },
+  ]);
+  const dear = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
+  const price = "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
+  expect(dear).toEqual([{ kind: "change", change: endRun("test", "halted", price) }]);
+  expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
+    /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
+  );
+  expect(
+    haltIfOverBudget(config, runOf({ maxHours: null, maxUsd: null }), [workerOf("main", 1e6)], NO_BILLS, 1e6 * HOUR),
+  ).toEqual([]);
+});
+
+test("an extension adds to the limit, or to what is spent if that is more, and changes nothing else", () => {
+  const spent = (hours: number, usd: number) => ({ hours, usd, workerHours: 1, ...NO_BILLS });
+  expect(extendLimits(runOf(), spent(1, 3), { hours: 0.5 })).toEqual({ maxHours: 2.5, maxUsd: 10 });
+  expect(extendLimits(runOf(), spent(14, 3), { hours: 2, usd: 5 })).toEqual({ maxHours: 16, maxUsd: 15 });
+  expect(() => extendLimits(runOf({ maxUsd: null }), spent(1, 0), { usd: 1 })).toThrow(
+    "run 'test' has no budget.usd to extend",
+  );
+  const amount = fc.double({ min: 0.01, max: 1000, noNaN: true });
+  fc.assert(
+    fc.property(amount, amount, amount, amount, (hours, usd, moreHours, moreUsd) => {
+      const limits = extendLimits(runOf(), spent(hours, usd), { hours: moreHours, usd: moreUsd });
+      expect(overBudgetReason(limits, spent(hours, usd))).toBeUndefined();
+    }),
+  );
+});
+
+test("the write of an extension fails if it is repeated or if the limits have changed", () => {
+  const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
+  expect(extendBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
+    set: [
+      [["status"], "running"],
+      [["reason"], ""],
+      [["maxHours"], 4],
+    ],
+    when: [{ equals: [["status"], "halted"] }, { equals: [["maxHours"], 2] }],
+  });
+});
+
+test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
+  [
+    "dollars without prices",
+    { usd: 5 },
+    /budget\.usd needs a price of every worker: add main, searcher, \* \('\*' is for all/,
+  ],
+  ["no price of evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
+  ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
+  ["a price of nobody", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
+  ["no time at all", { hours: 0 }, /hours/],
+])("refused: %s", (_what, asked, says) => {
+  expect(() => teamConfig({ budget: asked })).toThrow(says);
+});
+
+test("a limit in dollars needs a price for everything that is paid by the token; 0 is valid", () => {
+  const free = { usdPerMillionTokens: { input: 0, output: 0 } };
+  const asked = (searcher: object, judge: object) =>
+    teamConfig({
+      budget: { usd: 5, usdPerWorkerHour: { "*": 1 } },
+      agents: {
+        main: { model: "m", delegates: ["searcher"] },
+        searcher: { model: "s", policy: "openai", trained: false, ...searcher },
+      },
+      judge: { model: "openai#judge", ...judge },
+    });
+  const refusal = (...path: string[]) => {
+    const why = expect.stringContaining("budget.usd would not count it");
+    return expect.objectContaining({
+      issues: [expect.objectContaining({ path: [...path, "usdPerMillionTokens"], message: why })],
+    });
+  };
+  expect(() => asked({}, free)).toThrow(refusal("agents", "searcher", "endpoint"));
+  expect(() => asked({ endpoint: free }, {})).toThrow(refusal("judge"));
+  expect(asked({ endpoint: free }, free).budget.usd).toBe(5);
+});

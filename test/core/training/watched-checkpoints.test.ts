@@ -1,0 +1,73 @@
+/** @file When a watched checkpoint is complete, and when two evaluations are the same job. */
+import { expect, test } from "vitest";
+import { WatchedTeam } from "../../../core/contracts/watched-team.ts";
+import {
+  completeCheckpoints,
+  fingerprintOf,
+  MARKER,
+  watchedJobId,
+} from "../../../core/training/watched-checkpoints.ts";
+import { sha, teamConfig } from "../../fakes/scripted-team.ts";
+
+const files = (sizes: Record<string, number>, stamp = "") =>
+  new Map(Object.entries(sizes).map(([name, bytes]) => [name, { bytes, stamp }]));
+const whole = { "config.json": 10, "model.safetensors": 1000, "tokenizer.json": 20 };
+const look = (checkpoints: Record<string, Record<string, number>>) =>
+  new Map(Object.entries(checkpoints).map(([name, sizes]) => [name, files(sizes)]));
+const nothing = look({});
+
+test("complete: all required files, and the marker or no change since the last look", () => {
+  const now = look({ a: whole });
+  expect(completeCheckpoints(nothing, now)).toEqual([]);
+  expect(completeCheckpoints(now, now)).toEqual(["a"]);
+  expect(completeCheckpoints(look({ a: { ...whole, "model.safetensors": 999 } }), now)).toEqual([]);
+  expect(completeCheckpoints(new Map([["a", files(whole, "earlier")]]), now)).toEqual([]);
+  expect(completeCheckpoints(look({ b: whole }), now)).toEqual([]);
+  expect(completeCheckpoints(nothing, look({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
+});
+
+test("a model in shards is complete with its index and all shards that their names count", () => {
+  const shard = (i: number) => ({ [`model-0000${i}-of-00003.safetensors`]: 500 });
+  const { "model.safetensors": _one, ...rest } = whole;
+  const all = { ...rest, "model.safetensors.index.json": 30, ...shard(1), ...shard(2), ...shard(3), [MARKER]: 0 };
+  expect(completeCheckpoints(nothing, look({ a: all }))).toEqual(["a"]);
+  for (const file of Object.keys(all).filter((name) => name !== MARKER)) {
+    const { [file]: _left, ...part } = all as Record<string, number>;
+    for (const checkpoint of [part, { ...part, [file]: 0 }]) {
+      expect(completeCheckpoints(nothing, look({ a: checkpoint }))).toEqual([]);
+    }
+  }
+});
+
+test("a missing or empty required file makes it incomplete, even with the marker", () => {
+  for (const file of Object.keys(whole)) {
+    const { [file as keyof typeof whole]: _left, ...rest } = whole;
+    for (const checkpoint of [rest, { ...rest, [file]: 0 }]) {
+      const now = look({ a: { ...checkpoint, [MARKER]: 0 } });
+      expect(completeCheckpoints(now, now)).toEqual([]);
+    }
+  }
+});
+
+test("the fingerprint depends on neither the marker nor the order of files", () => {
+  expect(fingerprintOf(files({ ...whole, [MARKER]: 0 }))).toBe(fingerprintOf(new Map([...files(whole)].reverse())));
+  expect(fingerprintOf(files({ ...whole, "config.json": 11 }))).not.toBe(fingerprintOf(files(whole)));
+  expect(fingerprintOf(files(whole, "later"))).not.toBe(fingerprintOf(files(whole)));
+});
+
+test("a job depends only on the team's files, the suite and the settings of the team", () => {
+  const team = WatchedTeam.parse({ recipe: "atlas", agent: "main" });
+  const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
+  const hashes = { main: { "model.safetensors": "a" }, searcher: { "model.safetensors": "b" } };
+  const job = watchedJobId(team, hashes, suite, sha);
+  expect(job).toMatch(/^all-[0-9a-f]{16}$/);
+  const swapped = { searcher: hashes.searcher, main: hashes.main };
+  expect(watchedJobId({ ...team, models: { searcher: "elsewhere" } }, swapped, suite, sha)).toBe(job);
+  const others = [
+    watchedJobId(team, { ...hashes, searcher: { "model.safetensors": "c" } }, suite, sha),
+    watchedJobId(team, hashes, { ...suite, runs: 3 }, sha),
+    watchedJobId({ ...team, seed: 2 }, hashes, suite, sha),
+    watchedJobId({ ...team, set: ["agents.main.limits.turns=3"] }, hashes, suite, sha),
+  ];
+  expect(new Set([job, ...others]).size).toBe(5);
+});

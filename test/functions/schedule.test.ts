@@ -1,0 +1,155 @@
+/**
+ * @file The race between a start and the tick that turns the schedule off, in every interleaving. Invariant: an active run has the schedule
+ * on.
+ */
+import { expect, test } from "vitest";
+import type { Deployment } from "../../core/contracts/deployment.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import type { RunRecord } from "../../core/contracts/records.ts";
+import type { Store } from "../../core/ports.ts";
+import { endRun } from "../../core/training/writes.ts";
+import { openContext } from "../../functions/context.ts";
+import { readRunOverview } from "../../functions/run-overview.ts";
+import { readDeployment, reconcileSchedule, startSchedule } from "../../functions/steering.ts";
+import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets: [] };
+
+/** A store with one run that is over, the schedule still on, and a run `new` of which only RUN is missing. */
+async function world() {
+  const memory = memoryStore();
+  await memory.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
+  const plane = controlPlane([], "on");
+  let effects = 0;
+  const scripts = new Map<number, () => Promise<void>>();
+  /** Runs what is scripted before the tick's n-th effect. */
+  const scripted = async <T>(effect: () => Promise<T>): Promise<T> => {
+    await scripts.get(effects++)?.();
+    return effect();
+  };
+  const controls = memoryControls(plane);
+  const opened = (store: Store, through: <T>(effect: () => Promise<T>) => Promise<T>) =>
+    openContext(
+      {
+        ...store,
+        table: {
+          ...store.table,
+          get: (key) => through(() => store.table.get(key)),
+          query: (pk, prefix) => through(() => store.table.query(pk, prefix)),
+        },
+      },
+      {
+        rewardsOf: async () => rewards,
+        controlsOf: () => ({
+          ...controls,
+          clockSwitch: {
+            isOn: () => through(() => controls.clockSwitch.isOn()),
+            turn: (to) => through(() => controls.clockSwitch.turn(to)),
+          },
+        }),
+      },
+    );
+  const plain = opened(memory, (effect) => effect());
+  const record = (run: string, status: RunRecord["status"]): RunRecord => ({
+    ...{
+      run,
+      status,
+      reason: "",
+      step: 0,
+      configSha256: "0".repeat(64),
+      questionsSha256: "0".repeat(64),
+      startedAt: 0,
+      maxHours: null,
+      maxUsd: null,
+    },
+  });
+  for (const run of ["old", "new"]) {
+    const { objects, table } = memory;
+    const { config } = await prepare(objects, teamConfig({ run, evaluation: { suites: [] } }));
+    await objects.commit(`runs/${run}/config.json`, new TextEncoder().encode(JSON.stringify(config)));
+    await table.insert(tableKeys.listed(run), { run });
+  }
+  await memory.table.insert(tableKeys.run("old"), record("old", "halted"));
+  return {
+    plane,
+    scripts,
+    /** The two steps of a start. */
+    start: [
+      async () => void (await memory.table.insert(tableKeys.run("new"), record("new", "running"))),
+      () => startSchedule(plain),
+    ] as const,
+    end: () => memory.table.update(endRun("new", "halted", "over")),
+    async tick() {
+      const context = opened(memory, scripted);
+      const overview = await readRunOverview(context);
+      const deployed = await readDeployment(context);
+      if (deployed) await reconcileSchedule(context, deployed, overview);
+    },
+    effects: () => effects,
+  };
+}
+
+const inTurn = (first: () => Promise<void>, second: () => Promise<void>) => async () => {
+  await first();
+  await second();
+};
+
+/** The number of effects of a tick that turns the schedule off. */
+async function effectsOfIdleTick(): Promise<number> {
+  const { tick, effects, plane } = await world();
+  await tick();
+  expect(plane.writes).toEqual(["clock off"]);
+  return effects();
+}
+
+test("a start whose two steps interleave with the tick anywhere ends with the schedule on", async () => {
+  const places = await effectsOfIdleTick();
+  expect(places).toBeGreaterThan(5);
+  let turnedOff = 0;
+  for (let first = 0; first <= places; first++) {
+    for (let second = first; second <= places; second++) {
+      const { plane, scripts, start, tick } = await world();
+      const [found, turnOn] = start;
+      scripts.set(first, first === second ? inTurn(found, turnOn) : found);
+      if (first !== second) scripts.set(second, turnOn);
+      await tick();
+      for (const place of [first, second]) if (place === places) await scripts.get(place)?.();
+      if (second === places && first < places) await turnOn();
+      expect(plane.clock, `RUN before effect ${first}, turned on before effect ${second}`).toBe("on");
+      turnedOff += plane.writes.includes("clock off") ? 1 : 0;
+    }
+  }
+  // In most of these interleavings the tick did turn it off.
+  expect(turnedOff).toBeGreaterThan(places);
+});
+
+test("a tick that dies anywhere during a start is retried, and the schedule is on", async () => {
+  const places = await effectsOfIdleTick();
+  for (let dies = 0; dies < places; dies++) {
+    for (let starts = 0; starts <= dies; starts++) {
+      const { plane, scripts, start, tick } = await world();
+      const [found, turnOn] = start;
+      const begin = inTurn(found, turnOn);
+      const die = (): Promise<void> => Promise.reject(new Error("died"));
+      scripts.set(starts, starts === dies ? inTurn(begin, die) : begin);
+      if (starts !== dies) scripts.set(dies, die);
+      // If the start came early enough, the tick saw the run and did not get this far.
+      await tick().catch(() => {});
+      scripts.clear();
+      await tick();
+      expect(plane.clock, `started before effect ${starts}, died before effect ${dies}`).toBe("on");
+    }
+  }
+});
+
+test("the schedule is turned off once no run is active", async () => {
+  const { plane, start, end, tick } = await world();
+  for (const step of start) await step();
+  await tick();
+  expect([plane.clock, plane.writes]).toEqual(["on", ["clock on"]]);
+  await end();
+  await tick();
+  expect(plane.clock).toBe("off");
+});

@@ -1,0 +1,69 @@
+/** @file Scores of one group share writes, and none is lost: neither with a repeated score, nor when a write fails. */
+import { expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Table, TableChange } from "../../core/ports.ts";
+import { ScoreRecorder } from "../../functions/score-recorder.ts";
+import { memoryTable } from "../fakes/memory-store.ts";
+
+const address = { run: "test", step: 0, group: 0 };
+const key = tableKeys.group("test", 0, 0);
+const score = (reward: number) => ({ reward, correct: 1, wellFormed: true, tokens: 10, invocations: {} });
+
+/** A group of four rollouts, and a slow table. `fail` decides whether an update fails. */
+async function opened(fail: (update: number) => boolean = () => false) {
+  const memory = memoryTable();
+  const claims = { "0": "w", "1": "w", "2": "w", "3": "w" };
+  await memory.insert(key, { ...address, state: "open", rolloutsPerQuestion: 4, claims, rollouts: {} });
+  const updates: TableChange[] = [];
+  const table: Table = {
+    ...memory,
+    async update(change) {
+      updates.push(change);
+      await new Promise((resolve) => setImmediate(resolve));
+      if (fail(updates.length - 1)) throw new MgrpoError("store-unreachable", "no answer", { retryable: true });
+      return memory.update(change);
+    },
+  };
+  const rewards = async () => {
+    const { rollouts } = (await memory.get(key)) as unknown as { rollouts: Record<string, { reward: number }> };
+    return Object.fromEntries(Object.entries(rollouts).map(([k, { reward }]) => [k, reward]));
+  };
+  const recorder = new ScoreRecorder(table);
+  const record = (k: number, reward: number) => recorder.record(address, k, score(reward));
+  return { record, updates, rewards, memory };
+}
+
+test("scores that arrive during a write share the next one; one caller of each write gets the item", async () => {
+  const { record, updates, rewards } = await opened();
+  const first = record(0, 0);
+  while (updates.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  const heard = await Promise.all([first, ...[1, 2, 3].map((k) => record(k, k))]);
+  expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2, 3: 3 });
+  expect(updates).toHaveLength(2);
+  const told = heard.flatMap((item) => (item ? [Object.keys(item["rollouts"] as object).length] : []));
+  expect(told).toHaveLength(updates.length);
+  expect(Math.max(...told)).toBe(4);
+});
+
+test("a repeated score changes nothing and does not affect the others", async () => {
+  const { record, rewards } = await opened();
+  await record(0, 0);
+  await Promise.all([1, 0, 2, 0].map((k) => record(k, k + 10)));
+  expect(await rewards()).toEqual({ 0: 0, 1: 11, 2: 12 });
+});
+
+test("a failed write fails for all callers that share it, and does not block the next one", async () => {
+  const { record, rewards } = await opened((update) => update === 0);
+  const tries = await Promise.allSettled([0, 1, 2].map((k) => record(k, k)));
+  expect(tries.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  await Promise.all([0, 1, 2].map((k) => record(k, k)));
+  expect(await rewards()).toEqual({ 0: 0, 1: 1, 2: 2 });
+});
+
+test("a finalized group accepts no score", async () => {
+  const { record, rewards, memory } = await opened();
+  await memory.update({ key, set: [[["state"], "finalized"]], when: [] });
+  expect(await record(0, 0)).toMatchObject({ state: "finalized" });
+  expect(await rewards()).toEqual({});
+});

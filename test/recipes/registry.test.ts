@@ -1,0 +1,63 @@
+/** @file Finding recipes: by name, by path, in a user's own folder; unknown ones are refused with what there is. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { ToolsOpening } from "../../core/recipe.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
+import { openRecipe, openTools, openToolsModule } from "../../recipes/registry.ts";
+import { openRewards } from "../../recipes/rewards.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "recipe-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const configOf = (recipe: string) => ({ ...resolveConfig(atlas, { run: "any", seed: 1, arm: "mgrpo" }), recipe });
+
+test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of this repository", async (name) => {
+  expect((await openRecipe(name)).name).toBe("atlas");
+  expect(typeof (await openRewards(configOf(name), {})).correct).toBe("function");
+  expect((await openToolsModule(name)).tools).toHaveProperty("size");
+});
+
+test("a folder of one's own is imported; what it lacks is named", async () => {
+  writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
+  writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
+  expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
+  await expect(openRecipe(folder)).rejects.toThrow(`${folder}/recipe.ts exports no 'recipe'`);
+  await expect(openToolsModule(folder)).rejects.toThrow(`recipe '${folder}' has no tools.ts`);
+  writeFileSync(join(folder, "tools.mjs"), "throw new Error('no key');");
+  await expect(openToolsModule(folder)).rejects.toThrow(/tools\.mjs cannot be loaded: no key/);
+});
+
+test("rewards that ask a judge are opened with the run's config and the variables that hold keys", async () => {
+  const own = join(folder, "judged");
+  mkdirSync(own);
+  const opened =
+    "({ config, environment }) => ({ judge: config.run + environment.KEY, correct: () => 1, expert: () => 1 })";
+  writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${opened};`);
+  expect((await openRewards(configOf(own), { KEY: "-key" })).judge).toBe("any-key");
+});
+
+test("an unknown recipe: the ones that there are", async () => {
+  await expect(openRecipe("atlass")).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message:
+      "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas, atlas-two-subs, deep-research",
+  });
+});
+
+test("tools that take settings are opened with them; settings that nobody would read are refused", async () => {
+  const opening = (tools: Record<string, string>) => ({ config: { ...configOf("atlas"), tools }, environment: {} });
+  const ofAtlas = await openToolsModule("atlas");
+  expect((await openTools(ofAtlas, opening({}))).tools).toBe(ofAtlas.tools);
+  await expect(openTools(ofAtlas, opening({ place: "here" }))).rejects.toMatchObject({
+    code: "config-invalid",
+    message: "tools.place: the tools of recipe 'atlas' take no settings: remove it",
+  });
+  const opened = { tools: new Map(), close: async () => {} };
+  const module = {
+    tools: async ({ config }: ToolsOpening) => (config.tools["place"] === "here" ? opened : expect.fail()),
+  };
+  expect(await openTools(module, opening({ place: "here" }))).toBe(opened);
+});
