@@ -29,17 +29,17 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-interface Held {
+interface MemoryUse {
   readonly bytes: number;
   readonly processes: number;
 }
 
-async function peakOf(cwd: string): Promise<Held> {
+async function peakOf(cwd: string): Promise<MemoryUse> {
   const child = spawn(process.execPath, [fileURLToPath(built("cli/mgrpo")), "train", "atlas", "--run", "memory"], {
     cwd,
     stdio: ["ignore", "ignore", "inherit"],
   });
-  let peak: Held = { bytes: 0, processes: 0 };
+  let peak: MemoryUse = { bytes: 0, processes: 0 };
   const timer = setInterval(() => {
     const now = child.pid === undefined ? peak : heldBy(child.pid);
     if (now.bytes > peak.bytes) peak = now;
@@ -51,7 +51,7 @@ async function peakOf(cwd: string): Promise<Held> {
 }
 
 /** By a process and all that descend from it. */
-function heldBy(root: number): Held {
+function heldBy(root: number): MemoryUse {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     // `pid (name) state parent ...`, and a name may hold anything.

@@ -26,13 +26,13 @@ export interface AwsClients {
 }
 
 /** The SDK's advice to move to a newer Node.js would come once per process, into the run's live line; the versions are pinned. */
-export function quietAboutNode(): void {
+export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
 
 /** The region is AWS_REGION, or the profile's; endpoints that are not AWS's own have only a name for one. */
 export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }): AwsClients {
-  quietAboutNode();
+  silenceNodeVersionWarning();
   const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = process.env;
   const isElsewhere = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
   const options = () => ({

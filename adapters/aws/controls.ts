@@ -13,7 +13,7 @@ import {
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Capacities, ClockSwitch, Controls } from "../../core/ports.ts";
-import { quietAboutNode } from "./clients.ts";
+import { silenceNodeVersionWarning } from "./clients.ts";
 
 /** AWS's own limit of one look. */
 const MOST_GROUPS = 100;
@@ -22,7 +22,7 @@ const MOST_GROUPS = 100;
 export function awsControls(): (deployment: Pick<Deployment, "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
   return ({ clockRule }) => {
-    quietAboutNode();
+    silenceNodeVersionWarning();
     clients ??= { autoScaling: new AutoScalingClient({}), eventBridge: new EventBridgeClient({}) };
     return {
       capacities: openCapacities(clients.autoScaling),

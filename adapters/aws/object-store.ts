@@ -19,11 +19,11 @@ import type { ObjectStore } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 
 /** From `fromBytes` on in parts, so that a broken connection costs one part; a part is also what is held in memory when comparing. */
-export interface Parts {
+export interface PartSizes {
   readonly fromBytes: number;
   readonly bytes: number;
 }
-const PARTS: Parts = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
+const PARTS: PartSizes = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
 const DELETE_BATCH = 1000;
 /** A commit that meets another one in flight, or a download that breaks off, is tried again. */
 const RETRIES = { retries: 5, minTimeout: 50, factor: 2, randomize: true };
@@ -32,7 +32,7 @@ export interface ObjectStoreOptions {
   readonly s3: S3Client;
   readonly bucket: string;
   readonly endpoint: () => string;
-  readonly parts?: Parts | undefined;
+  readonly parts?: PartSizes | undefined;
 }
 
 export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {

@@ -22,10 +22,10 @@ import pRetry from "p-retry";
 import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
-export type Found = "created" | "there";
+export type SetupOutcome = "created" | "there";
 
 /** What became of a bucket's rule, and why it has none. */
-export type Rule = { readonly found: Found } | { readonly found: "none"; readonly why: string };
+export type LifecycleOutcome = { readonly found: SetupOutcome } | { readonly found: "none"; readonly why: string };
 
 /** Where keys of ours begin: runs, and the trials of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
@@ -41,7 +41,7 @@ const PATIENCE = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
 const nameOf = (error: unknown) => (error as Error).name;
 
 /** Records under `pk` and `sk`, paid per request. A table of that name with other keys is refused, with `config-invalid`. */
-export async function createTable(dynamo: DynamoDBClient, name: string): Promise<Found> {
+export async function createTable(dynamo: DynamoDBClient, name: string): Promise<SetupOutcome> {
   const there = await describeTable(dynamo, name);
   if (!there) {
     const command = new CreateTableCommand({
@@ -85,7 +85,7 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
 }
 
 /** A bucket of that name in another account is refused, with `config-invalid`. */
-export async function createBucket(s3: S3Client, name: string): Promise<Found> {
+export async function createBucket(s3: S3Client, name: string): Promise<SetupOutcome> {
   if (await bucketIsThere(s3, name)) return "there";
   try {
     await s3.send(new CreateBucketCommand({ Bucket: name }));
@@ -101,7 +101,7 @@ export async function createBucket(s3: S3Client, name: string): Promise<Found> {
  * Lets the bucket forget parts of uploads that were broken off: a worker that is killed completes nothing, and nobody lists them. Rules that
  * the bucket has already are left alone. A store without such rules is no fault: a run needs none.
  */
-export async function forgetUploads(s3: S3Client, name: string): Promise<Rule> {
+export async function forgetUploads(s3: S3Client, name: string): Promise<LifecycleOutcome> {
   try {
     const rules = await lifecycleOf(s3, name);
     if (rules.some(({ AbortIncompleteMultipartUpload: abort }) => abort)) return { found: "there" };

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { type Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import { clip } from "../tools/documents/parts.ts";
 import type { Reader } from "../tools/documents/reader.ts";
-import { type Row, refuse } from "./rows.ts";
+import { type Row, rejectRow } from "./rows.ts";
 
 const MAX_BYTES = 50_000_000;
 const MAX_CHARACTERS = 500_000;
@@ -20,10 +20,10 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Throws `benchmark-damaged`: there is no such file beside the row's own. */
 export function pathOf(at: Row, name: string): string {
-  if (basename(name) !== name) return refuse(at, `file_name '${name}' is no plain file name`);
+  if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is no plain file name`);
   const path = resolve(dirname(at.file), name);
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path;
-  return refuse(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
+  return rejectRow(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
 }
 
 export async function readAttachment(path: string, reader: Pick<Reader, "read"> | undefined): Promise<Attachment> {

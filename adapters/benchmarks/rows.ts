@@ -10,7 +10,7 @@ export interface Row {
   readonly value: unknown;
 }
 
-export function refuse({ file, row }: Pick<Row, "file" | "row">, fault: string, cause?: unknown): never {
+export function rejectRow({ file, row }: Pick<Row, "file" | "row">, fault: string, cause?: unknown): never {
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
@@ -42,7 +42,7 @@ export function jsonRows(file: string): Row[] {
   }
   return text.split("\n").flatMap((line, i): Row[] => {
     if (line.trim() === "") return [];
-    const value = parseJson(line, () => refuse({ file, row: i + 1 }, "it is not JSON"));
+    const value = parseJson(line, () => rejectRow({ file, row: i + 1 }, "it is not JSON"));
     return [{ file, row: i + 1, value }];
   });
 }
@@ -65,12 +65,12 @@ export function parseRows<S extends z.ZodObject>(rows: readonly Row[], schema: S
     const columns = at.value !== null && typeof at.value === "object" ? Object.keys(at.value) : [];
     const missing = needed.filter((name) => !columns.includes(name));
     if (missing.length > 0) {
-      refuse(at, `it has no ${missing.join(", ")}: another benchmark than ${what}, or another version of it`);
+      rejectRow(at, `it has no ${missing.join(", ")}: another benchmark than ${what}, or another version of it`);
     }
     const result = schema.safeParse(at.value);
     if (result.success) return result.data;
     const [issue] = result.error.issues;
-    return refuse(at, `${issue?.path.join(".")}: ${issue?.message}`);
+    return rejectRow(at, `${issue?.path.join(".")}: ${issue?.message}`);
   });
 }
 
@@ -81,7 +81,7 @@ export function requireDistinct(file: string, rows: readonly Row[], ids: readonl
   for (const [i, at] of rows.entries()) {
     const id = ids[i] ?? "";
     const before = first.get(id);
-    if (before !== undefined) refuse(at, `its id '${id}' is that of row ${before}`);
+    if (before !== undefined) rejectRow(at, `its id '${id}' is that of row ${before}`);
     first.set(id, at.row);
   }
 }

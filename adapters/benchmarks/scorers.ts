@@ -2,8 +2,8 @@
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { wordingOf } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { isSame, judgeName } from "../judges/judged-rewards.ts";
-import { askCorrect, type Judge } from "../judges/vote.ts";
+import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
+import { judgeCorrectness, type Judge } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
 
 /** What stands for the reference in GAIA's test split. */
@@ -21,19 +21,19 @@ export function scorerOf(
   judge: () => Judge,
 ): Scorer | undefined {
   if (benchmark === "gaia") return gaia;
-  if (benchmark === "xbench") return judged(judge(), criteria ?? "", isSame);
+  if (benchmark === "xbench") return judged(judge(), criteria ?? "", isExactMatch);
   if (benchmark === "webwalkerqa") return judged(judge(), criteria ?? "", () => false);
   return undefined;
 }
 
 /** `isPlain`: right without asking, as xbench's grader does. */
-function judged(judge: Judge, criteria: string, isPlain: typeof isSame): Scorer {
+function judged(judge: Judge, criteria: string, isPlain: typeof isExactMatch): Scorer {
   return {
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }) =>
       isPlain(answer, question.answer)
         ? 1
-        : askCorrect(judge, criteria, {
+        : judgeCorrectness(judge, criteria, {
             question: wordingOf(question),
             reference: question.answer,
             answer: answer ?? "",

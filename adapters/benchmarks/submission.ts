@@ -14,13 +14,13 @@ import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions } from "../../core/contracts/question.ts";
 
 /** [run][question]: what was said; undefined where nothing was. */
-export type Said_RQ = readonly (readonly (Conversation | undefined)[])[];
+export type Conversations_RQ = readonly (readonly (Conversation | undefined)[])[];
 
 /** Contents by file name. `questions` as their loader gives them. */
 export function submissionFiles(
   benchmark: Benchmark | undefined,
   { questions, canary }: SuiteQuestions,
-  said_RQ: Said_RQ,
+  said_RQ: Conversations_RQ,
 ): ReadonlyMap<string, string> {
   if (benchmark === "xbench") return new Map([["submission.csv", encryptedTable(questions, canary ?? "", said_RQ)]]);
   const entry = ENTRIES[benchmark ?? "jsonl"];
@@ -56,7 +56,7 @@ function traceOf({ turns }: Conversation): string {
     .join("\n");
 }
 
-function encryptedTable(questions: readonly Question[], canary: string, said_RQ: Said_RQ): string {
+function encryptedTable(questions: readonly Question[], canary: string, said_RQ: Conversations_RQ): string {
   const header = ["id", ...said_RQ.map((_, run) => `response-${run + 1}`), "canary"];
   const rows = questions.map(({ facts }, i) => {
     const responses = said_RQ.map((said_Q) => encrypt(said_Q[i]?.answer ?? "", canary));

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { decrypt } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { parseRows, type Row, readText, refuse, requireDistinct } from "./rows.ts";
+import { parseRows, type Row, readText, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   id: z.string().min(1).max(40),
@@ -32,8 +32,8 @@ export function loadXbench(file: string): SuiteQuestions {
   const questions = tasks.map((task, i) => {
     const at = { file, row: i + 1 };
     const guid = GUID.exec(task.canary);
-    if (!guid) refuse(at, "its canary is not of xbench-DeepSearch: another benchmark, or another version of it");
-    if (task.canary !== canary) refuse(at, "its canary is not that of row 1: two versions in one file");
+    if (!guid) rejectRow(at, "its canary is not of xbench-DeepSearch: another benchmark, or another version of it");
+    if (task.canary !== canary) rejectRow(at, "its canary is not that of row 1: two versions in one file");
     for (const column of ["prompt", "answer"] as const) requireOpens(at, column, task[column], canary);
     const version = guid[1] ?? FIRST;
     const { id, prompt, answer } = task;
@@ -46,9 +46,9 @@ function requireOpens(at: Pick<Row, "file" | "row">, column: string, encrypted: 
   try {
     if (decrypt(encrypted, canary).trim() !== "") return;
   } catch (error) {
-    refuse(at, `its ${column} cannot be decrypted: ${(error as Error).message}`);
+    rejectRow(at, `its ${column} cannot be decrypted: ${(error as Error).message}`);
   }
-  refuse(at, `its ${column} is empty`);
+  rejectRow(at, `its ${column} is empty`);
 }
 
 /** Rows are counted without the header. */

@@ -9,18 +9,18 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 
-export interface Kept {
+export interface CachedFile {
   readonly path: string;
   readonly sha256: string;
 }
 
 export interface FileCache {
   /** The file with this hash, if it is here. */
-  find(sha256: string): Promise<Kept | undefined>;
-  keep(body: AsyncIterable<Uint8Array>): Promise<Kept>;
+  find(sha256: string): Promise<CachedFile | undefined>;
+  add(body: AsyncIterable<Uint8Array>): Promise<CachedFile>;
   /** What was kept for a version of an object, named by whoever knows it by another name than its hash. */
-  recall(version: string): Promise<Kept | undefined>;
-  remember(version: string, kept: Kept): Promise<void>;
+  findVersion(version: string): Promise<CachedFile | undefined>;
+  linkVersion(version: string, kept: CachedFile): Promise<void>;
 }
 
 /** Nobody writes to a file of this age any more: a day. */
@@ -32,7 +32,7 @@ export const cacheFolder = (environment: Record<string, string | undefined> = pr
 export function openFileCache(folder = cacheFolder()): FileCache {
   const pointer = (version: string) => join(folder, `of-${createHash("sha256").update(version).digest("hex")}`);
 
-  async function find(sha256: string): Promise<Kept | undefined> {
+  async function find(sha256: string): Promise<CachedFile | undefined> {
     const path = join(folder, sha256);
     return stat(path).then(
       () => ({ path, sha256 }),
@@ -55,7 +55,7 @@ export function openFileCache(folder = cacheFolder()): FileCache {
 
   return {
     find,
-    async keep(body) {
+    async add(body) {
       await mkdir(folder, { recursive: true });
       await dropAbandoned();
       const partial = join(folder, `partial-${randomUUID()}`);
@@ -76,11 +76,11 @@ export function openFileCache(folder = cacheFolder()): FileCache {
         await rm(partial, { force: true });
       }
     },
-    async recall(version) {
+    async findVersion(version) {
       const sha256 = await readFile(pointer(version), "utf8").catch(() => "");
       return /^[0-9a-f]{64}$/.test(sha256) ? find(sha256) : undefined;
     },
-    async remember(version, { sha256 }) {
+    async linkVersion(version, { sha256 }) {
       const partial = join(folder, `partial-${randomUUID()}`);
       await writeFile(partial, sha256);
       await rename(partial, pointer(version));

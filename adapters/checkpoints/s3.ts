@@ -24,10 +24,10 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
     if (!key.endsWith(".safetensors") || ContentLength <= largeBytes) return Body.transformToByteArray();
     const origin = `s3://${bucket}/${key}`;
     const version = `${origin} ${ETag} ${ContentLength}`;
-    const known = await cache.recall(version);
+    const known = await cache.findVersion(version);
     if (known) (Body as AsyncIterable<Uint8Array> & { destroy?: () => void }).destroy?.();
-    const kept = known ?? (await cache.keep(Body as unknown as AsyncIterable<Uint8Array>));
-    await cache.remember(version, kept);
+    const kept = known ?? (await cache.add(Body as unknown as AsyncIterable<Uint8Array>));
+    await cache.linkVersion(version, kept);
     return { path: kept.path, bytes: ContentLength, origin };
   }
 

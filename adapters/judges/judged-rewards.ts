@@ -6,8 +6,8 @@ import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
-import type { Material } from "./prompt.ts";
-import { askCorrect, askQuality, type Judge } from "./vote.ts";
+import type { JudgeInput } from "./prompt.ts";
+import { judgeCorrectness, judgeQuality, type Judge } from "./vote.ts";
 
 /** Throws `config-invalid` without criteria. Every verdict is asked for once per trajectory, and kept under `judge`. */
 export function judgedRewards(judge: Judge): Rewards {
@@ -21,8 +21,8 @@ export function judgedRewards(judge: Judge): Rewards {
   return {
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }) =>
-      isSame(answer, question.answer) ? 1 : askCorrect(judge, criteria.correct, answerOf(question, answer)),
-    expert: (_question, _agent, conversation) => askQuality(judge, criteria.expert, workOf(conversation)),
+      isExactMatch(answer, question.answer) ? 1 : judgeCorrectness(judge, criteria.correct, correctnessInput(question, answer)),
+    expert: (_question, _agent, conversation) => judgeQuality(judge, criteria.expert, workOf(conversation)),
   };
 }
 
@@ -33,14 +33,14 @@ export function judgeName({ model, votes, temperature, maxTokens }: JudgeConfig,
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-export function answerOf({ prompt, answer: reference }: Question, answer: string | null): Material {
+export function correctnessInput({ prompt, answer: reference }: Question, answer: string | null): JudgeInput {
   return { question: prompt, reference, answer: answer ?? "" };
 }
 
 /** To the letter: there is nothing to judge. */
-export const isSame = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
+export const isExactMatch = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
 
-function workOf({ prompt, turns, answer }: Conversation): Material {
+function workOf({ prompt, turns, answer }: Conversation): JudgeInput {
   const steps = turns.map(({ text, responses }) => ({
     said: text,
     responses: responses.map((response) => ({ tool: response.name, text: response.text })),

@@ -4,7 +4,7 @@ import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../..
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel, TokenUsage } from "../../core/language-model.ts";
-import { judgePrompt, type Material } from "./prompt.ts";
+import { judgePrompt, type JudgeInput } from "./prompt.ts";
 
 /** A model, and how it is asked. */
 export interface Judge {
@@ -22,12 +22,12 @@ const Correctness = z.strictObject({
 const Quality = z.strictObject({ reason: z.string(), score: z.number().min(0).max(1) });
 
 /** 1 or 0, as most votes say. */
-export async function askCorrect(judge: Judge, criteria: string, material: Material): Promise<Verdict> {
+export async function judgeCorrectness(judge: Judge, criteria: string, material: JudgeInput): Promise<Verdict> {
   return vote(judge, criteria, material, Correctness, ({ reason, correct }) => ({ reason, score: correct ? 1 : 0 }));
 }
 
 /** The median of the scores, in [0, 1]. */
-export async function askQuality(judge: Judge, criteria: string, material: Material): Promise<Verdict> {
+export async function judgeQuality(judge: Judge, criteria: string, material: JudgeInput): Promise<Verdict> {
   return vote(judge, criteria, material, Quality, ({ reason, score }) => ({ reason, score }));
 }
 
@@ -36,7 +36,7 @@ type Vote = NonNullable<Verdict["votes"]>[number];
 async function vote<S extends z.ZodType>(
   { model, config }: Judge,
   criteria: string,
-  material: Material,
+  material: JudgeInput,
   schema: S,
   read: (said: z.infer<S>) => Vote,
 ): Promise<Verdict> {

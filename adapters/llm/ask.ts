@@ -13,7 +13,7 @@ import pRetry from "p-retry";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model.ts";
-import { Failure, refused, translate, unavailable } from "./errors.ts";
+import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
 /** Before the second try; then twice as long each time. */
@@ -21,20 +21,20 @@ const PAUSE_SECONDS = 1;
 /** A server that wants to be left alone for longer is unavailable. */
 const LONGEST_WAIT_SECONDS = 60;
 
-export interface Patience extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
+export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
 }
 
-export interface Answer extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
+export interface Completion extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
   readonly usage: TokenUsage;
 }
 
-export async function ask(
+export async function requestCompletion(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: Patience,
+  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: RetryPolicy,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<Completion> {
   let tries = 0;
   const attempt = async () => {
     tries += 1;
@@ -47,16 +47,16 @@ export async function ask(
       maxTimeout: LONGEST_WAIT_SECONDS * 1000,
       randomize: true,
       shouldRetry: ({ error }) =>
-        error instanceof Failure && error.retryable && error.afterSeconds <= LONGEST_WAIT_SECONDS,
+        error instanceof EndpointFailure && error.retryable && error.afterSeconds <= LONGEST_WAIT_SECONDS,
       onFailedAttempt: async ({ error, retriesLeft }) => {
-        if (!(error instanceof Failure) || !error.retryable || retriesLeft === 0) return;
+        if (!(error instanceof EndpointFailure) || !error.retryable || retriesLeft === 0) return;
         if (error.afterSeconds <= LONGEST_WAIT_SECONDS) await sleep(error.afterSeconds * 1000, undefined, { signal });
       },
       ...(signal && { signal }),
     });
   } catch (error) {
     if (signal?.aborted) throw cancelled(endpoint, signal);
-    if (!(error instanceof Failure) || !error.retryable) throw error;
+    if (!(error instanceof EndpointFailure) || !error.retryable) throw error;
     const wait =
       error.afterSeconds > LONGEST_WAIT_SECONDS
         ? `; it wants to be left alone for ${Math.ceil(error.afterSeconds)} s`
@@ -83,16 +83,16 @@ async function once(
   } catch (error) {
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
-    throw translate(error, endpoint);
+    throw translateEndpointError(error, endpoint);
   }
 }
 
 /** A filter's verdict is no answer; and what nobody counted can be neither paid for nor fitted into a context. */
-function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Answer {
+function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Completion {
   const [inputTokens, outputTokens] = [usage.inputTokens.total, usage.outputTokens.total];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {
-    throw new Failure("endpoint-refused", `${name} withheld its answer: the server's filter`, {
+    throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's filter`, {
       objection: "filtered",
       ...(counted && { usage: counted }),
     });

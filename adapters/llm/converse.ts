@@ -10,8 +10,8 @@ import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contr
 import { parse } from "../../core/contracts/parse.ts";
 import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model.ts";
 import type { ToolSchema } from "../../core/ports.ts";
-import { type Answer, ask } from "./ask.ts";
-import { Failure } from "./errors.ts";
+import { type Completion, requestCompletion } from "./ask.ts";
+import { EndpointFailure } from "./errors.ts";
 import type { OpenOptions } from "./open.ts";
 import { openEndpoint } from "./provider.ts";
 
@@ -22,11 +22,11 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
   return {
     async generate(request, signal) {
       try {
-        return turnOf(await ask(endpoint, callOptions(request), { ...settings, ...options }, signal));
+        return turnOf(await requestCompletion(endpoint, callOptions(request), { ...settings, ...options }, signal));
       } catch (error) {
-        if (!(error instanceof Failure) || error.objection === undefined) throw error;
+        if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
         // The conversation's own failure, and nothing that the next one would meet: the model has said nothing, and it cost nothing.
-        const stop = error.objection === "too-long" ? "length" : "stop";
+        const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         return { thinking: "", text: "", calls: [], stop, usage: { inputTokens: 0, outputTokens: 0 } };
       }
     },
@@ -45,7 +45,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
   };
 }
 
-function turnOf({ content, finishReason, usage }: Answer): AssistantTurn {
+function turnOf({ content, finishReason, usage }: Completion): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),

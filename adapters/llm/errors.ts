@@ -11,28 +11,28 @@ import type { Endpoint } from "./provider.ts";
 const QUOTED = 300;
 
 /** What is refused because of what was said, and would not be in another conversation. */
-export type Objection = "too-long" | "filtered";
+export type ContentRefusal = "too-long" | "filtered";
 
 interface Details {
   readonly status?: number | undefined;
   readonly afterSeconds?: number;
-  readonly objection?: Objection;
+  readonly objection?: ContentRefusal;
   /** Of an answer that came, and is paid for, but is of no use. */
   readonly usage?: TokenUsage;
 }
 
 /** A failure of one try. */
-export class Failure extends MgrpoError {
+export class EndpointFailure extends MgrpoError {
   /** When the server wants to be asked again. */
   readonly afterSeconds: number;
-  readonly objection: Objection | undefined;
+  readonly contentRefusal: ContentRefusal | undefined;
 
   constructor(code: "endpoint-unavailable" | "endpoint-refused", message: string, details: Details = {}) {
     const { status, objection, usage } = details;
     const evidence = { status, objection, ...(usage && { usage }) };
     super(code, message, { retryable: code === "endpoint-unavailable", evidence });
     this.afterSeconds = details.afterSeconds ?? 0;
-    this.objection = details.objection;
+    this.contentRefusal = details.objection;
   }
 }
 
@@ -40,7 +40,7 @@ const TOO_LONG = /context_length_exceeded|context (length|window|size)|too (long
 const FILTERED = /content_filter|content_policy|content management policy/i;
 
 /** Of what a try threw while neither its caller nor its time-out ended it. */
-export function translate(error: unknown, endpoint: Endpoint): Failure {
+export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
   const { name, redact } = endpoint;
   if (InvalidResponseDataError.isInstance(error)) return refused(`${name} gave no answer: ${quote(error.message)}`);
   if (!APICallError.isInstance(error)) {
@@ -80,7 +80,7 @@ function answerOf({ statusCode: status, message, responseBody, cause }: APICallE
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
 }
 
-function meaning({ status = 0, message, code }: Answered, { name, credentials }: Endpoint, after: number): Failure {
+function meaning({ status = 0, message, code }: Answered, { name, credentials }: Endpoint, after: number): EndpointFailure {
   const detail = message === "" ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
   const refuse = (says: string) => refused(`${name} ${says} (${detail})`, status);
   if (status === 200) {
@@ -102,14 +102,14 @@ function meaning({ status = 0, message, code }: Answered, { name, credentials }:
   const why = `${code ?? ""} ${message}`;
   const objection = TOO_LONG.test(why) ? "too-long" : FILTERED.test(why) ? "filtered" : undefined;
   const refusal = `${name} refused the request (${detail})`;
-  return new Failure("endpoint-refused", refusal, { status, ...(objection && { objection }) });
+  return new EndpointFailure("endpoint-refused", refusal, { status, ...(objection && { objection }) });
 }
 
 const check = (credentials: string) => (credentials.startsWith("no key") ? credentials : `check ${credentials}`);
 
-export const refused = (message: string, status?: number) => new Failure("endpoint-refused", message, { status });
+export const refused = (message: string, status?: number) => new EndpointFailure("endpoint-refused", message, { status });
 export const unavailable = (message: string, status?: number, afterSeconds = 0) =>
-  new Failure("endpoint-unavailable", message, { status, afterSeconds });
+  new EndpointFailure("endpoint-unavailable", message, { status, afterSeconds });
 
 /** Retry-After: seconds or a date; some servers say milliseconds in a header of their own. */
 function secondsOf(headers: Record<string, string> = {}): number {

@@ -5,8 +5,8 @@ import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contr
 import { parse } from "../../core/contracts/parse.ts";
 import type { LanguageModel } from "../../core/language-model.ts";
 import type { ChatMessage } from "../../core/ports.ts";
-import { ask } from "./ask.ts";
-import { Failure } from "./errors.ts";
+import { requestCompletion } from "./ask.ts";
+import { EndpointFailure } from "./errors.ts";
 import { type Environment, openEndpoint } from "./provider.ts";
 
 export interface OpenOptions {
@@ -27,7 +27,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
   return {
     async complete({ messages, schema, temperature, maxTokens }, signal) {
       const wanted = schema && (z.toJSONSchema(schema) as JSONSchema7);
-      const { content, finishReason, usage } = await ask(
+      const { content, finishReason, usage } = await requestCompletion(
         endpoint,
         {
           prompt: [...(wanted && settings.json !== "schema" ? [instruction(wanted)] : []), ...messages.map(promptOf)],
@@ -45,7 +45,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
       const cut = finishReason.unified === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
       const hint = cut || `: if the server knows no schemas, set json to "object" or "text"`;
       const refusal = `${endpoint.name} gave an answer that is not of the schema (${fault})${hint}`;
-      throw new Failure("endpoint-refused", refusal, { usage });
+      throw new EndpointFailure("endpoint-refused", refusal, { usage });
     },
   };
 }

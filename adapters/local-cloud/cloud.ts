@@ -11,19 +11,19 @@ import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CloudHandlers, Store } from "../../core/ports.ts";
-import { quietAboutNode } from "../aws/clients.ts";
+import { silenceNodeVersionWarning } from "../aws/clients.ts";
 import { createTable } from "../aws/setup.ts";
 import { type Credentials, openCredentials, openKeyVerifier } from "./credentials.ts";
-import { openDirectStore } from "./direct.ts";
-import { type Deliveries, openDispatcher } from "./dispatcher.ts";
-import { openJournal, type Pending } from "./journal.ts";
+import { openDirectStore } from "./direct-store.ts";
+import { type DeliverySchedule, openDispatcher } from "./dispatcher.ts";
+import { openJournal, type PendingEvent } from "./journal.ts";
 import { listen, stop } from "./listen.ts";
 import { lockDirectory } from "./lock.ts";
 import { openMultipartUploads } from "./s3/multipart.ts";
 import { openObjectFiles } from "./s3/object-files.ts";
 import { createS3Server } from "./s3/server.ts";
 import { openSignatureVerifier, type Service } from "./signature.ts";
-import { openSpace } from "./space.ts";
+import { openDiskSpace } from "./disk-space.ts";
 import { createTableServer, type TableWrites } from "./table-server.ts";
 import { startTicks } from "./ticks.ts";
 
@@ -45,7 +45,7 @@ export interface LocalCloudOptions {
   /** A quota for the directory; default: what the disk has. */
   readonly maxBytes?: number;
   /** For tests: faults of event delivery. */
-  readonly events?: Deliveries;
+  readonly events?: DeliverySchedule;
   /** Takes one line per failure of a handler. Default: stderr. */
   readonly report?: (line: string) => void;
 }
@@ -79,7 +79,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     const credentials = await openCredentials(directory);
     const verifier = (service: Service) =>
       verifySignatures ? openSignatureVerifier({ credentials, region: REGION, service }) : openKeyVerifier(credentials);
-    const space = await openSpace(directory, maxBytes);
+    const space = await openDiskSpace(directory, maxBytes);
 
     const journal = await openJournal(join(directory, "events"), (pending) => dispatcher.enqueue(pending));
     opened.push(async () => journal.close());
@@ -103,10 +103,10 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     await ensureTable(dynamoEndpoint, credentials);
 
     opened.push(() => dispatcher.close());
-    for (const pending of journal.left) await redeliver(pending);
+    for (const pending of journal.unhandled) await redeliver(pending);
     opened.push(startTicks(clockSeconds, () => handlers.clock(), report));
 
-    async function redeliver(pending: Pending): Promise<void> {
+    async function redeliver(pending: PendingEvent): Promise<void> {
       const found = await objects.open(pending.bucket, pending.key);
       await found?.file.close();
       if (found) dispatcher.enqueue(pending);
@@ -134,7 +134,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
 }
 
 async function ensureTable(endpoint: string, credentials: Credentials): Promise<void> {
-  quietAboutNode();
+  silenceNodeVersionWarning();
   const dynamo = new DynamoDBClient({ endpoint, credentials, region: REGION });
   await createTable(dynamo, NAMES.table).finally(() => dynamo.destroy());
 }

@@ -7,7 +7,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { type ReceivedRequest, Untrusted } from "./signature.ts";
+import { type ReceivedRequest, AuthenticationError } from "./signature.ts";
 
 const Credentials = z.strictObject({ accessKeyId: z.string().min(1), secretAccessKey: z.string().min(1) });
 export type Credentials = z.infer<typeof Credentials>;
@@ -28,6 +28,6 @@ export async function openCredentials(directory: string): Promise<Credentials> {
 export function openKeyVerifier({ accessKeyId }: Credentials) {
   return async ({ headers }: Pick<ReceivedRequest, "headers">): Promise<void> => {
     if (/\bCredential=([^/]+)\//.exec(headers.authorization ?? "")?.[1] === accessKeyId) return;
-    throw new Untrusted("another-key", "this is another cloud's key");
+    throw new AuthenticationError("another-key", "this is another cloud's key");
   };
 }

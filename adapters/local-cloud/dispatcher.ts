@@ -5,7 +5,7 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ObjectCreated } from "../../core/contracts/messages.ts";
-import type { Pending } from "./journal.ts";
+import type { PendingEvent } from "./journal.ts";
 
 const AT_ONCE = 8;
 const TRIES = 20;
@@ -13,17 +13,17 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 
 /** For tests: after how many seconds each delivery of a key's event happens. [] drops it, [0, 0] doubles it, [2] delays it. */
-export type Deliveries = (key: string) => readonly number[];
+export type DeliverySchedule = (key: string) => readonly number[];
 
 export interface DispatcherOptions {
   readonly handle: (event: ObjectCreated) => Promise<void>;
   readonly handled: (id: number) => void;
-  readonly deliveries: Deliveries;
+  readonly deliveries: DeliverySchedule;
   readonly report: (line: string) => void;
 }
 
 export interface Dispatcher {
-  enqueue(pending: Pending): void;
+  enqueue(pending: PendingEvent): void;
   /** Starts nothing more; waits for what is being handled. */
   close(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export function openDispatcher({ handle, handled, deliveries, report }: Dispatch
   }
 
   /** Waits for: its delay, a free place, the handler. Unblocked by success, the last try, or close. */
-  async function deliver(pending: Pending, delaySeconds: number): Promise<boolean> {
+  async function deliver(pending: PendingEvent, delaySeconds: number): Promise<boolean> {
     if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal: closing.signal });
     for (let attempt = 1; attempt <= TRIES; attempt++) {
       if (await turn(eventOf(pending), attempt)) return true;
@@ -96,7 +96,7 @@ export function openDispatcher({ handle, handled, deliveries, report }: Dispatch
   };
 }
 
-function eventOf({ bucket, key }: Pending): ObjectCreated {
+function eventOf({ bucket, key }: PendingEvent): ObjectCreated {
   return {
     "detail-type": "Object Created",
     source: "aws.s3",

@@ -12,11 +12,11 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { writeAll } from "./s3/receive.ts";
 
-const Announced = z.strictObject({ bucket: z.string(), key: z.string() });
-export type Announced = z.infer<typeof Announced>;
+const ObjectAddress = z.strictObject({ bucket: z.string(), key: z.string() });
+export type Announced = z.infer<typeof ObjectAddress>;
 
 /** An object that is there and whose event is to be handled. */
-export interface Pending extends Announced {
+export interface PendingEvent extends Announced {
   readonly id: number;
 }
 
@@ -25,14 +25,14 @@ export interface Journal {
   announce(object: Announced): (created: boolean) => void;
   handled(id: number): void;
   /** What an earlier process announced and did not handle; the objects may not be there. */
-  readonly left: readonly Pending[];
+  readonly unhandled: readonly PendingEvent[];
   close(): void;
 }
 
 /** An idle journal of this size is emptied. */
 const WORTH_EMPTYING = 2 ** 20;
 
-export async function openJournal(path: string, created: (pending: Pending) => void): Promise<Journal> {
+export async function openJournal(path: string, created: (pending: PendingEvent) => void): Promise<Journal> {
   const left = pendingOf(await readFile(path, "utf8").catch(emptyIfMissing));
   writeFileSync(`${path}.new`, left.map(announcement).join(""));
   renameSync(`${path}.new`, path);
@@ -53,7 +53,7 @@ export async function openJournal(path: string, created: (pending: Pending) => v
   }
 
   return {
-    left,
+    unhandled: left,
     announce(object) {
       const pending = { ...object, id: nextId++ };
       waiting.add(pending.id);
@@ -72,10 +72,10 @@ export async function openJournal(path: string, created: (pending: Pending) => v
   };
 }
 
-const announcement = ({ id, bucket, key }: Pending) => `+ ${id} ${JSON.stringify({ bucket, key })}\n`;
+const announcement = ({ id, bucket, key }: PendingEvent) => `+ ${id} ${JSON.stringify({ bucket, key })}\n`;
 
-function pendingOf(text: string): Pending[] {
-  const pending = new Map<number, Pending>();
+function pendingOf(text: string): PendingEvent[] {
+  const pending = new Map<number, PendingEvent>();
   for (const line of text.split("\n").slice(0, -1)) {
     const match = /^([+-]) (\d+)(?: (.*))?$/s.exec(line);
     const id = Number(match?.[2]);
@@ -89,7 +89,7 @@ function pendingOf(text: string): Pending[] {
 /** Undefined for a line that a full disk cut short: the clock finds what that event meant. */
 function announcedIn(text: string): Announced | undefined {
   try {
-    return parseJson(Announced, text, "journal of events");
+    return parseJson(ObjectAddress, text, "journal of events");
   } catch {
     return undefined;
   }

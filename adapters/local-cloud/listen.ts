@@ -4,14 +4,14 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MgrpoError } from "../../core/errors.ts";
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
 }
 
 /** Returns the endpoint's URL. */
-export async function listen(server: Server, { host, port }: Place, what: string): Promise<string> {
+export async function listen(server: Server, { host, port }: ListenAddress, what: string): Promise<string> {
   server.listen(port, host);
   try {
     await once(server, "listening");

@@ -28,7 +28,7 @@ export interface ReceivedRequest {
 }
 
 /** Why a request is not believed. Each API has its own names for these. */
-export type Distrust =
+export type AuthenticationFault =
   /** No signature in the Authorization header. */
   | "unsigned"
   /** One that cannot be read, or that leaves out what it must cover. */
@@ -43,12 +43,12 @@ export type Distrust =
   /** Another secret, or something was changed on the way. */
   | "mismatch";
 
-export class Untrusted extends Error {
-  readonly why: Distrust;
+export class AuthenticationError extends Error {
+  readonly reason: AuthenticationFault;
 
-  constructor(why: Distrust, message: string) {
+  constructor(why: AuthenticationFault, message: string) {
     super(message);
-    this.why = why;
+    this.reason = why;
   }
 }
 
@@ -81,11 +81,11 @@ export function openSignatureVerifier(options: VerifierOptions): VerifySignature
 
   return async ({ method, url, headers, body }) => {
     const given = readAuthorization(headers.authorization);
-    if (given.keyId !== credentials.accessKeyId) throw new Untrusted("another-key", "this is another cloud's key");
+    if (given.keyId !== credentials.accessKeyId) throw new AuthenticationError("another-key", "this is another cloud's key");
     if (given.region !== region)
-      throw new Untrusted("another-region", `the region '${given.region}' is wrong; expecting '${region}'`);
+      throw new AuthenticationError("another-region", `the region '${given.region}' is wrong; expecting '${region}'`);
     if (given.service !== service)
-      throw new Untrusted("malformed", `signed for '${given.service}', this is ${service}`);
+      throw new AuthenticationError("malformed", `signed for '${given.service}', this is ${service}`);
     const signingDate = readDate(headers["x-amz-date"], given.day, now());
     const covered = new Set(given.signedHeaders);
     requireCovered(headers, covered);
@@ -105,7 +105,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifySignature
     const signed = await signer.sign(received, { signingDate, signableHeaders: covered });
     const expected = /Signature=([0-9a-f]{64})$/.exec(signed.headers["authorization"] ?? "")?.[1] ?? "";
     if (!timingSafeEqual(Buffer.from(expected), Buffer.from(given.signature)))
-      throw new Untrusted(
+      throw new AuthenticationError(
         "mismatch",
         "the request's signature is not the one that this cloud's secret key gives: check AWS_SECRET_ACCESS_KEY",
       );
@@ -122,9 +122,9 @@ interface Authorization {
 }
 
 function readAuthorization(header: string | undefined): Authorization {
-  if (header === undefined) throw new Untrusted("unsigned", "the request has no Authorization header");
+  if (header === undefined) throw new AuthenticationError("unsigned", "the request has no Authorization header");
   const match = AUTHORIZATION.exec(header);
-  if (!match) throw new Untrusted("malformed", "the Authorization header is no AWS4-HMAC-SHA256 signature");
+  if (!match) throw new AuthenticationError("malformed", "the Authorization header is no AWS4-HMAC-SHA256 signature");
   const [, keyId, day, region, service, names, signature] = match as unknown as string[];
   return {
     keyId: keyId ?? "",
@@ -142,9 +142,9 @@ function readDate(header: string | string[] | undefined, day: string, now: numbe
   const [, year, month, date, hours, minutes, seconds] = match ?? [];
   const time = Date.parse(`${year}-${month}-${date}T${hours}:${minutes}:${seconds}Z`);
   if (!match || Number.isNaN(time) || !text.startsWith(day))
-    throw new Untrusted("malformed", `x-amz-date '${text}' is no date, or not that of the signature`);
+    throw new AuthenticationError("malformed", `x-amz-date '${text}' is no date, or not that of the signature`);
   if (Math.abs(now - time) > LARGEST_SKEW_MINUTES * 60_000)
-    throw new Untrusted(
+    throw new AuthenticationError(
       "skewed",
       `Signature expired: ${text} is more than ${LARGEST_SKEW_MINUTES} minutes from ${new Date(now).toISOString()}`,
     );
@@ -155,17 +155,17 @@ function readDate(header: string | string[] | undefined, day: string, now: numbe
 function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<string>): void {
   const must = ["host", "x-amz-date", ...Object.keys(headers).filter((name) => name.startsWith("x-amz-"))];
   const missing = must.find((name) => !covered.has(name));
-  if (missing !== undefined) throw new Untrusted("malformed", `the header ${missing} is not signed`);
+  if (missing !== undefined) throw new AuthenticationError("malformed", `the header ${missing} is not signed`);
   const absent = [...covered].find((name) => headers[name] === undefined);
-  if (absent !== undefined) throw new Untrusted("mismatch", `the signed header ${absent} did not come`);
+  if (absent !== undefined) throw new AuthenticationError("mismatch", `the signed header ${absent} did not come`);
 }
 
 function requireBody(header: string | string[] | undefined, service: Service, bodySha256: string | undefined): void {
   const promised = textOf(header);
   if (service === "s3" && !SHA256.test(promised))
-    throw new Untrusted("body-unsigned", `x-amz-content-sha256 is '${promised}': send the SHA-256 of the body`);
+    throw new AuthenticationError("body-unsigned", `x-amz-content-sha256 is '${promised}': send the SHA-256 of the body`);
   if (bodySha256 !== undefined && promised !== "" && promised !== bodySha256)
-    throw new Untrusted("mismatch", "the body is not the one that was signed");
+    throw new AuthenticationError("mismatch", "the body is not the one that was signed");
 }
 
 /** Names and values decoded; not by URLSearchParams, to which a plus is a space. */
@@ -182,7 +182,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Untrusted("malformed", `'${text}' in the query is not encoded`);
+    throw new AuthenticationError("malformed", `'${text}' in the query is not encoded`);
   }
 }
 

@@ -7,13 +7,13 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import dynalite from "dynalite";
 import { asS3Error } from "./s3/errors.ts";
-import { type Distrust, Untrusted, type VerifySignature } from "./signature.ts";
-import type { Space } from "./space.ts";
-import { readAtOnce } from "./table-reads.ts";
+import { type AuthenticationFault, AuthenticationError, type VerifySignature } from "./signature.ts";
+import type { DiskSpace } from "./disk-space.ts";
+import { readSynchronously } from "./synchronous-reads.ts";
 
 const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
 const LARGEST_BODY = 16 * 2 ** 20;
-const DISTRUST: Record<Distrust, string> = {
+const DISTRUST: Record<AuthenticationFault, string> = {
   unsigned: "MissingAuthenticationTokenException",
   malformed: "IncompleteSignatureException",
   "another-key": "UnrecognizedClientException",
@@ -52,8 +52,8 @@ interface Answer {
   readonly body: string;
 }
 
-export function createTableServer(directory: string, verify: VerifySignature, space: Space): TableServer {
-  readAtOnce();
+export function createTableServer(directory: string, verify: VerifySignature, space: DiskSpace): TableServer {
+  readSynchronously();
   // Closing this server closes the database too, so it is the one that listens.
   const server = dynalite({ path: directory, createTableMs: 0 });
   const handler = server.listeners("request")[0] as Handler;
@@ -64,7 +64,7 @@ export function createTableServer(directory: string, verify: VerifySignature, sp
   async function answer(request: Request, text: string): Promise<Answer> {
     if (!WRITE.test(String(request.headers["x-amz-target"]))) return ask(handler, request, text);
     const bytes = Buffer.byteLength(text);
-    await space.take(bytes);
+    await space.reserve(bytes);
     const answered = await ask(handler, request, askedForCapacity(text));
     const units = Number(/"CapacityUnits":([\d.]+)/.exec(answered.body)?.[1] ?? 1);
     writes = { requests: writes.requests + 1, bytes: writes.bytes + bytes, units: writes.units + units };
@@ -72,7 +72,7 @@ export function createTableServer(directory: string, verify: VerifySignature, sp
   }
 
   const refused = (thrown: unknown) => {
-    if (thrown instanceof Untrusted) return refusal(400, DISTRUST[thrown.why], thrown.message);
+    if (thrown instanceof AuthenticationError) return refusal(400, DISTRUST[thrown.reason], thrown.message);
     const error = asS3Error(thrown);
     return refusal(error.status, error.code, error.message);
   };

@@ -1,15 +1,15 @@
 /** @file What the clock of every store does. */
 import { ok } from "node:assert/strict";
 import type { Clock } from "../../core/ports.ts";
-import type { Law } from "./law.ts";
+import type { ContractCheck } from "./check.ts";
 
 /** Beyond this, signatures of the requests would be refused too. */
 const LARGEST_DIFFERENCE_MINUTES = 15;
 
-export const clockLaws: readonly Law<Clock>[] = [
+export const clockChecks: readonly ContractCheck<Clock>[] = [
   {
     name: "the store tells its time (the Date header), this machine agrees, and it goes on",
-    async holds(clock) {
+    async verify(clock) {
       const before = await clock.storeTime();
       const minutes = Math.abs(before - Date.now()) / 60_000;
       ok(

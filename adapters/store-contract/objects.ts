@@ -1,7 +1,7 @@
 /** @file What every ObjectStore does, and S3 beneath it. */
 import { equal, ok } from "node:assert/strict";
 import type { ObjectStore } from "../../core/ports.ts";
-import type { Law, Place } from "./law.ts";
+import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const CONCURRENT = 20;
 const UPLOADS = 4;
@@ -26,10 +26,10 @@ async function holdsBytes(store: ObjectStore, key: string, body: Uint8Array): Pr
   );
 }
 
-export const objectLaws: readonly Law<ObjectStore>[] = [
+export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
   ...LENGTHS.map((length) => ({
     name: `${length} bytes come back as they were committed`,
-    async holds(store: ObjectStore, place: Place) {
+    async holds(store: ObjectStore, place: FreshKeys) {
       const [key, body] = [place.objectKey(), noise(length)];
       equal(await store.commit(key, body), true);
       await holdsBytes(store, key, body);
@@ -38,14 +38,14 @@ export const objectLaws: readonly Law<ObjectStore>[] = [
   })),
   {
     name: "what is not there is not found",
-    async holds(store, place) {
+    async verify(store, place) {
       equal(await store.get(place.objectKey()), undefined);
       equal(await store.head(place.objectKey()), undefined);
     },
   },
   {
     name: "the first commit wins (If-None-Match: *); the same bytes again are ours, others are not",
-    async holds(store, place) {
+    async verify(store, place) {
       const key = place.objectKey();
       equal(await store.commit(key, bytes("one")), true);
       equal(await store.commit(key, bytes("two")), false, "a second commit overwrote the first");
@@ -55,7 +55,7 @@ export const objectLaws: readonly Law<ObjectStore>[] = [
   },
   {
     name: `one of ${CONCURRENT} commits at once wins`,
-    async holds(store, place) {
+    async verify(store, place) {
       const key = place.objectKey();
       const all = Array.from({ length: CONCURRENT }, (_, i) => store.commit(key, bytes(`writer ${i}`)));
       const won = await Promise.all(all);
@@ -65,7 +65,7 @@ export const objectLaws: readonly Law<ObjectStore>[] = [
   },
   ...AWKWARD.map((name) => ({
     name: `the key ${JSON.stringify(name)} is only a key`,
-    async holds(store: ObjectStore, place: Place) {
+    async holds(store: ObjectStore, place: FreshKeys) {
       const key = place.objectKey(name);
       equal(await store.commit(key, bytes(name)), true);
       await holdsBytes(store, key, bytes(name));
@@ -75,7 +75,7 @@ export const objectLaws: readonly Law<ObjectStore>[] = [
   })),
   {
     name: "delete takes many keys, those that are not there too, and frees them for another commit",
-    async holds(store, place) {
+    async verify(store, place) {
       const keys = Array.from({ length: MANY }, (_, i) => place.objectKey(`${i}`));
       const there = keys.filter((_, i) => i % 100 === 0);
       for (const key of there) await store.commit(key, bytes(key));
@@ -88,10 +88,10 @@ export const objectLaws: readonly Law<ObjectStore>[] = [
 ];
 
 /** For a store that sends what is larger than 5 MiB, the least that S3 allows, in parts. */
-export const multipartLaws: readonly Law<ObjectStore>[] = [
+export const multipartChecks: readonly ContractCheck<ObjectStore>[] = [
   {
     name: "an upload in parts comes back whole, is committed once, and is compared by ranges",
-    async holds(store, place) {
+    async verify(store, place) {
       const [key, body] = [place.objectKey("weights"), noise(5 * 2 ** 20 + 12_345)];
       equal(await store.commit(key, body), true);
       await holdsBytes(store, key, body);
@@ -103,7 +103,7 @@ export const multipartLaws: readonly Law<ObjectStore>[] = [
   },
   {
     name: `one of ${UPLOADS} uploads in parts at once wins`,
-    async holds(store, place) {
+    async verify(store, place) {
       const key = place.objectKey("weights");
       const bodies = Array.from({ length: UPLOADS }, (_, i) => noise(5 * 2 ** 20 + 1 + i));
       const won = await Promise.all(bodies.map((body) => store.commit(key, body)));

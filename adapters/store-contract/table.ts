@@ -1,7 +1,7 @@
 /** @file What every Table does, and DynamoDB beneath it. */
 import { deepEqual, equal } from "node:assert/strict";
 import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
-import type { Law, Place } from "./law.ts";
+import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const CONCURRENT = 20;
 /** More than a batch of 100 keys, and more than a page of 1 MB. */
@@ -26,16 +26,16 @@ const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, a
   ["absentOrEquals, not", { absentOrEquals: [["s"], "b"] }, false],
 ];
 
-async function inserted(table: Table, place: Place, item: TableItem) {
+async function inserted(table: Table, place: FreshKeys, item: TableItem) {
   const key = place.tableKey();
   equal(await table.insert(key, item), true);
   return key;
 }
 
-export const tableLaws: readonly Law<Table>[] = [
+export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "an item comes back as it was put, without its keys",
-    async holds(table, place) {
+    async verify(table, place) {
       const item = {
         text: "é\n",
         empty: "",
@@ -53,7 +53,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "several come in the order asked for, also more than a batch holds",
-    async holds(table, place) {
+    async verify(table, place) {
       const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, place, { i }));
       const keys = await Promise.all(each);
       const asked = [place.tableKey(), ...keys.toReversed(), place.tableKey()];
@@ -64,7 +64,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "the first insert wins and the second changes nothing",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { a: 1 });
       equal(await table.insert(key, { a: 2 }), false, "a second insert overwrote the first");
       deepEqual(await table.get(key), { a: 1 });
@@ -72,7 +72,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: `one of ${CONCURRENT} inserts at once wins`,
-    async holds(table, place) {
+    async verify(table, place) {
       const key = place.tableKey();
       const won = await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => table.insert(key, { i })));
       equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} writers won`);
@@ -81,7 +81,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "a read sees every write that was answered: one item, a batch, a query",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { n: 0 });
       for (let n = 1; n <= CONCURRENT; n++) {
         await table.update({ key, add: [[["n"], 1]], when: [] });
@@ -93,7 +93,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "an update sets, adds and removes, and returns the item after it",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
       const result = await table.update({
         key,
@@ -115,7 +115,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "an update whose condition fails returns the item as it stands",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { state: "finalized" });
       const change = { key, set: [[["x"], 1] as const], when: [{ equals: [["state"], "open"] as const }] };
       deepEqual(await table.update(change), { applied: false, item: { state: "finalized" } });
@@ -124,7 +124,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "a map is set where there was none, once",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { state: "open" });
       const begin = { key, set: [[["claims"], { "0": "w1" }] as const], when: [{ absent: ["claims"] }] };
       const item = { state: "open", claims: { "0": "w1" } };
@@ -134,7 +134,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "an update never makes an item",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = place.tableKey();
       for (const when of [[], [{ absent: ["x"] }], [{ equals: [["x"], 1] as const }]]) {
         const result = await table.update({ key, set: [[["x"], 1]], when });
@@ -145,7 +145,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   ...CONDITIONS.map(([name, condition, applied]) => ({
     name: `condition: ${name}`,
-    async holds(table: Table, place: Place) {
+    async holds(table: Table, place: FreshKeys) {
       const key = await inserted(table, place, ITEM);
       equal((await table.update({ key, set: [[["done"], 1]], when: [condition] })).applied, applied);
       equal((await table.get(key))?.["done"], applied ? 1 : undefined);
@@ -153,7 +153,7 @@ export const tableLaws: readonly Law<Table>[] = [
   })),
   {
     name: "all conditions of a change must hold",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, ITEM);
       const when = [{ equals: [["s"], "a"] }, { equals: [["n"], 2] }] as const;
       equal((await table.update({ key, set: [[["done"], 1]], when })).applied, false);
@@ -161,7 +161,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "no update is lost, and one of those that exclude each other wins",
-    async holds(table, place) {
+    async verify(table, place) {
       const key = await inserted(table, place, { n: 0, rollouts: {} });
       const all = Array.from({ length: CONCURRENT }, (_, i) =>
         table.update({
@@ -177,7 +177,7 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "a query lists a partition by prefix in order, however long the list",
-    async holds(table, place) {
+    async verify(table, place) {
       const { pk } = place.tableKey();
       const text = "x".repeat(BEYOND_A_PAGE);
       for (const n of ORDER) await table.insert({ pk, sk: `STEP#${String(n).padStart(3, "0")}` }, { n, text });

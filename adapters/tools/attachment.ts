@@ -17,6 +17,6 @@ export const attachment: Tool<{ part?: number | undefined }> = {
     const { name, title, text, unreadable } = data.attachment;
     if (unreadable !== undefined) return `${name} cannot be read: ${unreadable}`;
     if (text.trim() === "") return `${name} holds no text`;
-    return showPart({ title, place: name, text }, part, context);
+    return showPart({ title, source: name, text }, part, context);
   },
 };

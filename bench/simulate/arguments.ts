@@ -29,14 +29,14 @@ const Arguments = z.strictObject({
   table: z.boolean(),
 });
 
-export interface Request {
+export interface SimulationRequest {
   readonly load: Load;
   readonly hours: number;
   readonly as: "text" | "json" | "table";
 }
 
 /** Throws `config-invalid`. */
-export function readArguments(args: readonly string[]): Request {
+export function readArguments(args: readonly string[]): SimulationRequest {
   const given = parse(Arguments, valuesOf(args), "simulate", "config-invalid");
   const { "rollouts-per-minute": perMinute, "rollouts-per-hour": perHour, agents, hours, set, json, table } = given;
   const rates = [perMinute, perHour].filter((rate) => rate !== undefined);

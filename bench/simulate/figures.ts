@@ -4,7 +4,7 @@ import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
 import type { Load, Plan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
-import type { Window } from "./run.ts";
+import type { MeasurementWindow } from "./run.ts";
 
 /** All totals are of `hours`, scaled from the window. */
 export interface Figures extends Load {
@@ -15,7 +15,7 @@ export interface Figures extends Load {
   readonly factor: number;
   readonly workers: number;
   /** The nearest first. */
-  readonly limits: readonly Use[];
+  readonly limits: readonly LimitUse[];
   readonly units: { readonly writes: number; readonly reads: number };
   readonly s3: { readonly writes: number; readonly reads: number };
   readonly functions: { readonly invocations: number; readonly seconds: number };
@@ -23,10 +23,10 @@ export interface Figures extends Load {
   readonly requestsPerRollout: Readonly<Record<string, number>>;
   /** Dollars by line; `keeping`: a month of what the hours made. */
   readonly usd: Readonly<Record<string, number>>;
-  readonly keeping: Readonly<Record<string, number>>;
+  readonly monthlyUsd: Readonly<Record<string, number>>;
 }
 
-export function figuresOf(load: Load, hours: number, plan: Plan, window: Window): Figures {
+export function figuresOf(load: Load, hours: number, plan: Plan, window: MeasurementWindow): Figures {
   const { meter, seconds, rollouts } = window;
   const factor = (load.rolloutsPerMinute * 60 * hours) / rollouts;
   const functions = [...meter.functions.values()];
@@ -46,12 +46,12 @@ export function figuresOf(load: Load, hours: number, plan: Plan, window: Window)
     },
     requestsPerRollout: Object.fromEntries(requests),
     usd: dollarsOf(window, factor),
-    keeping: keepingOf(window, factor),
+    monthlyUsd: keepingOf(window, factor),
   };
 }
 
 /** A limit, and how near the busiest moment comes to it. */
-export interface Use {
+export interface LimitUse {
   readonly what: string;
   /** Where: the partition, the kind of item, the function. */
   readonly where: string;
@@ -63,8 +63,8 @@ export interface Use {
 const givenOf = (name: string) => (name in WOKEN ? WOKEN[name as keyof typeof WOKEN] : START_RUN);
 
 /** The nearest first. */
-function usesOf(meter: Meter): Use[] {
-  const use = (name: keyof typeof LIMITS, used: number, where = ""): Use => {
+function usesOf(meter: Meter): LimitUse[] {
+  const use = (name: keyof typeof LIMITS, used: number, where = ""): LimitUse => {
     const { what, limit } = LIMITS[name];
     return { what, where, used, limit, share: used / limit };
   };
@@ -76,7 +76,7 @@ function usesOf(meter: Meter): Use[] {
     (top, [name, { largest }]) => (largest > top.largest ? { name, largest } : top),
     { name: "", largest: 0 },
   );
-  const times = [...meter.functions].map(([name, { longest }]): Use => {
+  const times = [...meter.functions].map(([name, { longest }]): LimitUse => {
     const { seconds } = givenOf(name);
     const what = "seconds of a function";
     return { what, where: name, used: longest, limit: seconds, share: longest / seconds };
@@ -97,7 +97,7 @@ function usesOf(meter: Meter): Use[] {
 }
 
 /** Dollars by line. */
-function dollarsOf({ meter, seconds }: Window, factor: number): Record<string, number> {
+function dollarsOf({ meter, seconds }: MeasurementWindow, factor: number): Record<string, number> {
   const functions = [...meter.functions];
   const invocations = functions.reduce((sum, [, use]) => sum + use.invocations, 0);
   const gigabyteSeconds = functions.reduce(
@@ -120,7 +120,7 @@ function dollarsOf({ meter, seconds }: Window, factor: number): Record<string, n
   return Object.fromEntries(Object.entries(lines).map(([line, usd]) => [line, usd * factor]));
 }
 
-function keepingOf({ meter, tableBytes }: Window, factor: number): Record<string, number> {
+function keepingOf({ meter, tableBytes }: MeasurementWindow, factor: number): Record<string, number> {
   const objectBytes = [...meter.objects.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   return {
     "S3 bytes": objectBytes * factor * PRICES.s3Month.usd,

@@ -20,7 +20,7 @@ const HEAD = [
 ];
 
 /** One row as soon as it is known. */
-export function printTable(settings: Omit<Load, "rolloutsPerMinute">): void {
+export function printLoadTable(settings: Omit<Load, "rolloutsPerMinute">): void {
   printRow(HEAD);
   printRow(HEAD.map(() => "---"));
   for (const perHour of ROLLOUTS_PER_HOUR) printRow(rowOf(perHour, figuresOf(perHour, settings)));

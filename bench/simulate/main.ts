@@ -6,15 +6,15 @@
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";
 import { figuresOf } from "./figures.ts";
-import { printTable } from "./loads.ts";
+import { printLoadTable } from "./loads.ts";
 import { planOf } from "./plan.ts";
-import { report } from "./report.ts";
+import { formatReport } from "./report.ts";
 import { simulate } from "./run.ts";
 import { installVirtualTime } from "./virtual-time.ts";
 
 async function main() {
   const { load, hours, as } = readArguments(process.argv.slice(2));
-  if (as === "table") return printTable(load);
+  if (as === "table") return printLoadTable(load);
   const plan = planOf(load);
   const time = installVirtualTime();
   const troubles = new Map<string, number>();
@@ -31,7 +31,7 @@ async function main() {
   const isJson = as === "json";
   const text = isJson
     ? JSON.stringify({ ...figures, troubles: Object.fromEntries(troubles) })
-    : report(figures, plan, window);
+    : formatReport(figures, plan, window);
   const told = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
   await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : told)].join("\n")}\n`, () => resolve()));
 }

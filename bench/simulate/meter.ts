@@ -35,7 +35,7 @@ export class Rates {
 }
 
 /** Requests of one sort, by one sort of caller. */
-export interface Requests {
+export interface RequestCount {
   requests: number;
   /** Units of DynamoDB; of S3 the requests again. */
   units: number;
@@ -44,7 +44,7 @@ export interface Requests {
 }
 
 /** Sizes of what lay somewhere after a write. */
-export interface Sizes {
+export interface SizeStatistics {
   writes: number;
   bytes: number;
   largest: number;
@@ -67,9 +67,9 @@ export class Meter {
   table = new Rates();
   bucket = new Rates();
   events = new Rates();
-  requests = new Map<string, Requests>();
-  items = new Map<string, Sizes>();
-  objects = new Map<string, Sizes>();
+  requests = new Map<string, RequestCount>();
+  items = new Map<string, SizeStatistics>();
+  objects = new Map<string, SizeStatistics>();
   functions = new Map<string, FunctionUse>();
   queueRequests = 0;
   largestConcurrency = 0;
@@ -126,7 +126,7 @@ export class Meter {
   }
 }
 
-function grow(sizes: Map<string, Sizes>, kind: string, bytes: number): void {
+function grow(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): void {
   const size = sizes.get(kind) ?? { writes: 0, bytes: 0, largest: 0 };
   size.writes += 1;
   size.bytes += bytes;

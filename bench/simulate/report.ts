@@ -1,14 +1,14 @@
 /** @file The figures of a simulation as text. */
 import type { Figures } from "./figures.ts";
-import type { Sizes } from "./meter.ts";
+import type { SizeStatistics } from "./meter.ts";
 import type { Plan } from "./plan.ts";
-import type { Window } from "./run.ts";
+import type { MeasurementWindow } from "./run.ts";
 
 const MOST_REQUESTS = 14;
 /** A run that comes to less of the rate has not reached it. */
 const LEAST_OF_RATE = 0.85;
 
-export function report(figures: Figures, plan: Plan, { meter, seconds, rollouts }: Window): string {
+export function formatReport(figures: Figures, plan: Plan, { meter, seconds, rollouts }: MeasurementWindow): string {
   const { hours, factor, limits, rolloutsPerMinute, agents } = figures;
   const scaled = (n: number) => count(n * factor);
   const dollars = Object.entries(figures.usd);
@@ -73,7 +73,7 @@ export function report(figures: Figures, plan: Plan, { meter, seconds, rollouts 
     "",
     table(
       ["dollars a month for what was made", ""],
-      Object.entries(figures.keeping).map(([line, usd]) => [line, usd.toFixed(4)]),
+      Object.entries(figures.monthlyUsd).map(([line, usd]) => [line, usd.toFixed(4)]),
     ),
   ].join("\n");
 }
@@ -94,7 +94,7 @@ function verdict(figures: Figures): string {
   return `${first && first.share > 1 ? "BEYOND A LIMIT" : "the nearest limit"}: ${firstLimit(figures)}`;
 }
 
-function sizes(all: ReadonlyMap<string, Sizes>, scaled: (n: number) => string): string[][] {
+function sizes(all: ReadonlyMap<string, SizeStatistics>, scaled: (n: number) => string): string[][] {
   return [...all].map(([kind, { writes, bytes, largest }]) => [
     ...[kind, scaled(writes), count(bytes / writes), count(largest)],
   ]);

@@ -13,7 +13,7 @@ import { openTeamEngine, prepareTeam, rewards } from "./team.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { runWorkers } from "./workers.ts";
 
-export interface Window {
+export interface MeasurementWindow {
   readonly meter: Meter;
   readonly seconds: number;
   readonly rollouts: number;
@@ -22,7 +22,7 @@ export interface Window {
 }
 
 /** `log` takes what functions and workers report, one line each. */
-export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<Window> {
+export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<MeasurementWindow> {
   const { config, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
   const teamAt = (team: number) =>
@@ -36,7 +36,7 @@ export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => v
   const cloud: Cloud = { table, bucket, meter, random: stream("simulated cloud") };
   const functions = openSimulatedFunctions(() => cloud, rewards, log);
 
-  async function run(): Promise<Window> {
+  async function run(): Promise<MeasurementWindow> {
     const [begins, ends] = [teamAt(warmUp), teamAt(warmUp + measured)];
     const { objects } = openSimulatedStore(cloud, { name: "launch" });
     await functions.invoke("start-run", await prepareTeam(objects, config));

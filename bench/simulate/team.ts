@@ -16,7 +16,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
 import { CALLS, MALFORMED, RIGHT, SECONDS, SLOTS } from "./assumptions.ts";
-import { about, pause } from "./cloud/store.ts";
+import { jitter, pause } from "./cloud/store.ts";
 
 const MODELS = join(import.meta.dirname, "../../recipes/atlas/models");
 const TOKENIZER_FILES = ["tokenizer.json", "tokenizer_config.json"];
@@ -95,7 +95,7 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
       return {
         async sample({ stream: name }) {
           const random = stream("script", ...name);
-          await pause(about(SECONDS.turn, random));
+          await pause(jitter(SECONDS.turn, random));
           const tokens = tokensOf(say(name, subs, random.uniform(), random.integer));
           return { tokens, logProbs: tokens.map(() => LOG_PROB), stop: "stop" };
         },

@@ -1,8 +1,8 @@
 /** @file The SDK store, through the local cloud over HTTP, keeps the contracts; so does the cloud as its own process sees it. */
 import { afterAll, describe, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { multipartLaws } from "../../adapters/store-contract/objects.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { multipartChecks } from "../../adapters/store-contract/objects.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
@@ -14,10 +14,10 @@ afterAll(() => store.close());
 describe("objects on S3", () => objectStoreContract(() => store.objects));
 describe("objects on S3, in parts", () => {
   const parts = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
-  const place = openPlace("runs/parts");
+  const place = openFreshKeys("runs/parts");
   const inParts = openAwsStore({ table: "mgrpo", bucket: "mgrpo", parts });
   afterAll(() => inParts.close());
-  for (const { name, holds } of multipartLaws) test(name, () => holds(inParts.objects, place));
+  for (const { name, verify: holds } of multipartChecks) test(name, () => holds(inParts.objects, place));
 });
 describe("table on DynamoDB", () => tableContract(() => store.table));
 const { direct } = store.cloud;

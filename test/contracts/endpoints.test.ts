@@ -5,8 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { multipartLaws } from "../../adapters/store-contract/objects.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { multipartChecks } from "../../adapters/store-contract/objects.ts";
 import { told } from "../cli/printed.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
@@ -35,8 +35,8 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
 
   describe("objects", () => objectStoreContract(() => store.objects));
   describe("objects in parts", () => {
-    const place = openPlace("runs/parts");
-    for (const { name, holds } of multipartLaws) test(name, () => holds(inParts.objects, place));
+    const place = openFreshKeys("runs/parts");
+    for (const { name, verify: holds } of multipartChecks) test(name, () => holds(inParts.objects, place));
   });
   describe("table", () => tableContract(() => store.table));
   describe("clock", () => clockContract(() => store.clock));

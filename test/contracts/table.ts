@@ -1,10 +1,10 @@
 /** @file What every Table does: the laws of stores, and what the port itself owes its callers. */
 import { expect, test } from "vitest";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { tableLaws } from "../../adapters/store-contract/table.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { Table, TableItem } from "../../core/ports.ts";
 
-const place = openPlace(`CONTRACT#${process.pid}#${Date.now()}`);
+const place = openFreshKeys(`CONTRACT#${process.pid}#${Date.now()}`);
 
 export function tableContract(open: () => Table) {
   async function inserted(item: TableItem) {
@@ -13,7 +13,7 @@ export function tableContract(open: () => Table) {
     return key;
   }
 
-  for (const { name, holds } of tableLaws) test(name, () => holds(open(), place));
+  for (const { name, verify: holds } of tableChecks) test(name, () => holds(open(), place));
 
   test("undefined entries are left out", async () => {
     const key = await inserted({ map: { a: 1, b: undefined } });

@@ -36,17 +36,17 @@ const PREFIX = "x-amz-checksum-";
 /** Not names of checksums, but about them. */
 const ABOUT = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
 
-export interface Verifier {
+export interface BodyVerifier {
   update(bytes: Uint8Array): void;
   /** Throws unless every digest that headers or trailers named agrees; returns the digests. */
-  verified(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
+  finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
 /**
  * The ETag, and whatever digest the headers promise, in themselves or in trailers to come. The ETag is the MD5; of large objects whose
  * SHA-256 was signed it is made of that, in the form of an upload in parts, which nobody takes for an MD5.
  */
-export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Verifier {
+export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {
   const trailing = String(headers["x-amz-trailer"] ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase());
@@ -61,7 +61,7 @@ export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Ver
       sha256?.update(bytes);
       for (const [, sum] of sums) sum.update(bytes);
     },
-    verified(trailers) {
+    finish(trailers) {
       const digest = md5?.digest();
       if (sha256 && sha256.digest("hex") !== promisedSha256)
         throw new S3Error("XAmzContentSHA256Mismatch", "the body is not what was signed");

@@ -1,6 +1,6 @@
 /** @file S3's errors, by their own codes. */
 
-import { type Distrust, Untrusted } from "../signature.ts";
+import { type AuthenticationFault, AuthenticationError } from "../signature.ts";
 
 const STATUS = {
   AccessDenied: 403,
@@ -41,7 +41,7 @@ export class S3Error extends Error {
   }
 }
 
-const DISTRUST: Record<Distrust, keyof typeof STATUS> = {
+const DISTRUST: Record<AuthenticationFault, keyof typeof STATUS> = {
   unsigned: "AccessDenied",
   malformed: "AuthorizationHeaderMalformed",
   "another-key": "InvalidAccessKeyId",
@@ -54,7 +54,7 @@ const DISTRUST: Record<Distrust, keyof typeof STATUS> = {
 /** What to answer when a handler threw: a full disk is told from other faults. */
 export function asS3Error(error: unknown): S3Error {
   if (error instanceof S3Error) return error;
-  if (error instanceof Untrusted) return new S3Error(DISTRUST[error.why], error.message);
+  if (error instanceof AuthenticationError) return new S3Error(DISTRUST[error.reason], error.message);
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT") return new S3Error("InsufficientStorage", message);
   return new S3Error("InternalError", message);

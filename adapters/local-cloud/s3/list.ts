@@ -1,18 +1,18 @@
 /** @file ListObjectsV2: one page of a bucket's keys, in the order of their bytes. */
-import type { ObjectFacts } from "./object-files.ts";
+import type { ObjectMetadata } from "./object-files.ts";
 import { toXml } from "./xml.ts";
 
 const LARGEST_PAGE = 1000;
 const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-export function listPage(bucket: string, all: readonly ObjectFacts[], query: URLSearchParams): string {
+export function listPage(bucket: string, all: readonly ObjectMetadata[], query: URLSearchParams): string {
   const prefix = query.get("prefix") ?? "";
   const delimiter = query.get("delimiter") ?? "";
   const size = Math.min(LARGEST_PAGE, Number(query.get("max-keys") ?? LARGEST_PAGE));
   const token = query.get("continuation-token");
   const after = token === null ? (query.get("start-after") ?? "") : Buffer.from(token, "base64url").toString();
 
-  const contents: ObjectFacts[] = [];
+  const contents: ObjectMetadata[] = [];
   const folders = new Set<string>();
   let last = "";
   let truncated = false;

@@ -6,10 +6,10 @@ import { createHash, randomUUID } from "node:crypto";
 import { closeSync, createReadStream, openSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { S3Error } from "./errors.ts";
-import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
-import { discard, type Received, writeAll } from "./receive.ts";
+import type { ObjectMetadata, ObjectFiles } from "./object-files.ts";
+import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
 /** As long as the bucket of a deployment keeps them (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
@@ -20,7 +20,7 @@ interface Upload {
   readonly headers: Record<string, string>;
 }
 
-export interface PartFacts {
+export interface PartMetadata {
   readonly number: number;
   readonly etag: string;
   readonly size: number;
@@ -28,20 +28,20 @@ export interface PartFacts {
 
 export interface MultipartUploads {
   begin(upload: Upload): Promise<string>;
-  put(id: string, number: number, received: Received): Promise<void>;
-  parts(id: string): Promise<PartFacts[]>;
+  putPart(id: string, number: number, received: ReceivedFile): Promise<void>;
+  parts(id: string): Promise<PartMetadata[]>;
   complete(
     id: string,
     wanted: readonly { number: number; etag: string }[],
     onlyIfAbsent: boolean,
-  ): Promise<ObjectFacts>;
+  ): Promise<ObjectMetadata>;
   abort(id: string): Promise<void>;
 }
 
 export async function openMultipartUploads(
   directory: string,
   objects: ObjectFiles,
-  space: Space,
+  space: DiskSpace,
 ): Promise<MultipartUploads> {
   const root = join(directory, "uploads");
   await mkdir(root, { recursive: true });
@@ -59,7 +59,7 @@ export async function openMultipartUploads(
       await writeFile(join(root, id, "upload.json"), JSON.stringify(upload));
       return id;
     },
-    async put(id, number, received) {
+    async putPart(id, number, received) {
       closeSync(received.file);
       if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
       const path = await folder(id);
@@ -84,7 +84,7 @@ export async function openMultipartUploads(
       const upload = JSON.parse(await readFile(join(path, "upload.json"), "utf8")) as Upload;
       const parts = chosen(await uploads.parts(id), wanted);
       const size = parts.reduce((total, part) => total + part.size, 0);
-      await space.take(size);
+      await space.reserve(size);
       const whole = join(objects.temporary, randomUUID());
       const file = openSync(whole, "wx");
       const md5 = createHash("md5")
@@ -108,7 +108,7 @@ export async function openMultipartUploads(
     },
     async abort(id) {
       const path = await folder(id);
-      for (const part of await uploads.parts(id)) space.give(part.size);
+      for (const part of await uploads.parts(id)) space.release(part.size);
       await rm(path, { recursive: true });
     },
   };
@@ -121,7 +121,7 @@ export async function openMultipartUploads(
 }
 
 /** The parts asked for, which must be there, the same, and in order. */
-function chosen(there: readonly PartFacts[], wanted: readonly { number: number; etag: string }[]): PartFacts[] {
+function chosen(there: readonly PartMetadata[], wanted: readonly { number: number; etag: string }[]): PartMetadata[] {
   return wanted.map(({ number, etag }, i) => {
     const part = there.find((one) => one.number === number);
     if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} is not what was uploaded`);

@@ -12,11 +12,11 @@ import { linkSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Journal } from "../journal.ts";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { S3Error } from "./errors.ts";
-import { discard, type Received, writeAll } from "./receive.ts";
+import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
-export interface ObjectFacts {
+export interface ObjectMetadata {
   readonly key: string;
   readonly size: number;
   readonly etag: string;
@@ -33,19 +33,19 @@ export interface ObjectFiles {
   buckets(): Promise<string[]>;
   requireBucket(bucket: string): Promise<void>;
   /** Makes a received file the object. The file is used up, whatever happens. */
-  commit(bucket: string, object: Committed): Promise<ObjectFacts>;
+  commit(bucket: string, object: ObjectCommit): Promise<ObjectMetadata>;
   /** Facts and an open file of the bytes, which the caller closes. */
-  open(bucket: string, key: string): Promise<{ facts: ObjectFacts; file: FileHandle } | undefined>;
+  open(bucket: string, key: string): Promise<{ facts: ObjectMetadata; file: FileHandle } | undefined>;
   /** The bytes of a small object, in one go. */
   read(bucket: string, key: string): Promise<Uint8Array | undefined>;
   delete(bucket: string, key: string): Promise<void>;
   /** Facts of all objects of a bucket, by key. */
-  all(bucket: string): Promise<ObjectFacts[]>;
+  all(bucket: string): Promise<ObjectMetadata[]>;
 }
 
-export interface Committed {
+export interface ObjectCommit {
   readonly key: string;
-  readonly received: Received;
+  readonly received: ReceivedFile;
   readonly headers: Record<string, string>;
   /** If-None-Match: * */
   readonly onlyIfAbsent: boolean;
@@ -53,7 +53,7 @@ export interface Committed {
 
 export interface ObjectFilesOptions {
   readonly directory: string;
-  readonly space: Space;
+  readonly space: DiskSpace;
   readonly journal: Journal;
 }
 
@@ -115,7 +115,7 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
         return facts;
       } catch (error) {
         settled(false);
-        space.give(received.size);
+        space.release(received.size);
         if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
         throw new S3Error("PreconditionFailed", `${key} is there already`);
       } finally {
@@ -138,10 +138,10 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
       if (!found) return;
       await found.file.close();
       await rm(fileOf(bucket, key), { force: true });
-      space.give(found.facts.size);
+      space.release(found.facts.size);
     },
     async all(bucket) {
-      const facts: ObjectFacts[] = [];
+      const facts: ObjectMetadata[] = [];
       for (const name of await readdir(folder(bucket), { recursive: true, withFileTypes: true })) {
         if (!name.isFile()) continue;
         const file = await unlessMissing(open(join(name.parentPath, name.name), "r"), () => undefined);
@@ -154,14 +154,14 @@ export async function openObjectFiles({ directory, space, journal }: ObjectFiles
   return files;
 }
 
-function factsAtTheEnd(facts: ObjectFacts): Buffer {
+function factsAtTheEnd(facts: ObjectMetadata): Buffer {
   const json = Buffer.from(JSON.stringify(facts));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(json.length);
   return Buffer.concat([json, length]);
 }
 
-async function readFacts(file: FileHandle): Promise<ObjectFacts> {
+async function readFacts(file: FileHandle): Promise<ObjectMetadata> {
   const { size } = await file.stat();
   const tail = Buffer.alloc(Math.min(size, 8192));
   await file.read(tail, 0, tail.length, size - tail.length);

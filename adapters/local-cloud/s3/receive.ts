@@ -6,12 +6,12 @@ import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { decodeAwsChunked } from "./aws-chunked.ts";
-import { openVerifier } from "./checksums.ts";
+import { openBodyVerifier } from "./checksums.ts";
 import { S3Error } from "./errors.ts";
 
-export interface Received {
+export interface ReceivedFile {
   /** A file that holds the bytes, now the caller's to close, and to rename or remove. */
   readonly path: string;
   /** Its descriptor, at the end of the bytes. */
@@ -30,18 +30,18 @@ const LARGE_BYTES = 2 ** 20;
 /** A network's pieces are small; files are written in larger ones. */
 const WRITE_BYTES = 2 ** 20;
 
-export async function receive(
+export async function receiveFile(
   request: IncomingMessage,
   temporary: string,
-  space: Space,
+  space: DiskSpace,
   kind: "object" | "part",
-): Promise<Received> {
+): Promise<ReceivedFile> {
   const expected = expectedLength(request.headers);
-  await space.take(expected ?? 0);
+  await space.reserve(expected ?? 0);
   const path = join(temporary, randomUUID());
   const file = openSync(path, "wx");
   try {
-    const verifier = openVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
+    const verifier = openBodyVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
     const trailers = new Map<string, string>();
     let [size, written] = [0, 0];
     const held: Buffer[] = [];
@@ -57,24 +57,24 @@ export async function receive(
     }
     write();
     whole(expected, size);
-    return { path, file, size, ...verifier.verified(trailers) };
+    return { path, file, size, ...verifier.finish(trailers) };
   } catch (error) {
     discard({ path, file });
-    space.give(expected ?? 0);
+    space.release(expected ?? 0);
     throw error;
   }
 }
 
 /** Bytes of this process itself, as if they had been received. */
-export async function receiveBytes(bytes: Uint8Array, temporary: string, space: Space): Promise<Received> {
-  await space.take(bytes.length);
+export async function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSpace): Promise<ReceivedFile> {
+  await space.reserve(bytes.length);
   const path = join(temporary, randomUUID());
   const file = openSync(path, "wx");
   try {
     writeAll(file, bytes);
   } catch (error) {
     discard({ path, file });
-    space.give(bytes.length);
+    space.release(bytes.length);
     throw error;
   }
   return { path, file, size: bytes.length, etag: createHash("md5").update(bytes).digest("hex"), checksums: {} };
@@ -92,13 +92,13 @@ function writeTogether(file: number, pieces: readonly Uint8Array[]): void {
   if (written < bytes) writeAll(file, Buffer.concat(pieces).subarray(written));
 }
 
-export function discard({ path, file }: Pick<Received, "path" | "file">): void {
+export function discard({ path, file }: Pick<ReceivedFile, "path" | "file">): void {
   closeSync(file);
   rmSync(path, { force: true });
 }
 
 export async function receiveText(request: IncomingMessage): Promise<string> {
-  const verifier = openVerifier(request.headers);
+  const verifier = openBodyVerifier(request.headers);
   const trailers = new Map<string, string>();
   const pieces: Buffer[] = [];
   let size = 0;
@@ -109,7 +109,7 @@ export async function receiveText(request: IncomingMessage): Promise<string> {
     pieces.push(bytes);
   }
   whole(expectedLength(request.headers), size);
-  verifier.verified(trailers);
+  verifier.finish(trailers);
   return Buffer.concat(pieces).toString();
 }
 

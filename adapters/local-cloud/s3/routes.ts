@@ -1,22 +1,22 @@
 /** @file What each request of the S3 API does: buckets, objects, multipart uploads. What is not here is answered 501, never ignored. */
 import { rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { S3Error } from "./errors.ts";
 import { listPage } from "./list.ts";
 import type { MultipartUploads } from "./multipart.ts";
 import type { ObjectFiles } from "./object-files.ts";
-import { sendObject } from "./read.ts";
-import { receive, receiveText } from "./receive.ts";
+import { sendObject } from "./send-object.ts";
+import { receiveFile, receiveText } from "./receive.ts";
 import { parseDelete, parseParts, toXml } from "./xml.ts";
 
-export interface Routes {
+export interface S3Services {
   readonly objects: ObjectFiles;
   readonly uploads: MultipartUploads;
-  readonly space: Space;
+  readonly space: DiskSpace;
 }
 
-export interface Call {
+export interface S3Request {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly bucket: string;
@@ -33,7 +33,7 @@ const NOT_BUILT = [
 ];
 const LONGEST_KEY_BYTES = 1024;
 
-export async function route(routes: Routes, call: Call): Promise<void> {
+export async function route(routes: S3Services, call: S3Request): Promise<void> {
   if (call.bucket === "") return listBuckets(routes, call);
   if (call.key === "") return bucketRoute(routes, call);
   if (Buffer.byteLength(call.key) > LONGEST_KEY_BYTES) throw new S3Error("KeyTooLongError", call.key);
@@ -43,13 +43,13 @@ export async function route(routes: Routes, call: Call): Promise<void> {
     : objectRoute(routes, call);
 }
 
-async function listBuckets({ objects }: Routes, { request, response }: Call): Promise<void> {
+async function listBuckets({ objects }: S3Services, { request, response }: S3Request): Promise<void> {
   if (request.method !== "GET") throw notBuilt(request);
   const Bucket = (await objects.buckets()).map((Name) => ({ Name, CreationDate: new Date(0).toISOString() }));
   send(response, 200, toXml("ListAllMyBucketsResult", { Owner: { ID: "local" }, Buckets: { Bucket } }));
 }
 
-async function bucketRoute({ objects }: Routes, { request, response, bucket, query }: Call): Promise<void> {
+async function bucketRoute({ objects }: S3Services, { request, response, bucket, query }: S3Request): Promise<void> {
   const subject = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
   if (subject !== undefined && !(subject === "delete" && request.method === "POST") && subject !== "location")
     throw notBuilt(request);
@@ -84,7 +84,7 @@ const LIST_PARAMETERS = new Set([
   "fetch-owner",
 ]);
 
-async function objectRoute({ objects, space }: Routes, { request, response, bucket, key }: Call): Promise<void> {
+async function objectRoute({ objects, space }: S3Services, { request, response, bucket, key }: S3Request): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return sendObject(objects, bucket, key, request, response);
   if (request.method === "DELETE") {
     await objects.delete(bucket, key);
@@ -92,13 +92,13 @@ async function objectRoute({ objects, space }: Routes, { request, response, buck
   }
   if (request.method !== "PUT") throw notBuilt(request);
   const onlyIfAbsent = writeCondition(request);
-  const received = await receive(request, objects.temporary, space, "object");
+  const received = await receiveFile(request, objects.temporary, space, "object");
   const headers = keptHeaders(request.headers);
   const facts = await objects.commit(bucket, { key, received, headers, onlyIfAbsent });
   send(response, 200, "", { etag: `"${facts.etag}"`, ...checksumHeaders(received.checksums) });
 }
 
-async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Promise<void> {
+async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Request): Promise<void> {
   const { request, response, bucket, key, query } = call;
   const id = query.get("uploadId") ?? "";
   if (request.method === "POST" && query.has("uploads")) {
@@ -107,8 +107,8 @@ async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Pro
   }
   if (request.method === "PUT") {
     writeCondition(request);
-    const received = await receive(request, objects.temporary, space, "part");
-    await uploads.put(id, Number(query.get("partNumber")), received).finally(() => rm(received.path, { force: true }));
+    const received = await receiveFile(request, objects.temporary, space, "part");
+    await uploads.putPart(id, Number(query.get("partNumber")), received).finally(() => rm(received.path, { force: true }));
     return send(response, 200, "", { etag: `"${received.etag}"`, ...checksumHeaders(received.checksums) });
   }
   if (request.method === "GET") {

@@ -2,10 +2,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { VerifySignature } from "../signature.ts";
 import { asS3Error, S3Error } from "./errors.ts";
-import { type Routes, route, send } from "./routes.ts";
+import { type S3Services, route, send } from "./routes.ts";
 import { toXml } from "./xml.ts";
 
-export function createS3Server(routes: Routes, verify: VerifySignature): Server {
+export function createS3Server(routes: S3Services, verify: VerifySignature): Server {
   const server = createServer((request, response) => {
     answer(routes, verify, request, response).catch((error: unknown) => refuse(request, response, error));
   });
@@ -15,7 +15,7 @@ export function createS3Server(routes: Routes, verify: VerifySignature): Server 
   return server;
 }
 
-async function answer(routes: Routes, verify: VerifySignature, request: IncomingMessage, response: ServerResponse) {
+async function answer(routes: S3Services, verify: VerifySignature, request: IncomingMessage, response: ServerResponse) {
   const { method = "", url = "", headers } = request;
   await verify({ method, url, headers });
   const [path = "", search = ""] = url.split(/\?(.*)/s);

@@ -11,4 +11,4 @@ export interface Document {
 export type Extracted = { readonly title: string; readonly text: string } | { readonly unreadable: string };
 
 /** Out of time or memory, or more than a library can take: the document did it. */
-export const TOO_COMPLICATED: Extracted = { unreadable: "it is too complicated to be read" };
+export const TOO_COMPLEX: Extracted = { unreadable: "it is too complicated to be read" };

@@ -7,7 +7,7 @@ import { isProbablyReaderable, Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
 import { type DefaultTreeAdapterTypes, parse, serialize } from "parse5";
 import TurndownService from "turndown";
-import { type Extracted, TOO_COMPLICATED } from "./document.ts";
+import { type Extracted, TOO_COMPLEX } from "./document.ts";
 
 /** Levels of elements; browsers flatten what lies deeper, and some libraries take quadratic time for it. */
 const DEEPEST = 512;
@@ -21,7 +21,7 @@ const UNSEEN = [
 export function extractHtml(html: string, url: string): Extracted {
   // linkedom wants all the tags that HTML lets authors leave out: parse5 puts them in.
   const tree = parse(html);
-  if (isDeeper(tree, DEEPEST)) return TOO_COMPLICATED;
+  if (isDeeper(tree, DEEPEST)) return TOO_COMPLEX;
   const { document } = parseHTML(serialize(tree));
   const title = document.querySelector("title")?.textContent?.trim() ?? "";
   const base = baseOf(document, url);

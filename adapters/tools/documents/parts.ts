@@ -10,28 +10,28 @@ export const LONGEST_TITLE = 120;
 const LONGEST_PLACE = 300;
 const SHORTEST_PART = 100;
 
-export interface Titled {
+export interface TitledText {
   readonly title: string;
   /** Where it is from: an address, a file's name. */
-  readonly place: string;
+  readonly source: string;
   readonly text: string;
 }
 
 /** That part under its heading, or that there is none. */
-export async function showPart(document: Titled, part: number, context: ToolContext): Promise<string> {
+export async function showPart(document: TitledText, part: number, context: ToolContext): Promise<string> {
   const { shown, isLast, parts } = await look(partsFor(document, context), part);
-  if (shown === undefined) return `${document.place} has no part ${part}: its last one is part ${parts}`;
+  if (shown === undefined) return `${document.source} has no part ${part}: its last one is part ${parts}`;
   const note = isLast ? `part ${part}, the last one` : `part ${part}, goes on in part ${part + 1}`;
-  return headed(document, isLast && part === 1 ? "" : note, shown);
+  return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
 /** Parts that reach the agent whole under their heading, by characters and by its tokens. */
-function* partsFor(page: Titled, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
-  const heading = Math.min(page.place.length, LONGEST_PLACE) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
+function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
+  const heading = Math.min(page.source.length, LONGEST_PLACE) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
   const characters = Math.max(responseCharacters - heading, SHORTEST_PART);
   if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
-  const room = { tokens: Math.max(tokens - count(headed(page, HEADING_NOTE, "")), 1), count };
+  const room = { tokens: Math.max(tokens - count(withHeading(page, HEADING_NOTE, "")), 1), count };
   for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
 }
 
@@ -52,7 +52,7 @@ async function look(
 }
 
 /** The text under its title, its place and a note, as far as there are such. */
-export function headed({ title, place }: Pick<Titled, "title" | "place">, note: string, text: string): string {
+export function withHeading({ title, source: place }: Pick<TitledText, "title" | "place">, note: string, text: string): string {
   const heading = [clip(title.replace(/\s+/g, " "), LONGEST_TITLE), clip(place, LONGEST_PLACE), note].filter(
     (line) => line !== "",
   );

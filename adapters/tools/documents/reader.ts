@@ -10,7 +10,7 @@
 import { Worker } from "node:worker_threads";
 import { built } from "../../../core/built.ts";
 import { MgrpoError } from "../../../core/errors.ts";
-import { type Document, type Extracted, TOO_COMPLICATED } from "./document.ts";
+import { type Document, type Extracted, TOO_COMPLEX } from "./document.ts";
 
 export interface Reader {
   read(document: Document): Promise<Extracted>;
@@ -52,7 +52,7 @@ export function openReader(seconds = SECONDS): Reader {
     // That this program ends says nothing about the document.
     if (closed) throw closing();
     await end();
-    return TOO_COMPLICATED;
+    return TOO_COMPLEX;
   }
 
   return {

@@ -11,14 +11,14 @@ import type { LanguageModel, Tool } from "../../../core/ports.ts";
 import type { OpenedTools, ToolsOpening } from "../../../core/recipe.ts";
 import { openReader } from "../documents/reader.ts";
 import type { McpServer } from "./mcp/server.ts";
-import { readTowardsGoal } from "./models/extract.ts";
+import { goalExtractor } from "./models/extract.ts";
 import type { ToolModel } from "./models/model.ts";
 import { reasonTool } from "./models/reason.ts";
-import { openBackends } from "./outside/backend.ts";
-import { allowanceOf, openRunBudget, type RunBudget } from "./outside/budget.ts";
-import { type Cache, openCache } from "./outside/cache.ts";
-import { openFolderObjects } from "./outside/folder-objects.ts";
-import { openOutside } from "./outside/outside.ts";
+import { openBackends } from "./external/backend.ts";
+import { allowanceOf, openRunBudget, type RunBudget } from "./external/budget.ts";
+import { type AnswerCache, openAnswerCache } from "./external/cache.ts";
+import { openFolderObjects } from "./external/folder-objects.ts";
+import { openExternalCalls } from "./external/calls.ts";
 import type { SearchBackend } from "./search/backend.ts";
 import { brave } from "./search/brave.ts";
 import { searchTool } from "./search/search.ts";
@@ -49,9 +49,9 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const reader = openReader();
   const dispatcher = guardedAgent(addressCheck(settings.visit.allowAddresses));
   const guard = leakageGuard(settings.blocked);
-  const outside = openOutside({
+  const outside = openExternalCalls({
     cache: cacheOf(settings, opening),
-    run: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNCOUNTED,
+    runBudget: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNCOUNTED,
     backends,
     guard,
   });
@@ -76,7 +76,7 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
         fetching: { ...visit, dispatcher, guard },
         reader,
         outside,
-        ...(extract && { readTowards: readTowardsGoal(await modelOf(extract), outside) }),
+        ...(extract && { extractForGoal: goalExtractor(await modelOf(extract), outside) }),
       }),
     ];
     if (search) offered.push(searchTool(search, searchBackend(search, variable("tools.search.keyVariable")), outside));
@@ -143,11 +143,11 @@ const UNCOUNTED: RunBudget = {
   countBlocked: async () => {},
 };
 
-function cacheOf({ cache: { mode, run, folder } }: WebSettings, { config, store }: ToolsOpening): Cache {
+function cacheOf({ cache: { mode, run, folder } }: WebSettings, { config, store }: ToolsOpening): AnswerCache {
   const keyOf = (sha256: string) => objectKeys.toolAnswer(run ?? config.run, sha256);
   if (folder !== null)
-    return openCache({ mode, objects: openFolderObjects(folder), keyOf: (sha256) => `${sha256}.json` });
-  if (store) return openCache({ mode, objects: store.objects, keyOf });
+    return openAnswerCache({ mode, objects: openFolderObjects(folder), keyOf: (sha256) => `${sha256}.json` });
+  if (store) return openAnswerCache({ mode, objects: store.objects, keyOf });
   return { answer: (_request, _schema, ask) => ask() };
 }
 

@@ -2,7 +2,7 @@
 import { unmarshall } from "@aws-sdk/util-dynamodb";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
-import { type Attributes, holds, invalid, updated } from "./expression.ts";
+import { type Attributes, conditionHolds, invalid, applyUpdate } from "./expression.ts";
 
 /** Units are AWS's: 1 per started 4 KB of a consistent read, 1 per started 1 KB of a write, whose condition may have failed. */
 export interface TableUse {
@@ -84,12 +84,12 @@ export function openMemoryTable(): MemoryTable {
         async putItem(input) {
           const { Item = {} } = input;
           const before = find(Item);
-          return wrote("PutItem", Item, before, holds(input, before?.attributes) ? store(Item) : undefined);
+          return wrote("PutItem", Item, before, conditionHolds(input, before?.attributes) ? store(Item) : undefined);
         },
         async updateItem(input) {
           const { Key = {} } = input;
           const before = find(Key);
-          const after = holds(input, before?.attributes) ? store(updated(input, before?.attributes ?? Key)) : undefined;
+          const after = conditionHolds(input, before?.attributes) ? store(applyUpdate(input, before?.attributes ?? Key)) : undefined;
           return { Attributes: wrote("UpdateItem", Key, before, after) };
         },
         async query({ ExpressionAttributeValues: values = {}, ConsistentRead = false, ExclusiveStartKey: after }) {

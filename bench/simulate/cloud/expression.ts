@@ -12,7 +12,7 @@ type Input = Pick<
 >;
 
 /** Whether the condition holds of an item; undefined: there is none. */
-export function holds(input: Input, item: Attributes | undefined): boolean {
+export function conditionHolds(input: Input, item: Attributes | undefined): boolean {
   const path = (text: string) => at(item ?? {}, pathOf(text, input));
   const one = (text: string): boolean => {
     const [, existing] = /^attribute_exists\((.+)\)$/.exec(text) ?? [];
@@ -29,7 +29,7 @@ export function holds(input: Input, item: Attributes | undefined): boolean {
 }
 
 /** The item as the update leaves it; the one before is untouched. */
-export function updated(input: Input, before: Attributes): Attributes {
+export function applyUpdate(input: Input, before: Attributes): Attributes {
   let item = before;
   const given = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);

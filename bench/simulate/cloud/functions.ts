@@ -16,7 +16,7 @@ import { answer as tick } from "../../../functions/tick.ts";
 import { CLOCK, START_RUN, WOKEN } from "../../../stacks/sizes.ts";
 import { COLD_START, CPU_PER_REQUEST, KEPT_WARM, SECONDS } from "../assumptions.ts";
 import { LIMITS, QUEUE_SCALING } from "../limits.ts";
-import { about, type Cloud, openSimulatedStore, pause } from "./store.ts";
+import { jitter, type Cloud, openSimulatedStore, pause } from "./store.ts";
 
 const HANDLERS = {
   "start-run": { ...START_RUN, answer: startRun },
@@ -183,7 +183,7 @@ export function openSimulatedFunctions(
         meter.events.add("targets", meter.second(), 1);
         const detail = { bucket: { name: "simulated" }, object: { key } };
         const event = { "detail-type": "Object Created", source: "aws.s3", detail };
-        pause(about(SECONDS.event, random)).then(() => send(JSON.stringify(event)));
+        pause(jitter(SECONDS.event, random)).then(() => send(JSON.stringify(event)));
       }
     },
     async invoke(name, event) {

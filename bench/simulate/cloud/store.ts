@@ -42,7 +42,7 @@ export function openSimulatedStore(
     return <T>(meanSeconds: number, call: () => Promise<T>): Promise<T> =>
       enter(async () => {
         if (cpuSeconds > 0) await processor(() => pause(cpuSeconds));
-        await pause(about(meanSeconds, random));
+        await pause(jitter(meanSeconds, random));
         if (!alive()) return new Promise<never>(() => {});
         return call().finally(() => clock.sawDate(new Date(Date.now()).toUTCString()));
       });
@@ -77,7 +77,7 @@ export function openSimulatedStore(
 export const pause = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
 
 /** Uniform between half and one and a half of the mean. */
-export const about = (mean: number, random: Random) => mean * (0.5 + random.uniform());
+export const jitter = (mean: number, random: Random) => mean * (0.5 + random.uniform());
 
 /** Lets so many in at once; the others wait in line. */
 function turnstile(room: number) {

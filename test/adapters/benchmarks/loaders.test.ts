@@ -134,7 +134,7 @@ test("what a loader adds to a prompt is none of the question's words, by which t
     if (!question) throw new Error("no question");
     expect(wordingOf(question)).toBe(asked);
     expect(question.prompt).not.toBe(asked);
-    expect(leakageGuard([]).holds(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
+    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
   }
   expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });

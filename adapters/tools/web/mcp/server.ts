@@ -13,7 +13,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
-import { reasonOf } from "../outside/backend.ts";
+import { reasonOf } from "../external/backend.ts";
 import type { McpSettings } from "../settings.ts";
 
 /** A tool as the server describes it; `schema` is its JSON Schema, word for word. */

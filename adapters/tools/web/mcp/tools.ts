@@ -8,8 +8,8 @@ import { wordingOf } from "../../../../core/contracts/question.ts";
 import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Tool } from "../../../../core/ports.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
 import type { McpSettings } from "../settings.ts";
 import { type McpServer, McpTool } from "./server.ts";
 
@@ -17,12 +17,12 @@ export async function mcpTools(
   name: string,
   settings: McpSettings,
   server: McpServer,
-  outside: Outside,
+  outside: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { only, without, usdPerCall, cached } = settings;
   // What decides its answers, as far as anybody can tell from here; variables' values are secrets and stay out.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
-  const all = await outside.answer({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
+  const all = await outside.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
     server.tools(),
   );
   const unknown = [...(only ?? []), ...without].filter((wanted) => all.every((tool) => tool.name !== wanted));
@@ -49,10 +49,10 @@ export async function mcpTools(
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => call(tool, args);
       const answer = cached
-        ? outside.answer(request, z.string(), usdPerCall, ask, { canary: context.question.canary })
-        : outside.askUncached(usdPerCall, ask);
-      const text = await unlessAborted(answer, context.signal);
-      if (!outside.guard.holds(text, wordingOf(context.question))) return text;
+        ? outside.call(request, z.string(), usdPerCall, ask, { canary: context.question.canary })
+        : outside.callUncached(usdPerCall, ask);
+      const text = await abortable(answer, context.signal);
+      if (!outside.guard.leaksQuestion(text, wordingOf(context.question))) return text;
       await outside.countBlocked(1);
       return "its answer cannot be shown";
     },

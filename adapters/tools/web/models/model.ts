@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { ChatMessage, LanguageModel, ToolContext } from "../../../../core/ports.ts";
-import type { Outside } from "../outside/outside.ts";
+import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
   readonly model: LanguageModel;
@@ -23,11 +23,11 @@ const OBJECTIONS: Readonly<Record<string, string>> = {
 const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTokens: z.int() });
 
 /** Its text, or that it takes no such text. Greedy, so that as little as possible depends on who asked first. */
-export async function askModel(
+export async function callToolModel(
   tool: string,
   { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
   messages: readonly ChatMessage[],
-  outside: Outside,
+  outside: ExternalCalls,
   context: ToolContext,
 ): Promise<string> {
   const costOf = ({ inputTokens, outputTokens }: z.infer<typeof Answer>) =>
@@ -47,7 +47,7 @@ export async function askModel(
     });
     return { text, ...usage };
   };
-  const answer = await outside.answer(request, Answer, 0, complete, { costOf, canary: context.question.canary });
+  const answer = await outside.call(request, Answer, 0, complete, { costOf, canary: context.question.canary });
   context.budget.add(costOf(answer));
   return answer.text.trim();
 }

@@ -2,17 +2,17 @@
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
 import type { SearchSettings } from "../settings.ts";
-import type { Found, SearchBackend } from "./backend.ts";
+import type { SearchResult, SearchBackend } from "./backend.ts";
 
 const Results = z.array(z.strictObject({ title: z.string(), url: z.string(), snippet: z.string() }));
 
 export function searchTool(
   { backend: name, url, results, requestsPerSecond, usdPerCall }: SearchSettings,
   backend: SearchBackend,
-  outside: Outside,
+  outside: ExternalCalls,
 ): Tool<{ query: string }> {
   const bucket = outside.bucket(requestsPerSecond);
   return {
@@ -25,12 +25,12 @@ export function searchTool(
       const wanted = { query: query.trim(), results };
       const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: wanted };
       const ask = async () =>
-        (await outside.backends.ask(backend.request(wanted.query, results), bucket)).slice(0, results);
+        (await outside.backends.request(backend.request(wanted.query, results), bucket)).slice(0, results);
       const { canary } = context.question;
-      const found = await unlessAborted(outside.answer(request, Results, usdPerCall, ask, { canary }), context.signal);
+      const found = await abortable(outside.call(request, Results, usdPerCall, ask, { canary }), context.signal);
       const shown = found.filter(({ url, title, snippet }) => {
-        const isBlocked = URL.canParse(url) && outside.guard.blocks(new URL(url));
-        return !isBlocked && !outside.guard.holds(`${title} ${snippet}`, wordingOf(context.question));
+        const isBlocked = URL.canParse(url) && outside.guard.isBlocked(new URL(url));
+        return !isBlocked && !outside.guard.leaksQuestion(`${title} ${snippet}`, wordingOf(context.question));
       });
       await outside.countBlocked(found.length - shown.length);
       return shown.length === 0 ? "nothing found" : shown.map(written).join("\n\n");
@@ -38,7 +38,7 @@ export function searchTool(
   };
 }
 
-const written = ({ title, url, snippet }: Found, i: number): string =>
+const written = ({ title, url, snippet }: SearchResult, i: number): string =>
   [`${i + 1}. ${oneLine(title) || "(no title)"}`, `   ${url}`, `   ${oneLine(snippet)}`].join("\n").trimEnd();
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

@@ -8,12 +8,12 @@
  */
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
-import { reasonOf } from "../outside/backend.ts";
+import { reasonOf } from "../external/backend.ts";
 import type { VisitSettings } from "../settings.ts";
 import { AddressRefused } from "./guard.ts";
 import type { LeakageGuard } from "./leakage.ts";
 
-export type Fetched =
+export type FetchOutcome =
   | { readonly kind: "document"; readonly url: URL; readonly type: string; readonly bytes: Uint8Array }
   /** `why`: for the agent. `again`: the site may answer another time. */
   | { readonly kind: "none"; readonly why: string; readonly again?: boolean }
@@ -30,9 +30,9 @@ const USER_AGENT = "Mozilla/5.0 (compatible; mgrpo)";
 const ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.8,application/json;q=0.7,*/*;q=0.1";
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-const none = (why: string, again = false): Fetched => ({ kind: "none", why, again });
+const none = (why: string, again = false): FetchOutcome => ({ kind: "none", why, again });
 
-export async function fetchPage(address: URL, options: FetchOptions): Promise<Fetched> {
+export async function fetchPage(address: URL, options: FetchOptions): Promise<FetchOutcome> {
   const signal = AbortSignal.timeout(Math.ceil(options.seconds * 1000));
   const seen = new Set<string>();
   let url = address;
@@ -40,7 +40,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
     for (;;) {
       const refused = refusalOf(url);
       if (refused) return none(refused);
-      if (options.guard.blocks(url)) return { kind: "blocked" };
+      if (options.guard.isBlocked(url)) return { kind: "blocked" };
       url.hash = "";
       if (seen.has(url.href)) return none("it redirects in a circle");
       if (seen.size > options.redirects) return none(`it redirects more than ${options.redirects} times`);
@@ -68,7 +68,7 @@ function refusalOf({ protocol, username, password }: URL): string | undefined {
   return username || password ? "an address with a user name or password is not opened" : undefined;
 }
 
-async function read(response: Response, url: URL, maxBytes: number): Promise<Fetched> {
+async function read(response: Response, url: URL, maxBytes: number): Promise<FetchOutcome> {
   const { status, body } = response;
   const type = response.headers.get("content-type") ?? "";
   const tooLarge = none(`it is larger than ${maxBytes} bytes`);
@@ -96,7 +96,7 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
 /** Of this machine's network, not of the site. */
 const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
 
-function failure(error: unknown, { hostname }: URL): Fetched {
+function failure(error: unknown, { hostname }: URL): FetchOutcome {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;

@@ -22,9 +22,9 @@ const SHORTEST_TELLING = 60;
 
 export interface LeakageGuard {
   /** Whether this address is one of theirs. */
-  blocks(url: URL): boolean;
+  isBlocked(url: URL): boolean;
   /** Whether the text holds the question. */
-  holds(text: string, question: string): boolean;
+  leaksQuestion(text: string, question: string): boolean;
 }
 
 export function leakageGuard(blocked: readonly string[]): LeakageGuard {
@@ -33,7 +33,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
     return { host: entry.slice(0, slash).toLowerCase(), path: pathOf(entry.slice(slash)) };
   });
   return {
-    blocks({ hostname, pathname }) {
+    isBlocked({ hostname, pathname }) {
       const host = hostname.toLowerCase().replace(/\.$/, "");
       const path = pathOf(pathname);
       return entries.some(
@@ -42,7 +42,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
           (path === entry.path || path.startsWith(`${entry.path}/`) || entry.path === ""),
       );
     },
-    holds(text, question) {
+    leaksQuestion(text, question) {
       const asked = plain(question);
       return asked.length >= SHORTEST_TELLING && plain(text).includes(asked);
     },

@@ -6,13 +6,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
-import { clip, headed, LONGEST_TITLE, showPart } from "../../documents/parts.ts";
+import { clip, withHeading, LONGEST_TITLE, showPart } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
-import type { ReadTowards } from "../models/extract.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
+import type { ExtractForGoal } from "../models/extract.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
 import type { VisitSettings } from "../settings.ts";
-import { type Fetched, type FetchOptions, fetchPage } from "./fetch-page.ts";
+import { type FetchOutcome, type FetchOptions, fetchPage } from "./fetch-page.ts";
 
 /** As it is cached: raised with every change of how pages become text. */
 const READING = "visit 2";
@@ -30,16 +30,16 @@ export interface VisitOptions {
   readonly settings: VisitSettings;
   readonly fetching: FetchOptions;
   readonly reader: Reader;
-  readonly outside: Outside;
+  readonly outside: ExternalCalls;
   /** Absent: the tool takes no goal. */
-  readonly readTowards?: ReadTowards;
+  readonly extractForGoal?: ExtractForGoal;
 }
 
 const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optional() });
 const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "says nothing").optional() });
 type Arguments = z.infer<typeof WithGoal>;
 
-export function visitTool({ settings, fetching, reader, outside, readTowards }: VisitOptions): Tool<Arguments> {
+export function visitTool({ settings, fetching, reader, outside, extractForGoal: readTowards }: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = outside.bucket(requestsPerSecond);
 
@@ -52,7 +52,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     return { kind: "page", url: fetched.url.href, title, text: clip(text, maxCharacters) };
   }
 
-  async function fetchPatiently(url: URL): Promise<Fetched> {
+  async function fetchPatiently(url: URL): Promise<FetchOutcome> {
     for (let attempt = 1; ; attempt++) {
       await bucket.removeTokens(1);
       const fetched = await fetchPage(url, fetching);
@@ -70,17 +70,17 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
       await outside.countBlocked(1);
       return `${address.href} cannot be opened`;
     };
-    if (outside.guard.blocks(address)) return blocked();
+    if (outside.guard.isBlocked(address)) return blocked();
     const request = { tool: "visit", backend: READING, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await outside.answer(request, Page, usdPerCall, () => open(address), { canary });
-    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.blocks(new URL(page.url)))) return blocked();
+    const page = await outside.call(request, Page, usdPerCall, () => open(address), { canary });
+    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (outside.guard.holds(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
+    if (outside.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards)
-      return headed({ ...page, place: page.url }, "", await readTowards(page, goal, context));
-    return showPart({ ...page, place: page.url }, part, context);
+      return withHeading({ ...page, source: page.url }, "", await readTowards(page, goal, context));
+    return showPart({ ...page, source: page.url }, part, context);
   }
 
   return {
@@ -89,7 +89,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
       ? "Opens a web page or PDF. With a goal: what it says towards that goal. Without: its text, by parts if it is long."
       : "Opens a web page or PDF and returns its text, by parts if it is long.",
     parameters: readTowards ? WithGoal : Plain,
-    run: (call, context) => unlessAborted(visited(call, context), context.signal),
+    run: (call, context) => abortable(visited(call, context), context.signal),
   };
 }
 

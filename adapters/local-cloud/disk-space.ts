@@ -10,19 +10,19 @@ const RESERVE_BYTES = 64 * 2 ** 20;
 /** What the file system says is asked for again after this. */
 const FRESH_MS = 250;
 
-export interface Space {
+export interface DiskSpace {
   /** Throws InsufficientStorage unless so many bytes fit. */
-  take(bytes: number): Promise<void>;
+  reserve(bytes: number): Promise<void>;
   /** So many bytes were not used after all, or are free again. */
-  give(bytes: number): void;
+  release(bytes: number): void;
 }
 
 /** `maxBytes`: a quota for the directory, below what the disk has. */
-export async function openSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Space> {
+export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
   let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   return {
-    async take(bytes) {
+    async reserve(bytes) {
       if (performance.now() - free.at > FRESH_MS) {
         const { bavail, bsize } = await statfs(directory);
         free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
@@ -32,7 +32,7 @@ export async function openSpace(directory: string, maxBytes = Number.POSITIVE_IN
       free = { ...free, bytes: free.bytes - bytes };
       used += bytes;
     },
-    give(bytes) {
+    release(bytes) {
       used -= bytes;
     },
   };

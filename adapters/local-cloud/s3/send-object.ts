@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { S3Error } from "./errors.ts";
-import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
+import type { ObjectMetadata, ObjectFiles } from "./object-files.ts";
 
 export async function sendObject(
   objects: ObjectFiles,
@@ -42,7 +42,7 @@ export async function sendObject(
   }
 }
 
-const names = (header: string, facts: ObjectFacts) =>
+const names = (header: string, facts: ObjectMetadata) =>
   header.split(",").some((etag) => etag.trim() === "*" || etag.trim().replaceAll('"', "") === facts.etag);
 
 /** `bytes=a-b`, `bytes=a-`, `bytes=-n`, as [from, to). Other ranges are ignored, as HTTP has it. */
@@ -56,7 +56,7 @@ function rangeOf(header: string | undefined, size: number): { from: number; to: 
   return { from, to };
 }
 
-function checksumHeaders(headers: IncomingHttpHeaders, facts: ObjectFacts): Record<string, string> {
+function checksumHeaders(headers: IncomingHttpHeaders, facts: ObjectMetadata): Record<string, string> {
   if (headers["x-amz-checksum-mode"] === undefined) return {};
   return Object.fromEntries(Object.entries(facts.checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
 }

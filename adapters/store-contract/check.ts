@@ -5,21 +5,21 @@
 import type { TableKey } from "../../core/contracts/keys.ts";
 
 /** Of a port: objects, a table, a clock. */
-export interface Law<Port> {
+export interface ContractCheck<Port> {
   /** What the store does. */
   readonly name: string;
   /** Throws when it does not. */
-  holds(port: Port, place: Place): Promise<void>;
+  verify(port: Port, place: FreshKeys): Promise<void>;
 }
 
 /** Keys that nobody else uses, each a new one. */
-export interface Place {
+export interface FreshKeys {
   objectKey(name?: string): string;
   tableKey(): TableKey;
 }
 
 /** All of them begin with the prefix. */
-export function openPlace(prefix: string): Place {
+export function openFreshKeys(prefix: string): FreshKeys {
   let made = 0;
   return {
     objectKey: (name = "x.json") => `${prefix}/${++made}/${name}`,

@@ -9,7 +9,7 @@ import { type FileCache, openFileCache } from "./cache.ts";
 import { readS3Object } from "./s3.ts";
 
 /** Each file is verified once in the life of the process. */
-export function openOutside(cache: FileCache = openFileCache()): OpenOutside {
+export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutside {
   const opened = new Map<string, Promise<LocalFile>>();
   return (part) => {
     const known = opened.get(part.sha256) ?? open(part, cache);
@@ -23,7 +23,7 @@ async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
   if (!origin.startsWith("s3://")) return verified(origin, part);
   // In the cache a name is a hash: that of the bytes as they came.
-  const kept = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.keep(body)));
+  const kept = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.add(body)));
   if (kept.sha256 === sha256) return { path: kept.path, bytes, origin };
   throw other(part);
 }

@@ -19,16 +19,16 @@ import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
 import { encryptedObjects, openedObjects } from "../../../../core/training/encrypted-objects.ts";
 
-export interface Request {
+export interface CachedRequest {
   readonly tool: string;
   /** Which service, model or server, as far as it decides the answer. */
   readonly backend: string;
   readonly arguments: z.infer<ReturnType<typeof z.json>>;
 }
 
-export interface Cache {
+export interface AnswerCache {
   /** The answer to a request. `ask` must not depend on any one caller. With a `canary` it is encrypted by it where it is kept. */
-  answer<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
+  answer<T>(request: CachedRequest, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
 }
 
 export interface CacheOptions {
@@ -37,7 +37,7 @@ export interface CacheOptions {
   keyOf(sha256: string): string;
 }
 
-export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache {
+export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): AnswerCache {
   const objects = openedObjects(plain);
   const open = new Map<string, Promise<unknown>>();
 
@@ -47,7 +47,7 @@ export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache 
   }
 
   async function find<T>(
-    request: Request,
+    request: CachedRequest,
     schema: z.ZodType<T>,
     ask: () => Promise<T>,
     key: string,
@@ -89,7 +89,7 @@ const LONGEST_SHOWN = 200;
 const shown = (value: unknown) => JSON.stringify(value).slice(0, LONGEST_SHOWN);
 
 /** The value, unless the signal aborts first: then its reason. What makes the value goes on. */
-export async function unlessAborted<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function abortable<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
   // Nobody may be left to hear of its failure.
   value.catch(() => {});
   signal.throwIfAborted();

@@ -24,7 +24,7 @@ export interface BackendRequest<T> {
 }
 
 export interface Backends {
-  ask<T>(request: BackendRequest<T>, bucket: TokenBucket): Promise<T>;
+  request<T>(request: BackendRequest<T>, bucket: TokenBucket): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RE
   }
 
   return {
-    ask: (request, bucket) =>
+    request: (request, bucket) =>
       pRetry(
         async () => {
           await bucket.removeTokens(1);

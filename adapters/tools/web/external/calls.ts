@@ -11,43 +11,43 @@ import type { z } from "zod";
 import type { LeakageGuard } from "../visit/leakage.ts";
 import { type Backends, openBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";
-import type { Cache, Request } from "./cache.ts";
+import type { AnswerCache, CachedRequest } from "./cache.ts";
 
-export interface OutsideParts {
-  readonly cache: Cache;
-  readonly run: RunBudget;
+export interface ExternalCallsOptions {
+  readonly cache: AnswerCache;
+  readonly runBudget: RunBudget;
   readonly backends: Backends;
   readonly guard: LeakageGuard;
 }
 
-export interface AnswerOptions<T> {
+export interface CallOptions<T> {
   /** What the answer turned out to cost beside the price. */
   readonly costOf?: (answer: T) => number;
   /** Of the question that it is asked for. */
   readonly canary?: string | undefined;
 }
 
-export interface Outside {
+export interface ExternalCalls {
   readonly backends: Backends;
   readonly guard: LeakageGuard;
   bucket(requestsPerSecond: number): TokenBucket;
   /** From the cache, or asked and paid for. */
-  answer<T>(
-    request: Request,
+  call<T>(
+    request: CachedRequest,
     schema: z.ZodType<T>,
     usd: number,
     ask: () => Promise<T>,
-    options?: AnswerOptions<T>,
+    options?: CallOptions<T>,
   ): Promise<T>;
   /** Asked and paid for, whatever was answered before. */
-  askUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
+  callUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
   countBlocked(count: number): Promise<void>;
 }
 
-export function openOutside({ cache, run, backends, guard }: OutsideParts): Outside {
+export function openExternalCalls({ cache, runBudget: run, backends, guard }: ExternalCallsOptions): ExternalCalls {
   return {
     ...{ backends, guard, bucket: openBucket },
-    answer(request, schema, usd, ask, { costOf, canary } = {}) {
+    call(request, schema, usd, ask, { costOf, canary } = {}) {
       const pay = async () => {
         await run.charge(usd);
         const answer = await ask();
@@ -57,7 +57,7 @@ export function openOutside({ cache, run, backends, guard }: OutsideParts): Outs
       };
       return cache.answer(request, schema, pay, canary);
     },
-    async askUncached(usd, ask) {
+    async callUncached(usd, ask) {
       await run.charge(usd);
       return ask();
     },

@@ -7,7 +7,7 @@ import { ClassicLevel } from "classic-level";
 let done = false;
 
 /** Changes it for all databases of this process. */
-export function readAtOnce(): void {
+export function readSynchronously(): void {
   if (done) return;
   done = true;
   const later = ClassicLevel.prototype.get;

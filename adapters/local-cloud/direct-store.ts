@@ -12,13 +12,13 @@ import { type DynamoApi, openTable } from "../aws/table.ts";
 import { S3Error } from "./s3/errors.ts";
 import type { ObjectFiles } from "./s3/object-files.ts";
 import { receiveBytes } from "./s3/receive.ts";
-import type { Space } from "./space.ts";
+import type { DiskSpace } from "./disk-space.ts";
 import type { TableServer } from "./table-server.ts";
 
-export interface DirectParts {
+export interface DirectStoreOptions {
   readonly server: Pick<TableServer, "call">;
   readonly files: ObjectFiles;
-  readonly space: Space;
+  readonly space: DiskSpace;
   readonly names: { readonly table: string; readonly bucket: string };
 }
 
@@ -27,7 +27,7 @@ const INSERTS_AT_ONCE = 2;
 
 const endpoint = () => "this process";
 
-export function openDirectStore({ server, files, space, names }: DirectParts): Store {
+export function openDirectStore({ server, files, space, names }: DirectStoreOptions): Store {
   const inTurn = pLimit(INSERTS_AT_ONCE);
   const api = {
     getItem: (input) => server.call("GetItem", input),
