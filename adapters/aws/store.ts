@@ -1,4 +1,4 @@
-/** @file The store on AWS or whatever speaks its APIs: objects, table, clock, and a meter of what writes cost. */
+/** @file The store on AWS, or on any service with its APIs: objects, table, clock, and a meter of writes. */
 import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
 import { openClients, type WireObserver } from "./clients.ts";
 import { openClock } from "./clock.ts";
@@ -9,7 +9,7 @@ import { openTable, sdkApi } from "./table.ts";
 export interface StoreNames {
   readonly table: string;
   readonly bucket: string;
-  /** From which size on objects are uploaded in parts, and of which size. */
+  /** For objects that are uploaded in parts. */
   readonly parts?: PartSizes;
 }
 

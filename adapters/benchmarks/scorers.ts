@@ -3,7 +3,7 @@ import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { wordingOf } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
-import { judgeCorrectness, type Judge } from "../judges/vote.ts";
+import { type Judge, judgeCorrectness } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
 
 /** What stands for the reference in GAIA's test split. */

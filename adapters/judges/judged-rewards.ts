@@ -7,7 +7,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
 import type { JudgeInput } from "./prompt.ts";
-import { judgeCorrectness, judgeQuality, type Judge } from "./vote.ts";
+import { type Judge, judgeCorrectness, judgeQuality } from "./vote.ts";
 
 /** Throws `config-invalid` without criteria. Every verdict is asked for once per trajectory, and kept under `judge`. */
 export function judgedRewards(judge: Judge): Rewards {
@@ -21,7 +21,9 @@ export function judgedRewards(judge: Judge): Rewards {
   return {
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }) =>
-      isExactMatch(answer, question.answer) ? 1 : judgeCorrectness(judge, criteria.correct, correctnessInput(question, answer)),
+      isExactMatch(answer, question.answer)
+        ? 1
+        : judgeCorrectness(judge, criteria.correct, correctnessInput(question, answer)),
     expert: (_question, _agent, conversation) => judgeQuality(judge, criteria.expert, workOf(conversation)),
   };
 }

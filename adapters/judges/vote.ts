@@ -4,7 +4,7 @@ import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../..
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel, TokenUsage } from "../../core/language-model.ts";
-import { judgePrompt, type JudgeInput } from "./prompt.ts";
+import { type JudgeInput, judgePrompt } from "./prompt.ts";
 
 /** A model, and how it is asked. */
 export interface Judge {

@@ -80,7 +80,11 @@ function answerOf({ statusCode: status, message, responseBody, cause }: APICallE
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
 }
 
-function meaning({ status = 0, message, code }: Answered, { name, credentials }: Endpoint, after: number): EndpointFailure {
+function meaning(
+  { status = 0, message, code }: Answered,
+  { name, credentials }: Endpoint,
+  after: number,
+): EndpointFailure {
   const detail = message === "" ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
   const refuse = (says: string) => refused(`${name} ${says} (${detail})`, status);
   if (status === 200) {
@@ -107,7 +111,8 @@ function meaning({ status = 0, message, code }: Answered, { name, credentials }:
 
 const check = (credentials: string) => (credentials.startsWith("no key") ? credentials : `check ${credentials}`);
 
-export const refused = (message: string, status?: number) => new EndpointFailure("endpoint-refused", message, { status });
+export const refused = (message: string, status?: number) =>
+  new EndpointFailure("endpoint-refused", message, { status });
 export const unavailable = (message: string, status?: number, afterSeconds = 0) =>
   new EndpointFailure("endpoint-unavailable", message, { status, afterSeconds });
 

@@ -1,28 +1,28 @@
 /**
- * @file What the program relies on a store for, one sentence and one trial each. `mgrpo cloud check` tries them on the endpoints of the
- * environment, and the contract suites in test/contracts on every adapter: one list for both.
+ * @file What the program relies on a store for: one sentence and one check each. `mgrpo cloud check` runs them on the endpoints of the
+ * environment, and the contract suites in test/contracts on every adapter.
  */
 import type { TableKey } from "../../core/contracts/keys.ts";
 
-/** Of a port: objects, a table, a clock. */
+/** One check of a port: objects, a table, a clock. */
 export interface ContractCheck<Port> {
   /** What the store does. */
   readonly name: string;
   /** Throws when it does not. */
-  verify(port: Port, place: FreshKeys): Promise<void>;
+  verify(port: Port, keys: FreshKeys): Promise<void>;
 }
 
-/** Keys that nobody else uses, each a new one. */
+/** Returns a new key with every call. */
 export interface FreshKeys {
   objectKey(name?: string): string;
   tableKey(): TableKey;
 }
 
-/** All of them begin with the prefix. */
+/** All keys begin with the prefix. */
 export function openFreshKeys(prefix: string): FreshKeys {
-  let made = 0;
+  let count = 0;
   return {
-    objectKey: (name = "x.json") => `${prefix}/${++made}/${name}`,
-    tableKey: () => ({ pk: `${prefix}#${++made}`, sk: "TRIAL" }),
+    objectKey: (name = "x.json") => `${prefix}/${++count}/${name}`,
+    tableKey: () => ({ pk: `${prefix}#${++count}`, sk: "TRIAL" }),
   };
 }

@@ -65,12 +65,12 @@ export async function check(): Promise<void> {
 
 async function* tried<Port>(
   about: Behaviour["about"],
-  laws: readonly ContractCheck<Port>[],
+  checks: readonly ContractCheck<Port>[],
   port: Port,
-  place: FreshKeys,
+  keys: FreshKeys,
 ): AsyncGenerator<Behaviour> {
-  for (const { name, verify: holds } of laws) {
-    const fault = await holds(port, place).then(
+  for (const { name, verify } of checks) {
+    const fault = await verify(port, keys).then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );

@@ -14,10 +14,10 @@ afterAll(() => store.close());
 describe("objects on S3", () => objectStoreContract(() => store.objects));
 describe("objects on S3, in parts", () => {
   const parts = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
-  const place = openFreshKeys("runs/parts");
+  const keys = openFreshKeys("runs/parts");
   const inParts = openAwsStore({ table: "mgrpo", bucket: "mgrpo", parts });
   afterAll(() => inParts.close());
-  for (const { name, verify: holds } of multipartChecks) test(name, () => holds(inParts.objects, place));
+  for (const { name, verify } of multipartChecks) test(name, () => verify(inParts.objects, keys));
 });
 describe("table on DynamoDB", () => tableContract(() => store.table));
 const { direct } = store.cloud;

@@ -27,7 +27,7 @@ test("what AWS refuses says what was tried, is told by a code, and may be tried 
   await expect(clockSwitch.turn("on")).rejects.toMatchObject({
     ...{ code: "deployment-unreachable", retryable: true },
     message: expect.stringMatching(
-      /^turn the clock other on: AWS did not do it \(ResourceNotFoundException: no rule other\)/,
+      /^turn the clock other on: AWS refused \(ResourceNotFoundException: no rule other\)/,
     ),
   });
 });

@@ -35,8 +35,8 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
 
   describe("objects", () => objectStoreContract(() => store.objects));
   describe("objects in parts", () => {
-    const place = openFreshKeys("runs/parts");
-    for (const { name, verify: holds } of multipartChecks) test(name, () => holds(inParts.objects, place));
+    const keys = openFreshKeys("runs/parts");
+    for (const { name, verify } of multipartChecks) test(name, () => verify(inParts.objects, keys));
   });
   describe("table", () => tableContract(() => store.table));
   describe("clock", () => clockContract(() => store.clock));

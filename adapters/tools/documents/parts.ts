@@ -52,7 +52,11 @@ async function look(
 }
 
 /** The text under its title, its place and a note, as far as there are such. */
-export function withHeading({ title, source: place }: Pick<TitledText, "title" | "place">, note: string, text: string): string {
+export function withHeading(
+  { title, source: place }: Pick<TitledText, "title" | "source">,
+  note: string,
+  text: string,
+): string {
   const heading = [clip(title.replace(/\s+/g, " "), LONGEST_TITLE), clip(place, LONGEST_PLACE), note].filter(
     (line) => line !== "",
   );

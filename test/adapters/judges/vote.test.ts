@@ -31,7 +31,8 @@ test("of scores the median, which one mad vote does not move", async () => {
 
 test("every vote is paid for: tokens always, dollars where there are prices", async () => {
   const model = scriptedJudge(() => ({ reason: "", score: 1 }));
-  const ask = async (changes: object) => (await judgeQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
+  const ask = async (changes: object) =>
+    (await judgeQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
   expect(await ask({ votes: 3 })).toEqual({ inputTokens: 300, outputTokens: 30, usd: null });
   // 3 * (100 * 2 + 10 * 8) / 1,000,000 = 0.00084
   const priced = await ask({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });

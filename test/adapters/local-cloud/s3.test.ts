@@ -94,7 +94,9 @@ test("a SHA-256 that the caller knows is what is signed: a wrong one is refused"
   expect(await store.objects.commit("known", body, sha256)).toBe(true);
   expect(await store.objects.commit("known", body.slice())).toBe(true);
   const other = new Uint8Array(1000).fill(4);
-  await expect(store.objects.commit("unknown", other, sha256)).rejects.toThrow(/the body is not what was signed/);
+  await expect(store.objects.commit("unknown", other, sha256)).rejects.toThrow(
+    /the body is not the one that was signed/,
+  );
   expect(await store.objects.head("unknown")).toBeUndefined();
 });
 

@@ -5,8 +5,9 @@ import { Readable } from "node:stream";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { afterAll, describe, expect, test } from "vitest";
+import type { ReceivedRequest } from "../../../adapters/local-cloud/authentication.ts";
 import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
-import { openSignatureVerifier, type ReceivedRequest } from "../../../adapters/local-cloud/signature.ts";
+import { openSignatureVerifier } from "../../../adapters/local-cloud/signature.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
 const EMPTY = createHash("sha256").update("").digest("hex");
@@ -51,7 +52,7 @@ describe("AWS's examples of signed requests (S3 API reference, May 2013)", () =>
     ["another method", { ...example("/?lifecycle", lifecycle), method: "DELETE" }],
     ["another body", { ...example("/?lifecycle", lifecycle), body: Buffer.from("x") }],
   ])("are not believed with %s", async (_what, tampered) => {
-    await expect(verify(tampered)).rejects.toMatchObject({ why: "mismatch" });
+    await expect(verify(tampered)).rejects.toMatchObject({ reason: "mismatch" });
   });
 });
 

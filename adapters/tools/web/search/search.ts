@@ -5,7 +5,7 @@ import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 import type { SearchSettings } from "../settings.ts";
-import type { SearchResult, SearchBackend } from "./backend.ts";
+import type { SearchBackend, SearchResult } from "./backend.ts";
 
 const Results = z.array(z.strictObject({ title: z.string(), url: z.string(), snippet: z.string() }));
 

@@ -6,13 +6,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
-import { clip, withHeading, LONGEST_TITLE, showPart } from "../../documents/parts.ts";
+import { clip, LONGEST_TITLE, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
-import type { ExtractForGoal } from "../models/extract.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
+import type { ExtractForGoal } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
-import { type FetchOutcome, type FetchOptions, fetchPage } from "./fetch-page.ts";
+import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
 /** As it is cached: raised with every change of how pages become text. */
 const READING = "visit 2";
@@ -39,7 +39,13 @@ const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optiona
 const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "says nothing").optional() });
 type Arguments = z.infer<typeof WithGoal>;
 
-export function visitTool({ settings, fetching, reader, outside, extractForGoal: readTowards }: VisitOptions): Tool<Arguments> {
+export function visitTool({
+  settings,
+  fetching,
+  reader,
+  outside,
+  extractForGoal: readTowards,
+}: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = outside.bucket(requestsPerSecond);
 
@@ -74,7 +80,8 @@ export function visitTool({ settings, fetching, reader, outside, extractForGoal:
     const request = { tool: "visit", backend: READING, arguments: { url: address.href } };
     const { canary } = context.question;
     const page = await outside.call(request, Page, usdPerCall, () => open(address), { canary });
-    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.isBlocked(new URL(page.url)))) return blocked();
+    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.isBlocked(new URL(page.url))))
+      return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (outside.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;

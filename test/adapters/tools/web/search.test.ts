@@ -1,8 +1,8 @@
 /** @file The tool search over four backends on a search engine of the tests; and what is an outage, what a mistake, and what is neither. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { openBackends, openBucket } from "../../../../adapters/tools/web/external/backend.ts";
+import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
