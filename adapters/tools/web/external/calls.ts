@@ -1,8 +1,8 @@
 /**
- * @file What all tools that ask somebody outside have in common, in the order in which a call passes it:
+ * @file The path of every call that a tool makes to the outside, in order:
  *
- *     rollout's budget ──spent──> text                (context.budget: before anything is awaited, so in the order of the text)
- *     cache ──there──> the answer
+ *     rollout's budget ──spent──> text                (context.budget: before any await, so in the order of the text)
+ *     cache ──hit──> the answer
  *     run's budget ──spent──> the run is halted      (answer)
  *     rate of the backend, retries                   (backends)
  */
@@ -21,9 +21,9 @@ export interface ExternalCallsOptions {
 }
 
 export interface CallOptions<T> {
-  /** What the answer turned out to cost beside the price. */
+  /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
-  /** Of the question that it is asked for. */
+  /** Of the question that the call serves. */
   readonly canary?: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface ExternalCalls {
   readonly backends: Backends;
   readonly guard: LeakageGuard;
   bucket(requestsPerSecond: number): TokenBucket;
-  /** From the cache, or asked and paid for. */
+  /** Answers from the cache, or calls and pays. */
   call<T>(
     request: CachedRequest,
     schema: z.ZodType<T>,
@@ -39,30 +39,32 @@ export interface ExternalCalls {
     ask: () => Promise<T>,
     options?: CallOptions<T>,
   ): Promise<T>;
-  /** Asked and paid for, whatever was answered before. */
+  /** Calls and pays, without the cache. */
   callUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
   countBlocked(count: number): Promise<void>;
 }
 
-export function openExternalCalls({ cache, runBudget: run, backends, guard }: ExternalCallsOptions): ExternalCalls {
+export function openExternalCalls({ cache, runBudget, backends, guard }: ExternalCallsOptions): ExternalCalls {
   return {
-    ...{ backends, guard, bucket: openBucket },
+    backends,
+    guard,
+    bucket: openBucket,
     call(request, schema, usd, ask, { costOf, canary } = {}) {
       const pay = async () => {
-        await run.charge(usd);
+        await runBudget.charge(usd);
         const answer = await ask();
         const more = costOf?.(answer) ?? 0;
-        if (more > 0) await run.chargeMore(more);
+        if (more > 0) await runBudget.chargeMore(more);
         return answer;
       };
       return cache.answer(request, schema, pay, canary);
     },
     async callUncached(usd, ask) {
-      await run.charge(usd);
+      await runBudget.charge(usd);
       return ask();
     },
     countBlocked: async (count) => {
-      if (count > 0) await run.countBlocked(count);
+      if (count > 0) await runBudget.countBlocked(count);
     },
   };
 }

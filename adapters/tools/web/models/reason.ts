@@ -1,4 +1,4 @@
-/** @file The tool `reason`: another model thinks about a problem. It knows nothing of the conversation but what it is told. */
+/** @file The tool `reason`: another model thinks about a problem. It sees only the problem, not the conversation. */
 import * as z from "zod";
 import { escapeSpecialTokens } from "../../../../core/conversation/markers.ts";
 import type { Tool } from "../../../../core/ports.ts";
@@ -9,7 +9,7 @@ import { callToolModel, type ToolModel } from "./model.ts";
 const INSTRUCTIONS =
   "Solve the problem step by step, from what it says alone. Be brief, say what is uncertain, and end with the conclusion.";
 
-export function reasonTool(model: ToolModel, outside: ExternalCalls): Tool<{ problem: string }> {
+export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ problem: string }> {
   return {
     name: "reason",
     description:
@@ -22,7 +22,7 @@ export function reasonTool(model: ToolModel, outside: ExternalCalls): Tool<{ pro
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      return abortable(callToolModel("reason", model, messages, outside, context), context.signal);
+      return abortable(callToolModel("reason", model, messages, calls, context), context.signal);
     },
   };
 }

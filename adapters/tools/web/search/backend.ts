@@ -1,4 +1,4 @@
-/** @file What a search backend is: how it is asked, and what it answers, as found by all of them. */
+/** @file The port of search backends: the request they take, and the results they all return. */
 import type { BackendRequest } from "../external/backend.ts";
 
 export interface SearchResult {
@@ -8,6 +8,6 @@ export interface SearchResult {
 }
 
 export interface SearchBackend {
-  /** The request for so many results. */
+  /** The request for this many results. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }

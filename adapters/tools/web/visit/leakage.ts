@@ -1,9 +1,9 @@
 /**
- * @file The leakage guard: what would answer a benchmark instead of the agent. Pages of the known benchmarks, those that the settings name,
- * and any page that holds the question itself, word for word. All are kept from the agent, and counted.
+ * @file The leakage guard: withholds, and counts, pages that would answer a benchmark for the agent. These are pages of the known benchmarks,
+ * pages that the settings name, and any page that contains the question verbatim.
  */
 
-/** Where the benchmarks of docs/benchmarks lie, with questions and answers. Hosts with their subdomains; paths with what is below them. */
+/** Where the benchmarks of docs/benchmarks publish questions and answers. Hosts include subdomains; paths include what is below. */
 const BENCHMARK_PAGES = [
   "huggingface.co/datasets/gaia-benchmark",
   "huggingface.co/spaces/gaia-benchmark",
@@ -17,13 +17,13 @@ const BENCHMARK_PAGES = [
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** A question shorter than this may stand on a page that does not know of it. Characters, after `plain`. */
-const SHORTEST_TELLING = 60;
+/** A shorter question may occur on an unrelated page. Characters, after `plain`. */
+const MIN_QUESTION = 60;
 
 export interface LeakageGuard {
-  /** Whether this address is one of theirs. */
+  /** Whether the address is one of these pages. */
   isBlocked(url: URL): boolean;
-  /** Whether the text holds the question. */
+  /** Whether the text contains the question. */
   leaksQuestion(text: string, question: string): boolean;
 }
 
@@ -44,18 +44,18 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
     },
     leaksQuestion(text, question) {
       const asked = plain(question);
-      return asked.length >= SHORTEST_TELLING && plain(text).includes(asked);
+      return asked.length >= MIN_QUESTION && plain(text).includes(asked);
     },
   };
 }
 
-/** Case and escapes do not tell paths apart here, nor do doubled or trailing slashes. */
+/** Ignores case, escapes, and doubled or trailing slashes. */
 function pathOf(path: string): string {
-  const parts = path.split("/").filter(Boolean).map(decoded);
+  const parts = path.split("/").filter(Boolean).map(decode);
   return parts.map((part) => `/${part.toLowerCase()}`).join("");
 }
 
-function decoded(part: string): string {
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -63,7 +63,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Letters and digits, one space between words: markup and punctuation do not tell texts apart. */
+/** Letters and digits, one space between words: ignores markup and punctuation. */
 const plain = (text: string): string =>
   text
     .normalize("NFKC")

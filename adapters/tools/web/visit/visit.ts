@@ -1,6 +1,6 @@
 /**
- * @file The tool `visit`: the text of a page or PDF, as much of it as the agent will see, and what is left of it under `part`; or, with a
- * model to read for the agent, what the page says towards a goal.
+ * @file The tool `visit`: the text of a page or PDF, in parts that the agent can see whole; or, with a model that reads for the agent, what the
+ * page says about a goal.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
@@ -14,9 +14,9 @@ import type { ExtractForGoal } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
-/** As it is cached: raised with every change of how pages become text. */
-const READING = "visit 2";
-/** Tries at a site that may answer another time, and the pause before the next. */
+/** Part of the cache key. Raise it with every change of how pages become text. */
+const BACKEND = "visit 2";
+/** Tries at a site that may answer later, and the pause between them. */
 const TRIES = 3;
 const PAUSE_MILLISECONDS = 1000;
 const Page = z.discriminatedUnion("kind", [
@@ -30,7 +30,7 @@ export interface VisitOptions {
   readonly settings: VisitSettings;
   readonly fetching: FetchOptions;
   readonly reader: Reader;
-  readonly outside: ExternalCalls;
+  readonly calls: ExternalCalls;
   /** Absent: the tool takes no goal. */
   readonly extractForGoal?: ExtractForGoal;
 }
@@ -43,14 +43,14 @@ export function visitTool({
   settings,
   fetching,
   reader,
-  outside,
+  calls,
   extractForGoal: readTowards,
 }: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
-  const bucket = outside.bucket(requestsPerSecond);
+  const bucket = calls.bucket(requestsPerSecond);
 
   async function open(url: URL): Promise<Page> {
-    const fetched = await fetchPatiently(url);
+    const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
     const extracted = await reader.read({ url: fetched.url.href, type: fetched.type, bytes: fetched.bytes });
     if ("unreadable" in extracted) return { kind: "none", why: extracted.unreadable };
@@ -58,7 +58,7 @@ export function visitTool({
     return { kind: "page", url: fetched.url.href, title, text: clip(text, maxCharacters) };
   }
 
-  async function fetchPatiently(url: URL): Promise<FetchOutcome> {
+  async function fetchWithRetries(url: URL): Promise<FetchOutcome> {
     for (let attempt = 1; ; attempt++) {
       await bucket.removeTokens(1);
       const fetched = await fetchPage(url, fetching);
@@ -67,23 +67,23 @@ export function visitTool({
     }
   }
 
-  async function visited({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
+  async function visit({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
-    if (!address) return `${clip(url, LONGEST_TITLE)} is no address of a page: it must start with https:// or http://`;
+    if (!address) return `${clip(url, LONGEST_TITLE)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
     const blocked = async () => {
-      await outside.countBlocked(1);
+      await calls.countBlocked(1);
       return `${address.href} cannot be opened`;
     };
-    if (outside.guard.isBlocked(address)) return blocked();
-    const request = { tool: "visit", backend: READING, arguments: { url: address.href } };
+    if (calls.guard.isBlocked(address)) return blocked();
+    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await outside.call(request, Page, usdPerCall, () => open(address), { canary });
-    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.isBlocked(new URL(page.url))))
+    const page = await calls.call(request, Page, usdPerCall, () => open(address), { canary });
+    if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url))))
       return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (outside.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
+    if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards)
       return withHeading({ ...page, source: page.url }, "", await readTowards(page, goal, context));
@@ -96,7 +96,7 @@ export function visitTool({
       ? "Opens a web page or PDF. With a goal: what it says towards that goal. Without: its text, by parts if it is long."
       : "Opens a web page or PDF and returns its text, by parts if it is long.",
     parameters: readTowards ? WithGoal : Plain,
-    run: (call, context) => abortable(visited(call, context), context.signal),
+    run: (call, context) => abortable(visit(call, context), context.signal),
   };
 }
 

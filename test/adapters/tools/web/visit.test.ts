@@ -109,7 +109,7 @@ describe("says why not", () => {
     ["/bomb", "it is larger than 1000000 bytes"],
     ["/to-metadata", "169.254.169.254 is not a public address"],
     ["/to-file", "only http and https addresses can be opened, not file:"],
-    ["/to-nowhere", "it redirects to what is no address"],
+    ["/to-nowhere", "it redirects to an invalid address"],
     ["/image", "it is image/gif, which this tool cannot read"],
     ["/binary", "it is binary data"],
     ["/bad.pdf", "it is a damaged PDF"],
@@ -144,7 +144,7 @@ describe("says why not", () => {
   });
 
   test("what is no address at all, and an empty page", async () => {
-    expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is no address of a page");
+    expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is not the address of a page");
     expect(await visit("/empty")).toContain("holds no text");
   });
 
