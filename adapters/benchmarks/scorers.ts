@@ -1,4 +1,4 @@
-/** @file How answers to a benchmark are scored: by its own rules, a judge where those ask one. */
+/** @file Scores answers to a benchmark by its own rules, with a judge where they require one. */
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { wordingOf } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
@@ -6,7 +6,7 @@ import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
 import { type Judge, judgeCorrectness } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
 
-/** What stands for the reference in GAIA's test split. */
+/** GAIA's test split has this instead of a reference. */
 const NO_REFERENCE = "?";
 
 const gaia: Scorer = {
@@ -14,7 +14,7 @@ const gaia: Scorer = {
   correct: ({ answer: reference }, { answer }) => (isGaiaMatch(answer, reference) ? 1 : 0),
 };
 
-/** Undefined where the recipe's own rewards score. `judge` is opened only where one is asked. */
+/** Undefined if the recipe's own rewards score. `judge` is opened only if it is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,
@@ -26,12 +26,12 @@ export function scorerOf(
   return undefined;
 }
 
-/** `isPlain`: right without asking, as xbench's grader does. */
-function judged(judge: Judge, criteria: string, isPlain: typeof isExactMatch): Scorer {
+/** `isCorrect`: correct without a judge, as xbench's grader decides. */
+function judged(judge: Judge, criteria: string, isCorrect: typeof isExactMatch): Scorer {
   return {
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }) =>
-      isPlain(answer, question.answer)
+      isCorrect(answer, question.answer)
         ? 1
         : judgeCorrectness(judge, criteria, {
             question: wordingOf(question),

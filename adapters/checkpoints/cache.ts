@@ -1,6 +1,6 @@
 /**
- * @file Large files from elsewhere, kept on this machine under the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file
- * comes to its name by a rename after its last byte, so what has a name is whole; two processes that fetch the same do no harm.
+ * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file is renamed to its
+ * name after its last byte, so a named file is complete. Two processes may fetch the same file.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -15,15 +15,15 @@ export interface CachedFile {
 }
 
 export interface FileCache {
-  /** The file with this hash, if it is here. */
+  /** The file with this hash, if it is cached. */
   find(sha256: string): Promise<CachedFile | undefined>;
   add(body: AsyncIterable<Uint8Array>): Promise<CachedFile>;
-  /** What was kept for a version of an object, named by whoever knows it by another name than its hash. */
+  /** The file of an object's version, for a caller that does not know its hash. */
   findVersion(version: string): Promise<CachedFile | undefined>;
-  linkVersion(version: string, kept: CachedFile): Promise<void>;
+  linkVersion(version: string, file: CachedFile): Promise<void>;
 }
 
-/** Nobody writes to a file of this age any more: a day. */
+/** A day: no fetch is still writing to a file of this age. */
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>
@@ -40,7 +40,7 @@ export function openFileCache(folder = cacheFolder()): FileCache {
     );
   }
 
-  /** What a killed process had begun to fetch. */
+  /** Removes what killed processes left behind. */
   async function dropAbandoned(): Promise<void> {
     for (const name of await readdir(folder)) {
       if (!name.startsWith("partial-")) continue;

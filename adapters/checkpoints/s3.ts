@@ -1,4 +1,4 @@
-/** @file CheckpointSource of an S3 prefix: what stands before the next `/` is a checkpoint's name, what stands after it a file's. */
+/** @file CheckpointSource on an S3 prefix: `<prefix>/<checkpoint>/<file>`. */
 import { GetObjectCommand, paginateListObjectsV2, type S3Client } from "@aws-sdk/client-s3";
 import { type CheckpointSource, type FileLook, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -73,10 +73,10 @@ function connect(url: string): {
   const [, bucket = "", path = ""] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(url) ?? [];
   if (bucket === "") throw new MgrpoError("config-invalid", `${url}: write s3://bucket/prefix`);
   let endpoint = "S3";
-  const deaf = { sent() {}, answered() {} };
+  const ignore = { sent() {}, answered() {} };
   const sent = (_command: string, to: string) => {
     endpoint = to;
   };
-  const { s3 } = openClients({ dynamo: deaf, s3: { ...deaf, sent } });
+  const { s3 } = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
   return { s3, bucket, path, call: (doing, work) => translated(`${doing} ${url}`, () => endpoint, work) };
 }

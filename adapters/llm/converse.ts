@@ -1,4 +1,4 @@
-/** @file The ConversationModel port over an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
 import type {
   JSONSchema7,
   LanguageModelV3CallOptions,
@@ -25,7 +25,7 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
         return turnOf(await requestCompletion(endpoint, callOptions(request), { ...settings, ...options }, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
-        // The conversation's own failure, and nothing that the next one would meet: the model has said nothing, and it cost nothing.
+        // A failure of this conversation alone: the model generated nothing, at no cost.
         const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         return { thinking: "", text: "", calls: [], stop, usage: { inputTokens: 0, outputTokens: 0 } };
       }
@@ -59,7 +59,7 @@ function textOf(content: readonly LanguageModelV3Content[], type: "text" | "reas
   return content.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
 }
 
-/** Gemini signs its calls, and refuses a history without the signatures. */
+/** Gemini signs its calls, and rejects a history without the signatures. */
 function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): ApiToolCall {
   const signature = Object.values(part.providerMetadata ?? {}).find((one) => one["thoughtSignature"])?.[
     "thoughtSignature"
@@ -88,11 +88,11 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
   }
   const { text, calls } = part.turn;
   const words = text === "" && calls.length > 0 ? [] : [{ type: "text" as const, text }];
-  return { role: "assistant", content: [...words, ...calls.map(saidCall)] };
+  return { role: "assistant", content: [...words, ...calls.map(callPartOf)] };
 }
 
-/** A call that was answered was JSON. */
-function saidCall({ id, name, arguments: written, signature }: ApiToolCall) {
+/** The arguments of an answered call are valid JSON. */
+function callPartOf({ id, name, arguments: written, signature }: ApiToolCall) {
   return {
     type: "tool-call" as const,
     toolCallId: id,

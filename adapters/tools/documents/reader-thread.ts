@@ -1,4 +1,4 @@
-/** @file The thread that documents are read in: one after the other, told by and told to reader.ts. */
+/** @file The thread that reads documents, one after the other, for reader.ts. */
 import { parentPort } from "node:worker_threads";
 import { type Document, TOO_COMPLEX } from "./document.ts";
 import { extract } from "./extract.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Reads documents in a thread of its own, one at a time, so that none can hold up this process (its heartbeats!) or fill its memory.
- * A document that takes too long or too much ends its thread; the next one gets a new thread.
+ * @file Reads documents in a separate thread, one at a time, so that none can block this process (and its heartbeats) or fill its memory. A
+ * document that takes too much time or memory ends its thread; the next one gets a new thread.
  *
  *     idle ──document──> reading ──text──> idle
  *                           └── too slow, out of memory, crashed ──> (no thread): "it cannot be read"
@@ -32,7 +32,7 @@ export function openReader(seconds = SECONDS): Reader {
   }
 
   async function readNow(document: Document): Promise<Extracted> {
-    if (closed) throw closing();
+    if (closed) throw readerClosed();
     const thread = worker ?? startWorker();
     worker = thread;
     thread.ref();
@@ -49,8 +49,8 @@ export function openReader(seconds = SECONDS): Reader {
     });
     thread.unref();
     if (extracted) return extracted;
-    // That this program ends says nothing about the document.
-    if (closed) throw closing();
+    // Closing says nothing about the document.
+    if (closed) throw readerClosed();
     await end();
     return TOO_COMPLEX;
   }
@@ -68,12 +68,12 @@ export function openReader(seconds = SECONDS): Reader {
   };
 }
 
-const closing = () => new MgrpoError("cancelled", "the reader of documents was closed");
+const readerClosed = () => new MgrpoError("cancelled", "the reader of documents was closed");
 
 function startWorker(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };
   const worker = new Worker(built("adapters/tools/documents/reader-thread"), { execArgv: [], env: {}, resourceLimits });
-  // An error (out of memory) ends the thread, and its end is what is looked at.
+  // An error (out of memory) ends the thread, which `exit` reports.
   worker.on("error", () => {});
   return worker;
 }

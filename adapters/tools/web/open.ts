@@ -103,7 +103,8 @@ async function offeredTools(services: Services): Promise<Tool[]> {
   // mathjs is large: it is loaded only for an agent that calculates.
   if (Object.values(opening.config.agents).some((agent) => agent.tools.includes("calculate")))
     tools.push((await import("../calculate.ts")).calculate);
-  for (const [name, server] of Object.entries(settings.mcp)) tools.push(...(await openMcpTools(name, server, services)));
+  for (const [name, server] of Object.entries(settings.mcp))
+    tools.push(...(await openMcpTools(name, server, services)));
   return tools;
 }
 

@@ -66,7 +66,8 @@ export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): 
     const committing = canary === undefined ? objects : encryptedObjects(objects, canary);
     if (await committing.commit(key, body)) return answer;
     const winner = await lookUp(key, schema);
-    if (winner === undefined) throw new MgrpoError("record-damaged", `${key} was committed by another process and is gone`);
+    if (winner === undefined)
+      throw new MgrpoError("record-damaged", `${key} was committed by another process and is gone`);
     return winner;
   }
 

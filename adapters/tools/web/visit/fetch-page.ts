@@ -102,10 +102,14 @@ function failure(error: unknown, { hostname }: URL): FetchOutcome {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== undefined && OUR_NETWORK.includes(code)) {
-      throw new MgrpoError("tool-backend", `visit ${hostname}: this machine cannot reach the internet (${reasonOf(error)})`, {
-        retryable: true,
-        cause: error,
-      });
+      throw new MgrpoError(
+        "tool-backend",
+        `visit ${hostname}: this machine cannot reach the internet (${reasonOf(error)})`,
+        {
+          retryable: true,
+          cause: error,
+        },
+      );
     }
     if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED")
       throw new MgrpoError("cancelled", `visit ${hostname}: this program is ending`, { cause: error });

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
-import { clip, LONGEST_TITLE, showPart, withHeading } from "../../documents/parts.ts";
+import { clip, MAX_TITLE, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
@@ -69,7 +69,7 @@ export function visitTool({
 
   async function visit({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
-    if (!address) return `${clip(url, LONGEST_TITLE)} is not the address of a page: it must start with https:// or http://`;
+    if (!address) return `${clip(url, MAX_TITLE)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
     const blocked = async () => {
@@ -80,8 +80,7 @@ export function visitTool({
     const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
     const page = await calls.call(request, Page, usdPerCall, () => open(address), { canary });
-    if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url))))
-      return blocked();
+    if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;

@@ -149,7 +149,7 @@ describe("says why not", () => {
   });
 
   test("a page made to break the reader: the next one is read all the same", async () => {
-    expect(await visit("/deep")).toContain("cannot be read: it is too complicated to be read");
+    expect(await visit("/deep")).toContain("cannot be read: it is too complex to be read");
     expect(await visit("/wiki/Corby")).toContain("Corby is a town");
   });
 });
@@ -237,8 +237,8 @@ test("the reader is told the goal and the page as data; each is paid for once, a
 test("a text that a model does not take is no outage: the agent is told, and the next one is asked as ever", async () => {
   const objecting: OpenModel = async () => ({
     complete: ({ messages }) => {
-      const objection = messages[1]?.content === "too much" ? "too-long" : undefined;
-      const evidence = { status: 400, ...(objection && { objection }) };
+      const contentRefusal = messages[1]?.content === "too much" ? "too-long" : undefined;
+      const evidence = { status: 400, ...(contentRefusal && { contentRefusal }) };
       return Promise.reject(new MgrpoError("endpoint-refused", "HTTP 400", { evidence }));
     },
   });
