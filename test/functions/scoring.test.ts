@@ -157,7 +157,7 @@ test("a judge that refuses to be asked halts the run with its own words; nothing
 });
 
 test("an answer of the judge that is no verdict halts nothing: it is paid for, and asked again", async () => {
-  const odd = new MgrpoError("endpoint-refused", "not match the schema");
+  const odd = new MgrpoError("endpoint-refused", "not of the schema");
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(failed) };

@@ -53,7 +53,7 @@ test("what is the same to the letter costs nothing", async () => {
 test("an answer that is no verdict may be one the next time; what the server refuses stays refused", async () => {
   const failing = (error: MgrpoError) =>
     judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", material);
-  const odd = new MgrpoError("endpoint-refused", "not match the schema", { evidence: {} });
+  const odd = new MgrpoError("endpoint-refused", "not of the schema", { evidence: {} });
   await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   const unpaid = new MgrpoError("endpoint-refused", "HTTP 402", { evidence: { status: 402 } });
   await expect(failing(unpaid)).rejects.toBe(unpaid);
@@ -82,7 +82,7 @@ test("what was answered is paid for, also where it comes to no verdict", async (
     ...{ inputTokens: 300, outputTokens: 30 },
     usd: expect.closeTo(3 * once, 12),
   });
-  // Three whose text is not match the schema; two, and one that was refused unread.
+  // Three whose text does not match the schema; two, and one that was refused unread.
   expect(await costOf(scriptedJudge(() => ({ reason: "", score: 7 })))).toMatchObject({ inputTokens: 300 });
   expect(await costOf(refusing({ status: 402 }))).toMatchObject({ inputTokens: 200 });
   const unpaid = judgeQuality({ model: refusing({ status: 402 }), config }, "", material);
