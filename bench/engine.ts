@@ -1,6 +1,6 @@
 /**
  * @file engine.train and engine.sample: the compiled engine on one fixed model. bench/pytorch measures the same work in PyTorch.
- * Run alone it prints one JSON object per line.
+ * Run as a script, it prints one JSON object per line.
  */
 import { pathToFileURL } from "node:url";
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
@@ -102,7 +102,7 @@ function randomTokens(seed: number, count: number): number[] {
   return Array.from({ length: count }, () => integer(MODEL.vocabulary));
 }
 
-/** Once to warm up, then the median. */
+/** Warms up once, then takes the median. */
 async function medianSeconds(repeats: number, work: () => Promise<unknown>): Promise<number> {
   await work();
   const times: number[] = [];

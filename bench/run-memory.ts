@@ -1,6 +1,6 @@
 /**
- * @file run.memory: the most that all processes of the default run hold at once, in bytes, evaluations included: minutes. Measured as PSS,
- * which counts a page that several processes share once in all. As often as they are looked at (`EVERY_MILLISECONDS`), on Linux.
+ * @file run.memory: the peak memory of all processes of the default run, evaluations included, in bytes; takes minutes. Sampled every
+ * `EVERY_MILLISECONDS` as PSS, which counts a page that processes share once in total. Linux only.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ async function peakOf(cwd: string): Promise<MemoryUse> {
   return peak;
 }
 
-/** By a process and all that descend from it. */
+/** By a process and all its descendants. */
 function heldBy(root: number): MemoryUse {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

@@ -1,7 +1,6 @@
 /**
- * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load asks of AWS, and what of it first meets a
- * limit. The functions, the store's adapters and the workers are the program's own; models, machines and AWS are not there, and time is
- * virtual.
+ * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load demands of AWS, and which limit it meets first. The
+ * functions, the store's adapters and the workers are real; models, machines and AWS are simulated, and time is virtual.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";
@@ -19,7 +18,7 @@ async function main() {
   const time = installVirtualTime();
   const troubles = new Map<string, number>();
   const print = process.stdout.write.bind(process.stdout);
-  // What tick tells the alarms goes to the log of a function, and there is none.
+  // Tick logs its metrics to stdout, which nothing reads here.
   process.stdout.write = () => true;
   const window = await simulate(plan, time, (line) => {
     const { level, what, code, message, error }: Record<string, unknown> = JSON.parse(line);
@@ -32,8 +31,8 @@ async function main() {
   const text = isJson
     ? JSON.stringify({ ...figures, troubles: Object.fromEntries(troubles) })
     : formatReport(figures, plan, window);
-  const told = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
-  await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : told)].join("\n")}\n`, () => resolve()));
+  const lines = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
+  await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : lines)].join("\n")}\n`, () => resolve()));
 }
 
 try {
