@@ -1,4 +1,4 @@
-/** @file The SDK store, through the local cloud over HTTP, keeps the contracts; so does the cloud as its own process sees it. */
+/** @file The SDK store on the local cloud over HTTP keeps the contracts, and so does the direct store of its own process. */
 import { afterAll, describe, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
@@ -21,7 +21,7 @@ describe("objects on S3, in parts", () => {
 });
 describe("table on DynamoDB", () => tableContract(() => store.table));
 const { direct } = store.cloud;
-describe("objects of the own process", () => objectStoreContract(() => direct.objects));
-describe("table of the own process", () => tableContract(() => direct.table));
-describe("clock of the own process", () => clockContract(() => direct.clock));
+describe("objects of the direct store", () => objectStoreContract(() => direct.objects));
+describe("table of the direct store", () => tableContract(() => direct.table));
+describe("clock of the direct store", () => clockContract(() => direct.clock));
 describe("clock of the store", () => clockContract(() => store.clock));

@@ -1,6 +1,6 @@
 /**
- * @file The contract suites on endpoints from elsewhere: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two with a comma
- * between, and the standard AWS variables their keys and region. Table and bucket are made for the suite and deleted after it.
+ * @file The contract suites on external endpoints: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two separated by a comma,
+ * and the standard AWS variables their keys and region. The suite creates its table and bucket, and deletes them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ const [dynamo = "", s3 = dynamo] = (process.env["MGRPO_TEST_ENDPOINTS"] ?? "").s
 
 describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   const table = `mgrpo-test-${randomBytes(4).toString("hex")}`;
-  // The suites ask for it when their tests run, after it was opened.
+  // Opened before the tests run, which read these variables then.
   let store: AwsStore;
   let inParts: AwsStore;
   beforeAll(async () => {

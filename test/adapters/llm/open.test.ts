@@ -86,7 +86,7 @@ test.each<[string, Reply, RegExp]>([
   ["429", fails(429, "slow down"), /is rate limited \(HTTP 429: slow down\)/],
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server runs/],
   ["a body that breaks off", "truncated", /does not answer \(.+\): check that the server runs/],
-  ["half of a JSON text", { status: 200, body: '{"choices": [' }, /gave an answer that breaks off/],
+  ["half of a JSON text", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
   [
     "a router's report of a failure behind it",
     json(200, { error: { code: 502, message: "upstream" } }),
@@ -118,7 +118,7 @@ test.each<[string, Reply, RegExp]>([
   ["401", fails(401, "bad key"), /refused the call: check the key in A_KEY \(HTTP 401: bad key\)/],
   ["402", fails(402, "no credits"), /requires payment: top up the account/],
   ["an empty account", fails(429, "quota", "insufficient_quota"), /requires payment/],
-  ["404", fails(404, "no model"), /is not there: check the model's name and the base URL/],
+  ["404", fails(404, "no model"), /does not exist: check the model's name and the base URL/],
   ["400", fails(400, "temperature must be 1"), /refused the request \(HTTP 400: temperature must be 1\)/],
   ["FastAPI's words", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],
   [
