@@ -1,9 +1,9 @@
 /**
- * @file Builds dist/: the JavaScript of every source file and a copy of every other file beside them, each at its source's place. Only
- * what changed since the last time is made, and each file is replaced whole, so that it may run before every command and beside any.
- * Types are not looked at: that is `npm run types`. With `--fixtures`, the tests' scripted recipe too.
+ * @file Builds dist/: every source file as JavaScript and a copy of every other file, each at the path of its source. Builds only what has
+ * changed, and replaces each file atomically, so that it can run before every command, and at the same time as others. Does not check types
+ * (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
  *
- * dist/release is the hash of what workers run (gpu-workers/release.ts). It is gone while any of that is made, so it is never of other files.
+ * dist/release is the hash of what workers run (gpu-workers/release.ts). It is absent during a build, so it always matches the files.
  */
 import { createHash } from "node:crypto";
 import {
@@ -22,7 +22,7 @@ import { dirname, join, relative } from "node:path";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
-/** Of the stacks, what `npm run simulate` counts with. */
+/** Of the stacks, only what `npm run simulate` needs. */
 const SOURCES = [
   "core",
   "engine",
@@ -37,16 +37,16 @@ const SOURCES = [
   "built-module.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];
-/** Where a worker's code is, and the texts that it judges by. */
-const WORKED = /^((core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
+/** The code of a worker, and the criteria of its judges. */
+const WORKER_FILES = /^((core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
-async function build(places) {
-  const sources = places.flatMap((place) => filesUnder(join(ROOT, place)));
+async function build(folders) {
+  const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
   const times = new Map(sources.map((source) => [source, timeOf(source)]));
   const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
-  const orphans = orphansOf(places, new Set(sources.map(target)));
+  const orphans = orphansOf(folders, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
   if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
@@ -56,10 +56,10 @@ async function build(places) {
   if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources)));
 }
 
-/** First 12 hex digits of the SHA-256 of names and contents. By the sources' list: that of dist/ may miss what another build replaces. */
+/** First 12 hex digits of the SHA-256 of names and contents. Lists the sources: dist/ may lack a file that another build is replacing. */
 function hashOfWorkers(sources) {
   const hash = createHash("sha256");
-  const files = sources.map(target).filter((path) => WORKED.test(relative(DIST, path)));
+  const files = sources.map(target).filter((path) => WORKER_FILES.test(relative(DIST, path)));
   for (const path of files.sort()) {
     const content = readFileSync(path);
     hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
@@ -71,15 +71,21 @@ async function compile(modules) {
   const { build: bundle } = await import("esbuild");
   const { outputFiles } = await bundle({
     entryPoints: modules,
-    ...{ outbase: ROOT, outdir: DIST, write: false, logLevel: "error" },
-    ...{ format: "esm", platform: "node", target: "node20.20", packages: "external" },
+    outbase: ROOT,
+    outdir: DIST,
+    write: false,
+    logLevel: "error",
+    format: "esm",
+    platform: "node",
+    target: "node20.20",
+    packages: "external",
     bundle: true,
     plugins: [{ name: "one file each", setup: keepApart }],
   });
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** Bundles nothing: what a module imports stays where it is, as JavaScript. */
+/** Bundles nothing: imports stay imports, of the JavaScript files. */
 function keepApart({ onResolve }) {
   onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
     kind === "entry-point" ? undefined : { path: path.replace(/\.ts$/, ".js"), external: true },
@@ -93,28 +99,28 @@ function replace(path, write) {
   renameSync(temporary, path);
 }
 
-/** What was built of sources that are gone. */
-function orphansOf(places, wanted) {
-  const there = places.flatMap((place) => filesUnder(join(DIST, place)));
-  return there.filter((path) => !wanted.has(owner(path)) && !path.endsWith(".tmp"));
+/** Built files whose sources no longer exist. */
+function orphansOf(folders, wanted) {
+  const existing = folders.flatMap((folder) => filesUnder(join(DIST, folder)));
+  return existing.filter((path) => !wanted.has(owner(path)) && !path.endsWith(".tmp"));
 }
 
-function filesUnder(place) {
-  const found = statSync(place, { throwIfNoEntry: false });
-  if (!found?.isDirectory()) return found ? [place] : [];
-  const paths = readdirSync(place).map((name) => join(place, name));
-  return paths.filter((path) => !NO_SOURCES.test(path)).flatMap(filesUnder);
+function filesUnder(path) {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats?.isDirectory()) return stats ? [path] : [];
+  const paths = readdirSync(path).map((name) => join(path, name));
+  return paths.filter((inner) => !NO_SOURCES.test(inner)).flatMap(filesUnder);
 }
 
 const isModule = (path) => path.endsWith(".ts");
 const target = (source) => join(DIST, relative(ROOT, source)).replace(/\.ts$/, ".js");
-/** Declarations belong to the module that they describe. */
+/** A declaration file belongs to its module. */
 const owner = (path) => path.replace(/\.d\.ts$/, ".js");
 
-/** When a file was written, in whole milliseconds; what is built carries its source's time: another one, also an earlier, is a change. */
+/** Modification time in whole milliseconds. A built file has the time of its source: any other time, even an earlier one, means a change. */
 function timeOf(path) {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found && Math.round(found.mtimeMs);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats && Math.round(stats.mtimeMs);
 }
 
 await build([...SOURCES, ...(process.argv.includes("--fixtures") ? FIXTURES : [])]);

@@ -1,4 +1,4 @@
-/** @file Where mgrpo runs on AWS: `sst deploy` makes everything that stacks/ describes. docs/deploy.md goes through it. */
+/** @file mgrpo on AWS: `sst deploy` creates everything that stacks/ describes, as docs/deploy.md explains. */
 /// <reference path="./.sst/platform/config.d.ts" />
 
 export default $config({
@@ -25,10 +25,10 @@ export default $config({
     const storage = createStorage(settings);
     const judge = createJudgeKey();
     /**
-     * One fleet per agent and its roles, all empty until a run needs them. A run names its agents in its config, which is not
-     * there when this is deployed: so fleets are named here, after the agents of most teams. A recipe with others gets a line of its own;
-     * a fleet that no run uses costs nothing. Rollouts and training share a fleet, as an instance that samples can also train: one of its
-     * instances holds the agent's trainer claim, the on-demand one as a rule, being the first; the others, spot, only roll out.
+     * One fleet per agent and its roles, all empty until a run needs them. A run names its agents in its config, which does not exist at
+     * deployment, so the fleets here are named after the agents of most teams. Add a line for a recipe with other agents; a fleet that no run
+     * uses costs nothing. Rollouts and training share a fleet, because an instance that samples can also train: one instance holds the
+     * agent's trainer claim, usually the on-demand one, which starts first; the spot instances only sample.
      */
     const gpu = { gpu: true, instanceTypes: ["g6.xlarge", "g5.xlarge", "g4dn.xlarge"] };
     const wanted = [

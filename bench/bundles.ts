@@ -1,6 +1,6 @@
 /**
- * @file bundle.import: milliseconds that the import of each Lambda handler's bundle takes in a fresh process, as in a cold start, the start
- * of Node.js itself left out; the median of several, with the bundle's bytes.
+ * @file bundle.import: milliseconds to import the bundle of each Lambda handler in a fresh process, as in a cold start, without the start of
+ * Node.js; the median of several, with the bytes of the bundle.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const PROCESSES = 9;
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bundles-"));
 try {
   const bundles = await bundleHandlers(handlerNames(), folder);
-  // In turns, so that a moment in which the machine is busy falls on all of them.
+  // Alternates, so that load from outside affects all of them equally.
   const rounds = Array.from({ length: PROCESSES }, () =>
     [...bundles.values()].map(({ path }) => importMilliseconds(path)),
   );

@@ -1,6 +1,6 @@
 /**
  * @file engine.train and engine.sample: the compiled engine on one fixed model. bench/pytorch measures the same work in PyTorch.
- * Run alone it prints one JSON object per line.
+ * Run as a script, it prints one JSON object per line.
  */
 import { pathToFileURL } from "node:url";
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
@@ -13,7 +13,7 @@ import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 
-export interface Figure {
+export interface Measurement {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
@@ -40,7 +40,7 @@ const OPTIONS: EngineOptions = { threads: 2, slots: 64, contextTokens: 257, micr
 const REPEATS = 5;
 
 /** Tokens/s of forward, clipped loss and backward on 16 x 256 tokens: the median of several batches. */
-export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Figure> {
+export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Measurement> {
   const [sequences, tokens] = [16, 256];
   const trainer = await compiledEngine.openTrainer(checkpoint(), { ...OPTIONS, provider });
   const batch = Array.from({ length: sequences }, (_, i) => ({
@@ -63,7 +63,7 @@ export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider
 }
 
 /** Generated tokens/s: 64 sequences, prompt 128, 128 new tokens, temperature 1; prefill included. */
-export async function engineSample(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Figure> {
+export async function engineSample(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Measurement> {
   const [sequences, prompt, fresh] = [64, 128, 128];
   const sampler = await compiledEngine.openSampler(checkpoint(), { ...OPTIONS, provider });
   let round = 0;
@@ -102,7 +102,7 @@ function randomTokens(seed: number, count: number): number[] {
   return Array.from({ length: count }, () => integer(MODEL.vocabulary));
 }
 
-/** Once to warm up, then the median. */
+/** Warms up once, then takes the median. */
 async function medianSeconds(repeats: number, work: () => Promise<unknown>): Promise<number> {
   await work();
   const times: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * @file engine.lora.*: a model of Qwen3-0.6B's shape with an adapter of rank 16 on every linear layer, in one process: 64 tokens of
- * sampling for 4 sequences, one training step of 2 x 512 tokens, and the most memory the process had meanwhile.
+ * @file engine.lora.*: a model of Qwen3-0.6B's shape with an adapter of rank 16 on every linear layer, in one process: sampling 64 tokens for 4
+ * sequences, one training step of 2 x 512 tokens, and the peak memory of the process.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ try {
   const memory = watchMemory();
   const sampler = await compiledEngine.openSampler(files, OPTIONS);
   const sampling = await sample(sampler, QWEN3_06B, NEW_TOKENS);
-  // The sampler stays open, as it does in a worker. Graphs are traced by a short step before the one that is measured.
+  // The sampler stays open, as in a worker. A short step traces the graphs before the measured one.
   const trainer = await compiledEngine.openTrainer(files, OPTIONS);
   await trainStep(trainer, QWEN3_06B, 2);
   const training = await trainStep(trainer, QWEN3_06B, OPTIONS.contextTokens);

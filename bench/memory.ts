@@ -1,7 +1,7 @@
 /**
- * @file engine.memory: how the memory that `mgrpo doctor --model` says a worker takes compares with what one takes. Each case, in a process
- * of its own, samples, trains one step, saves it and opens the next version while the last is open: 4 of Qwen3-0.6B's 28 layers, a third
- * of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
+ * @file engine.memory: the measured memory of a worker compared with the prediction of `mgrpo doctor --model`. Each case runs in its own process:
+ * it samples, trains one step, saves, and opens the next version while the last is open. The model has 4 of Qwen3-0.6B's 28 layers and a
+ * third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -64,8 +64,8 @@ async function measure(name: string): Promise<void> {
     const value = Math.round((100 * peak) / totalBytes(plan)) / 100;
     const measured = { peakPss: Math.round(peak / MEGABYTE), predicted: Math.round(totalBytes(plan) / MEGABYTE) };
     const seconds = { sampling: Math.round(sampling), training: Math.round(training) };
-    const told = { case: name, trained, dtype, megabytes: { ...measured, ...megabytes }, seconds };
-    console.log(JSON.stringify({ name: "engine.memory", value, unit: "measured / predicted", config: told }));
+    const details = { case: name, trained, dtype, megabytes: { ...measured, ...megabytes }, seconds };
+    console.log(JSON.stringify({ name: "engine.memory", value, unit: "measured / predicted", config: details }));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

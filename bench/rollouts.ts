@@ -1,7 +1,7 @@
 /**
- * @file engine.rollouts.*: one step of a small model, as atlas's are: 8 conversations about each of 16 questions, three turns of up to 12
- * tokens with tool responses between them, and the gradient of all of them. Small calls and short sequences of many lengths: overhead
- * and padding count, not arithmetic. In seconds of processor time, which neighbours on the machine disturb least.
+ * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
+ * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
+ * count, not arithmetic. Measured in CPU seconds, which other processes disturb least.
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
@@ -32,10 +32,10 @@ const OPTIONS: EngineOptions = { threads: 1, slots: 64, contextTokens: 320, micr
 const QUESTIONS = 16;
 const ROLLOUTS = 8;
 const TURNS = 3;
-const MOST_NEW_TOKENS = 12;
-const MOST_RESPONSE_TOKENS = 48;
+const MAX_NEW_TOKENS = 12;
+const MAX_RESPONSE_TOKENS = 48;
 const REPEATS = 7;
-/** Random weights say something new each time. At a low temperature they say the same as often as atlas's agents do. */
+/** Random weights rarely repeat themselves. At a low temperature they do as often as atlas's agents. */
 const POLICIES = [
   { name: "rollouts", temperature: 1 },
   { name: "rollouts.sure", temperature: 0.8 },
@@ -70,7 +70,7 @@ for (const { name, temperature } of POLICIES) {
   await trainer.close();
 }
 
-/** Who said the same is answered the same. */
+/** Equal conversations get equal tool responses. */
 async function converse(sampler: Sampler, question: string, name: string, temperature: number) {
   const { integer } = stream("bench", "question", question);
   const tokens = randomTokens(integer, 12 + integer(8));
@@ -80,14 +80,14 @@ async function converse(sampler: Sampler, question: string, name: string, temper
     const sample = await sampler.sample({
       sequence: name,
       tokens: [...tokens],
-      maxTokens: 1 + integer(MOST_NEW_TOKENS),
+      maxTokens: 1 + integer(MAX_NEW_TOKENS),
       stop: [],
       sampling: { temperature, topP: 1, topK: 0 },
       stream: ["bench", name, turn],
     });
     tokens.push(...sample.tokens);
-    const said = stream("bench", "response", tokens.join()).integer;
-    const response = turn === TURNS - 1 ? [] : randomTokens(said, 1 + said(MOST_RESPONSE_TOKENS));
+    const { integer: draw } = stream("bench", "response", tokens.join());
+    const response = turn === TURNS - 1 ? [] : randomTokens(draw, 1 + draw(MAX_RESPONSE_TOKENS));
     tokens.push(...response);
     logProbs.push(...sample.logProbs, ...response.map(() => 0));
     weights.push(...sample.tokens.map(() => 1), ...response.map(() => 0));
@@ -105,7 +105,7 @@ function randomTokens(integer: (below: number) => number, count: number): number
   return Array.from({ length: count }, () => integer(MODEL.vocabulary));
 }
 
-/** Once to warm up, then the median. */
+/** Warms up once, then takes the median. */
 async function medianSeconds(work: () => Promise<unknown>): Promise<number> {
   await work();
   const times: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * @file run.memory: the most that all processes of the default run hold at once, in bytes, evaluations included: minutes. Measured as PSS,
- * which counts a page that several processes share once in all. As often as they are looked at (`EVERY_MILLISECONDS`), on Linux.
+ * @file run.memory: the peak memory of all processes of the default run, evaluations included, in bytes; takes minutes. Sampled every
+ * `EVERY_MILLISECONDS` as PSS, which counts a page that processes share once in total. Linux only.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,12 +29,12 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-interface Held {
+interface MemoryUse {
   readonly bytes: number;
   readonly processes: number;
 }
 
-async function peakOf(cwd: string): Promise<Held> {
+async function peakOf(cwd: string): Promise<MemoryUse> {
   const child = spawn(
     process.execPath,
     [fileURLToPath(builtModule("cli/mgrpo")), "train", "atlas", "--run", "memory"],
@@ -43,7 +43,7 @@ async function peakOf(cwd: string): Promise<Held> {
       stdio: ["ignore", "ignore", "inherit"],
     },
   );
-  let peak: Held = { bytes: 0, processes: 0 };
+  let peak: MemoryUse = { bytes: 0, processes: 0 };
   const timer = setInterval(() => {
     const now = child.pid === undefined ? peak : heldBy(child.pid);
     if (now.bytes > peak.bytes) peak = now;
@@ -54,8 +54,8 @@ async function peakOf(cwd: string): Promise<Held> {
   return peak;
 }
 
-/** By a process and all that descend from it. */
-function heldBy(root: number): Held {
+/** By a process and all its descendants. */
+function heldBy(root: number): MemoryUse {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     // `pid (name) state parent ...`, and a name may hold anything.

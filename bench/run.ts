@@ -1,6 +1,6 @@
 /**
- * @file Measures a short atlas run, started as a user would: `store.bytes`, the bytes of all DynamoDB write requests per rollout
- * (claims and heartbeats included), and `step.overhead`, the share of wall time in which no process has its engine at work.
+ * @file Measures a short atlas run, started as by a user: `store.bytes`, the bytes of all DynamoDB write requests per rollout (claims and
+ * heartbeats included), and `step.overhead`, the share of wall time without any engine at work.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 
 const RUN = "bench";
 const STEPS = 16;
-/** The first steps trace graphs and warm caches: they are left out of the overhead. */
+/** The first steps trace graphs and warm caches, so they do not count. */
 const WARM_UP = 4;
 
 const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });
@@ -45,7 +45,7 @@ function train(cwd: string): void {
   });
 }
 
-/** Per step, the busy intervals of all processes that trained it. */
+/** Per step, the busy intervals of all its workers. */
 async function readIntervals(directory: string): Promise<Interval[][]> {
   const idle = async () => {};
   const cloud = await startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });

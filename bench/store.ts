@@ -1,4 +1,4 @@
-/** @file store.reward: how many rollout scores a second the local cloud records, over HTTP, from one process with 16 calls in flight. */
+/** @file store.reward: rollout scores per second that the local cloud records over HTTP, from one process with 16 calls in flight. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ async function* benchStore(): AsyncGenerator<StoreFigure> {
   }
 }
 
-/** Records K scores in each of so many groups of a step; records per second, the making of the groups not counted. */
+/** Records K scores in each group of a step. Returns records per second, without the creation of the groups. */
 async function recordGroups(table: Table, step: number, groups: number): Promise<number> {
   const run = "bench";
   for (let group = 0; group < groups; group++) {

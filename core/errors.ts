@@ -16,6 +16,7 @@ export type ErrorCode =
   | "store-unreachable"
   | "deployment-unreachable"
   | "disk-full"
+  | "storage-unwritable"
   | "port-in-use"
   | "worker-unavailable"
   | "claim-lost"

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { scorerOf } from "../adapters/benchmarks/scorers.ts";
-import { openOutside } from "../adapters/checkpoints/outside.ts";
+import { openExternalFiles } from "../adapters/checkpoints/external-files.ts";
 import type { Judge } from "../adapters/judges/vote.ts";
 import { openConversationModel } from "../adapters/llm/converse.ts";
 import { openLanguageModel } from "../adapters/llm/open.ts";
@@ -65,7 +65,7 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   return {
     run,
     ...opened,
-    openOutside: openOutside(),
+    openOutside: openExternalFiles(),
     // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
       scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??

@@ -1,96 +1,142 @@
 /**
- * @file What rings, and whom it tells. docs/deploy.md says for each what to do.
+ * @file The alarms and the budget, and whom they notify. docs/deploy.md states what to do about each.
  *
  *     <Function>DeadLetters   an event was given up after five deliveries
- *     TickFails               the clock's tick fails: nothing is repaired any more
- *     StuckStep               a run is under way, and for half an hour no rollout ended and no version came
- *     StaleHeartbeat          an agent of a run has no live worker, for ten minutes
- *     RunSpend                a run has spent most of its own budget, at whose end it is halted
- *     budget                  the account's month costs more than planned
+ *     TickFails               the clock's tick fails: nothing is repaired
+ *     StuckStep               a run is under way, without a new outcome or version for half an hour
+ *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
+ *     RunSpend                a run has spent most of its budget, and is halted at its end
+ *     budget                  the account costs more in a month than planned
  */
 /// <reference path="../.sst/platform/config.d.ts" />
-import type { Functions, Woken } from "./functions.ts";
+import type { EventFunction, Functions } from "./functions.ts";
 import type { Settings } from "./settings.ts";
 
 const NAMESPACE = "mgrpo";
 const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
-/** The share of a run's budget, of hours or of dollars, that is told once it is spent. */
+/** The share of a run's budget, in hours or dollars, that rings once it is spent. */
 const RUN_SPENT = 0.8;
-/** Shares of the budget, in per cent, that are told once they are spent. */
+/** Shares of the account's budget, in per cent, that notify once they are spent. */
 const SPENT = [50, 80, 100];
 
-export function createAlarms(functions: Functions, { stage, alertEmail, monthlyUsd }: Settings): void {
+export function createAlarms(functions: Functions, settings: Settings): void {
   const { tick, scoreRollout, enqueueEvaluation, recordEvaluation } = functions;
-  const topic = createTopic(alertEmail);
-  const common = { alarmActions: [topic.arn], okActions: [topic.arn], treatMissingData: "notBreaching" };
+  const topic = createTopic(settings.alertEmail);
+  const notify = { alarmActions: [topic.arn], okActions: [topic.arn], treatMissingData: "notBreaching" };
+  for (const fn of [tick, scoreRollout, enqueueEvaluation, recordEvaluation]) createDeadLetterAlarm(fn, notify);
+  createTickAlarm(tick, notify);
+  createRunAlarms(functions, settings.stage, notify);
+  createBudget(topic, settings.monthlyUsd);
+}
 
-  for (const { name, inbox } of [tick, scoreRollout, enqueueEvaluation, recordEvaluation]) {
-    new aws.cloudwatch.MetricAlarm(`${name}DeadLetters`, {
-      ...common,
-      alarmDescription: `Events for ${name} were given up after five deliveries`,
-      ...{ namespace: "AWS/SQS", metricName: "ApproximateNumberOfMessagesVisible", statistic: "Maximum" },
-      dimensions: { QueueName: queueName(inbox.dead) },
-      ...{ period: 300, evaluationPeriods: 1, threshold: 0, comparisonOperator: "GreaterThanThreshold" },
-    });
-  }
-  new aws.cloudwatch.MetricAlarm("TickFails", {
-    ...common,
-    alarmDescription: "The tick of the clock fails: nothing is repaired until it succeeds",
-    ...{ namespace: "AWS/Lambda", metricName: "Errors", statistic: "Sum" },
-    dimensions: { FunctionName: tick.fn.name },
-    ...{ period: 60, evaluationPeriods: 5, threshold: 1, comparisonOperator: "GreaterThanOrEqualToThreshold" },
+/** Properties that every alarm shares. */
+type Notify = Pick<aws.cloudwatch.MetricAlarmArgs, "alarmActions" | "okActions" | "treatMissingData">;
+
+function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): void {
+  new aws.cloudwatch.MetricAlarm(`${name}DeadLetters`, {
+    ...notify,
+    alarmDescription: `Events for ${name} were given up after five deliveries`,
+    namespace: "AWS/SQS",
+    metricName: "ApproximateNumberOfMessagesVisible",
+    statistic: "Maximum",
+    dimensions: { QueueName: queueName(inbox.dead) },
+    period: 300,
+    evaluationPeriods: 1,
+    threshold: 0,
+    comparisonOperator: "GreaterThanThreshold",
   });
+}
 
+function createTickAlarm(tick: EventFunction, notify: Notify): void {
+  new aws.cloudwatch.MetricAlarm("TickFails", {
+    ...notify,
+    alarmDescription: "The tick of the clock fails: nothing is repaired until it succeeds",
+    namespace: "AWS/Lambda",
+    metricName: "Errors",
+    statistic: "Sum",
+    dimensions: { FunctionName: tick.fn.name },
+    period: 60,
+    evaluationPeriods: 5,
+    threshold: 1,
+    comparisonOperator: "GreaterThanOrEqualToThreshold",
+  });
+}
+
+function createRunAlarms({ tick, scoreRollout }: Functions, stage: string, notify: Notify): void {
   const running = pulseMetric("RunsRunning", "$.running", tick, stage);
   const unserved = pulseMetric("AgentsUnserved", "$.unserved", tick, stage);
   const spent = pulseMetric("RunSpent", "$.spent", tick, stage);
   new aws.cloudwatch.MetricAlarm("StaleHeartbeat", {
-    ...common,
+    ...notify,
     alarmDescription: `An agent of a run has had no live worker for ${STALE_MINUTES} minutes`,
-    ...{ namespace: NAMESPACE, metricName: unserved, statistic: "Minimum" },
-    ...{ period: 60, evaluationPeriods: STALE_MINUTES, threshold: 1 },
+    namespace: NAMESPACE,
+    metricName: unserved,
+    statistic: "Minimum",
+    period: 60,
+    evaluationPeriods: STALE_MINUTES,
+    threshold: 1,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
   new aws.cloudwatch.MetricAlarm("RunSpend", {
-    ...common,
+    ...notify,
     alarmDescription: `A run has spent ${100 * RUN_SPENT} % of its budget; when all of it is spent, the run is halted`,
-    ...{ namespace: NAMESPACE, metricName: spent, statistic: "Maximum" },
-    ...{ period: 60, evaluationPeriods: 1, threshold: RUN_SPENT },
+    namespace: NAMESPACE,
+    metricName: spent,
+    statistic: "Maximum",
+    period: 60,
+    evaluationPeriods: 1,
+    threshold: RUN_SPENT,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
-  const sent = ({ inbox }: Woken) => ({
-    ...{ namespace: "AWS/SQS", metricName: "NumberOfMessagesSent", stat: "Sum", period: 300 },
-    dimensions: { QueueName: queueName(inbox.queue) },
-  });
   new aws.cloudwatch.MetricAlarm("StuckStep", {
-    ...common,
+    ...notify,
     alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version came`,
     metricQueries: [
       { id: "running", metric: { namespace: NAMESPACE, metricName: running, stat: "Minimum", period: 300 } },
-      { id: "scored", metric: sent(scoreRollout) },
-      { id: "published", metric: sent(tick) },
+      { id: "scored", metric: messagesSent(scoreRollout) },
+      { id: "published", metric: messagesSent(tick) },
       {
-        ...{ id: "stuck", label: "runs without progress", returnData: true },
+        id: "stuck",
+        label: "runs without progress",
+        returnData: true,
         expression: "IF(FILL(running, 0) > 0 AND FILL(scored, 0) + FILL(published, 0) == 0, 1, 0)",
       },
     ],
-    ...{ evaluationPeriods: STUCK_MINUTES / 5, threshold: 1, comparisonOperator: "GreaterThanOrEqualToThreshold" },
+    evaluationPeriods: STUCK_MINUTES / 5,
+    threshold: 1,
+    comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
+}
 
+const messagesSent = ({ inbox }: EventFunction) => ({
+  namespace: "AWS/SQS",
+  metricName: "NumberOfMessagesSent",
+  stat: "Sum",
+  period: 300,
+  dimensions: { QueueName: queueName(inbox.queue) },
+});
+
+function createBudget(topic: sst.aws.SnsTopic, monthlyUsd: number): void {
+  const thresholds = [
+    ...SPENT.map((threshold) => ({ notificationType: "ACTUAL", threshold })),
+    { notificationType: "FORECASTED", threshold: 100 },
+  ];
   new aws.budgets.Budget("Budget", {
-    ...{ budgetType: "COST", timeUnit: "MONTHLY", limitUnit: "USD", limitAmount: String(monthlyUsd) },
-    notifications: [
-      ...SPENT.map((threshold) => ({ notificationType: "ACTUAL", threshold })),
-      { notificationType: "FORECASTED", threshold: 100 },
-    ].map((notification) => ({
-      ...notification,
-      ...{ comparisonOperator: "GREATER_THAN", thresholdType: "PERCENTAGE", subscriberSnsTopicArns: [topic.arn] },
+    budgetType: "COST",
+    timeUnit: "MONTHLY",
+    limitUnit: "USD",
+    limitAmount: String(monthlyUsd),
+    notifications: thresholds.map((threshold) => ({
+      ...threshold,
+      comparisonOperator: "GREATER_THAN",
+      thresholdType: "PERCENTAGE",
+      subscriberSnsTopicArns: [topic.arn],
     })),
   });
 }
 
-/** Where alarms and the budget speak, and nobody else. */
+/** Only alarms and the budget may publish to it. */
 function createTopic(email: string | undefined): sst.aws.SnsTopic {
   const topic = new sst.aws.SnsTopic("Alarms");
   const account = aws.getCallerIdentityOutput().accountId;
@@ -109,8 +155,8 @@ function createTopic(email: string | undefined): sst.aws.SnsTopic {
   return topic;
 }
 
-/** A metric from the line that tick logs once a minute while runs are under way (functions/run-overview.ts). Its name, the stage in it. */
-function pulseMetric(name: string, value: string, tick: Woken, stage: string): string {
+/** A metric from the line that tick logs once a minute while runs are under way (functions/run-overview.ts). Returns its name, which contains the stage. */
+function pulseMetric(name: string, value: string, tick: EventFunction, stage: string): string {
   const metric = `${name}-${stage}`;
   new aws.cloudwatch.LogMetricFilter(name, {
     logGroupName: tick.log.name,

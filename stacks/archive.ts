@@ -1,17 +1,17 @@
-/** @file Which release a checkout is and an archive of `npm pack` holds: the version, and the hash of what its workers run. Without SST. */
+/** @file The release of a checkout, and of an archive by `npm pack`: the version, and the hash of what workers run. Does not need SST. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Where a package has the hash of what its workers run (build.mjs). */
+/** The file of a package with the hash of what workers run (build.mjs). */
 const HASH = "dist/release";
 
-/** `<version>+<hash>` of this checkout, as its workers say it. SST runs this in the root of the repository. */
+/** `<version>+<hash>` of this checkout, as its workers report it. SST runs this in the root of the repository. */
 export function checkoutRelease(): string {
   execFileSync(process.execPath, ["build.mjs"]);
   return `${readPackage().version}+${readFileSync(HASH, "utf8")}`;
 }
 
-/** Throws unless the archive, a path, holds the program of release `wanted`. */
+/** Throws unless the archive at this path holds release `wanted`. */
 export function refuseOtherArchive(archive: string, wanted: string): void {
   const { version } = JSON.parse(packed(archive, "package.json")) as { version: string };
   const release = `${version}+${packed(archive, HASH)}`;

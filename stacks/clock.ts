@@ -1,7 +1,7 @@
 /**
- * @file The clock: a rule of EventBridge that calls tick every minute while it is enabled. Launching a run enables it, tick disables it
- * when nothing is left to look after (functions/steering.ts), so a deployment leaves its state alone. A rule and no schedule
- * of EventBridge Scheduler: to switch that, one must be allowed to pass its role.
+ * @file The clock: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
+ * no run needs it (functions/steering.ts), so a deployment does not change its state. It is a rule, because switching a schedule
+ * of EventBridge Scheduler requires the permission to pass its role.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { CLOCK } from "./sizes.ts";
@@ -19,11 +19,13 @@ export function createClock(): Clock {
   return { rule };
 }
 
-/** What it calls. Lambda repeats a call that failed twice, also while the clock is off. */
-export function setClock({ rule }: Clock, fn: sst.aws.Function): void {
+/** Lambda retries a failed call twice, even while the clock is off. */
+export function connectClock({ rule }: Clock, fn: sst.aws.Function): void {
   new aws.lambda.Permission("ClockPermission", {
-    ...{ action: "lambda:InvokeFunction", principal: "events.amazonaws.com" },
-    ...{ function: fn.name, sourceArn: rule.arn },
+    action: "lambda:InvokeFunction",
+    principal: "events.amazonaws.com",
+    function: fn.name,
+    sourceArn: rule.arn,
   });
   new aws.cloudwatch.EventTarget("ClockTarget", { rule: rule.name, arn: fn.arn });
 }

@@ -1,28 +1,33 @@
 /**
- * @file The deployment's own record in its table: by it launch, tick and the instances find the bucket, the clock and the fleets. Its shape
- * is core/contracts/deployment.ts.
+ * @file The deployment's record in its table, by which launch, tick and the instances find the bucket, the clock and the fleets. Its shape is in
+ * core/contracts/deployment.ts.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 import { checkoutRelease } from "./archive.ts";
 import type { Clock } from "./clock.ts";
 import type { Storage } from "./storage.ts";
-import type { MadeFleet } from "./workers.ts";
+import type { DeployedFleet } from "./workers.ts";
 
-export function describeDeployment({ table, bucket }: Storage, clock: Clock, fleets: readonly MadeFleet[]): void {
+export function describeDeployment({ table, bucket }: Storage, clock: Clock, fleets: readonly DeployedFleet[]): void {
   const release = checkoutRelease();
   const deployment = $jsonStringify({
-    ...{ release, bucket: bucket.name },
+    release,
+    bucket: bucket.name,
     clockRule: clock.rule.name,
     fleets: fleets.map(({ name, agent, roles, max, group }) => ({
-      ...{ name, agent, max, release },
+      name,
+      agent,
+      max,
+      release,
       roles: roles.split(","),
       group: group.name,
     })),
   });
   new aws.dynamodb.TableItem("Deployment", {
     tableName: table.name,
-    ...{ hashKey: "pk", rangeKey: "sk" },
+    hashKey: "pk",
+    rangeKey: "sk",
     item: $jsonStringify({ pk: { S: "DEPLOYMENT" }, sk: { S: "DEPLOYMENT" }, deployment: { S: deployment } }),
   });
 }

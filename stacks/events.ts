@@ -1,13 +1,13 @@
 /**
- * @file How an event of a new object reaches a function: default event bus -> rule -> queue -> function. What fails comes again alone;
- * after five deliveries it rests in the dead-letter queue, and the clock repairs what it meant.
+ * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. A failed event is retried alone. After five
+ * deliveries it goes to the dead-letter queue, and the clock repairs what it would have done.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 const DELIVERIES = 5;
-/** AWS asks for six times the function's own time limit, so that no message comes again while it is being handled. */
+/** AWS recommends six times the function's time limit, so that no message returns while it is being handled. */
 const VISIBILITY_FACTOR = 6;
-/** 14 days, the longest that SQS keeps a message. */
+/** 14 days, the longest retention of SQS. */
 const DEAD_SECONDS = 14 * 86_400;
 
 export interface Inbox {
@@ -15,7 +15,7 @@ export interface Inbox {
   readonly dead: sst.aws.Queue;
 }
 
-/** `pattern`: of the object's key; `*` spans slashes. */
+/** `pattern` matches the object's key; `*` spans slashes. */
 export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: string, functionSeconds: number): Inbox {
   const dead = new sst.aws.Queue(`${name}Dead`, {
     transform: { queue: { sqsManagedSseEnabled: true, messageRetentionSeconds: DEAD_SECONDS } },
@@ -42,7 +42,7 @@ export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: strin
   return { queue, dead };
 }
 
-/** Nobody but this rule sends to the queue (sst.aws.Bus.subscribeQueue would let any rule of any account). */
+/** Only this rule may send to the queue (sst.aws.Bus.subscribeQueue would allow any rule of any account). */
 function allowRule(name: string, rule: aws.cloudwatch.EventRule, arn: $util.Output<string>, url: $util.Output<string>) {
   const policy = aws.iam.getPolicyDocumentOutput({
     statements: [
@@ -57,7 +57,7 @@ function allowRule(name: string, rule: aws.cloudwatch.EventRule, arn: $util.Outp
   new aws.sqs.QueuePolicy(`${name}Policy`, { queueUrl: url, policy: policy.json });
 }
 
-/** What Lambda needs to take messages for a function that was subscribed by its ARN. */
+/** What Lambda needs to receive messages for a function that is subscribed by its ARN. */
 export function receiveFrom({ queue }: Inbox): sst.aws.FunctionPermissionArgs {
   const actions = ["ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes", "GetQueueUrl"];
   return { actions: actions.map((action) => `sqs:${action}`), resources: [queue.arn] };

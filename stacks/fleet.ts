@@ -1,26 +1,26 @@
-/** @file A fleet as sst.config.ts names it: instances that are alike, and whom they serve. */
+/** @file A fleet as sst.config.ts defines it: identical instances, and the agent and roles they serve. */
 
 export interface Fleet {
   readonly name: string;
   /** The agent it serves, or `*` for the whole team. */
   readonly agent: string;
-  /** As `mgrpo worker --roles` takes them. */
+  /** As in `mgrpo worker --roles`. */
   readonly roles: string;
-  /** Whether an instance without a working NVIDIA driver is of no use. */
+  /** Whether an instance needs a working NVIDIA driver. */
   readonly gpu: boolean;
-  /** Interchangeable types for x86, the best first. */
+  /** Interchangeable x86 types, the preferred first. */
   readonly instanceTypes: readonly string[];
-  /** Instances at most; the least is always 0. */
+  /** Most instances; the minimum is always 0. */
   readonly max: number;
-  /** So many are on demand, all others spot. */
+  /** Instances on demand; all others are spot. */
   readonly onDemand: number;
 }
 
-/** As core/contracts/deployment.ts reads it. */
+/** As core/contracts/deployment.ts parses it. */
 const NAME = /^[a-z][a-z0-9-]{0,30}$/;
 
 /**
- * Names that nobody could read, and two that serve the same agent in the same role: each would give a run all the workers that it needs.
+ * Rejects invalid names, and two fleets for the same agent and role: each would start all the workers that a run needs.
  */
 export function refuseUnusable(fleets: readonly Fleet[]): void {
   const served = new Map<string, string>();

@@ -1,137 +1,175 @@
-/** @file The functions, each with a role that allows what it does and nothing else, and what wakes it: objects, or the clock. */
+/** @file The functions, each with a role that allows only what it does, and what calls it: events of objects, or the clock. */
 /// <reference path="../.sst/platform/config.d.ts" />
-import { type Clock, setClock } from "./clock.ts";
+import { type Clock, connectClock } from "./clock.ts";
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";
 import { JUDGE_VARIABLE, plainKey } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
-import { START_RUN, WOKEN } from "./sizes.ts";
+import { EVENT_FUNCTIONS, type FunctionSize, START_RUN } from "./sizes.ts";
 import type { Storage } from "./storage.ts";
-import type { MadeFleet } from "./workers.ts";
+import type { DeployedFleet } from "./workers.ts";
 
 type Permission = sst.aws.FunctionPermissionArgs;
 
 const LOG_DAYS = 30;
 
-interface Made {
+interface DeployedFunction {
   readonly fn: sst.aws.Function;
   readonly log: aws.cloudwatch.LogGroup;
 }
 
-export interface Woken extends Made {
+/** A function that events of objects call. */
+export interface EventFunction extends DeployedFunction {
   readonly name: string;
   readonly inbox: Inbox;
 }
 
 export interface Functions {
-  readonly startRun: Made;
-  readonly tick: Woken;
-  readonly scoreRollout: Woken;
-  readonly enqueueEvaluation: Woken;
-  readonly recordEvaluation: Woken;
+  readonly startRun: DeployedFunction;
+  readonly tick: EventFunction;
+  readonly scoreRollout: EventFunction;
+  readonly enqueueEvaluation: EventFunction;
+  readonly recordEvaluation: EventFunction;
 }
 
-interface Spec {
-  readonly handler: string;
-  readonly seconds: number;
-  readonly megabytes: number;
+/** What all functions share. */
+interface Shared {
+  readonly storage: Storage;
+  readonly stage: string;
+  readonly judgeKey: $util.Output<string>;
+}
+
+interface Rights {
   readonly permissions: readonly Permission[];
-  /** Whether it asks judges, or sees to it that they can be asked. */
+  /** Whether it calls judges, or checks that they can be called. */
   readonly judges?: boolean;
 }
 
+interface Spec extends Rights, FunctionSize {
+  readonly handler: string;
+}
+
 export function createFunctions(
-  { table, bucket }: Storage,
+  storage: Storage,
   { stage }: Settings,
   clock: Clock,
-  fleets: readonly MadeFleet[],
+  fleets: readonly DeployedFleet[],
   judge: sst.Secret,
 ): Functions {
+  const shared: Shared = { storage, stage, judgeKey: plainKey(judge) };
+  const rights = rightsOn(storage, clock);
+
+  const startRun = createFunction(shared, "StartRun", {
+    handler: "start-run",
+    seconds: START_RUN.seconds,
+    megabytes: START_RUN.megabytes,
+    permissions: [...rights.advanceSteps, rights.switchClock("EnableRule")],
+    judges: true,
+  });
+  const tick = createEventFunction(shared, "Tick", "tick", {
+    permissions: [
+      ...rights.advanceSteps,
+      rights.switchClock("DescribeRule", "EnableRule", "DisableRule"),
+      ...scaling(fleets),
+    ],
+    judges: true,
+  });
+  const scoreRollout = createEventFunction(shared, "ScoreRollout", "score-rollout", {
+    permissions: rights.advanceSteps,
+    judges: true,
+  });
+  const enqueueEvaluation = createEventFunction(shared, "EnqueueEvaluation", "enqueue-evaluation", {
+    permissions: [rights.records("GetItem", "PutItem"), rights.findObjects, rights.readObjects],
+  });
+  const recordEvaluation = createEventFunction(shared, "RecordEvaluation", "record-evaluation", {
+    permissions: [rights.records("GetItem", "UpdateItem"), rights.findObjects, rights.readObjects],
+  });
+  connectClock(clock, tick.fn);
+  return { startRun, tick, scoreRollout, enqueueEvaluation, recordEvaluation };
+}
+
+function rightsOn({ table, bucket }: Storage, clock: Clock) {
   const objects = $interpolate`${bucket.arn}/runs/*`;
   const records = (...names: string[]) => ({
     actions: names.map((name) => `dynamodb:${name}`),
     resources: [table.arn],
   });
-  // Listing is never used; s3:ListBucket only makes a missing object answer 404 instead of 403.
-  const find = { actions: ["s3:ListBucket"], resources: [bucket.arn] };
-  const read = { actions: ["s3:GetObject"], resources: [objects] };
-  // Whatever scores also ticks, and whatever ticks may close a step and delete weights that nobody refers to.
-  const moving = [
-    records("GetItem", "Query", "UpdateItem", "PutItem"),
-    find,
-    { actions: ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], resources: [objects] },
-    { actions: ["s3:DeleteObject"], resources: [$interpolate`${bucket.arn}/runs/*/parts/*`] },
-  ];
-  const turn = (...names: string[]) => ({
-    actions: names.map((name) => `events:${name}`),
-    resources: [clock.rule.arn],
-  });
-  const key = plainKey(judge);
-
-  const create = (name: string, { handler, seconds, megabytes, permissions, judges }: Spec): Made => {
-    const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
-      name: `/mgrpo/${stage}/${handler}`,
-      retentionInDays: LOG_DAYS,
-    });
-    const write = {
-      actions: ["logs:CreateLogStream", "logs:PutLogEvents"],
-      resources: [$interpolate`${log.arn}:*`],
-    };
-    const fn = new sst.aws.Function(name, {
-      handler: `functions/${handler}.handler`,
-      runtime: "nodejs22.x",
-      architecture: "arm64",
-      memory: `${megabytes} MB`,
-      timeout: `${seconds} seconds`,
-      // The handlers write lines of JSON; so does Lambda then.
-      logging: { format: "json", logGroup: log.name },
-      environment: {
-        MGRPO_TABLE: table.name,
-        MGRPO_BUCKET: bucket.name,
-        ...(judges && { [JUDGE_VARIABLE]: key }),
-      },
-      permissions: [...permissions, write],
-      transform: {
-        role(args) {
-          // SST's own would let the whole account assume the role, and the role write to every log.
-          args.assumeRolePolicy = aws.iam.assumeRolePolicyForPrincipal({ Service: "lambda.amazonaws.com" });
-          args.managedPolicyArns = [];
-        },
-      },
-    });
-    return { fn, log };
+  // Nothing lists objects. With s3:ListBucket, a missing object answers 404 instead of 403.
+  const findObjects = { actions: ["s3:ListBucket"], resources: [bucket.arn] };
+  return {
+    records,
+    findObjects,
+    readObjects: { actions: ["s3:GetObject"], resources: [objects] },
+    // Every function that scores also ticks, and a tick may close a step and delete weights that nothing refers to.
+    advanceSteps: [
+      records("GetItem", "Query", "UpdateItem", "PutItem"),
+      findObjects,
+      { actions: ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], resources: [objects] },
+      { actions: ["s3:DeleteObject"], resources: [$interpolate`${bucket.arn}/runs/*/parts/*`] },
+    ],
+    switchClock: (...names: string[]) => ({
+      actions: names.map((name) => `events:${name}`),
+      resources: [clock.rule.arn],
+    }),
   };
-  /** A function and the queue through which events wake it. */
-  const woken = (name: string, handler: keyof typeof WOKEN, rights: Pick<Spec, "permissions" | "judges">): Woken => {
-    const { pattern, batch, ...given } = WOKEN[handler];
-    const inbox = createInbox(name, bucket, pattern, given.seconds);
-    const permissions = [...rights.permissions, receiveFrom(inbox)];
-    const made = create(name, { handler, ...given, ...rights, permissions });
-    inbox.queue.subscribe(made.fn.arn, { batch: { size: batch, partialResponses: true } });
-    return { name, ...made, inbox };
-  };
-
-  const startRun = create("StartRun", {
-    ...{ handler: "start-run", ...START_RUN },
-    permissions: [...moving, turn("EnableRule")],
-    judges: true,
-  });
-  const tick = woken("Tick", "tick", {
-    permissions: [...moving, turn("DescribeRule", "EnableRule", "DisableRule"), ...scaling(fleets)],
-    judges: true,
-  });
-  const scoreRollout = woken("ScoreRollout", "score-rollout", { permissions: moving, judges: true });
-  const enqueueEvaluation = woken("EnqueueEvaluation", "enqueue-evaluation", {
-    permissions: [records("GetItem", "PutItem"), find, read],
-  });
-  const recordEvaluation = woken("RecordEvaluation", "record-evaluation", {
-    permissions: [records("GetItem", "UpdateItem"), find, read],
-  });
-  setClock(clock, tick.fn);
-  return { startRun, tick, scoreRollout, enqueueEvaluation, recordEvaluation };
 }
 
-/** Looking at groups is allowed for all or none: AWS knows no ARN there. */
-function scaling(fleets: readonly MadeFleet[]): Permission[] {
+function createFunction({ storage, stage, judgeKey }: Shared, name: string, spec: Spec): DeployedFunction {
+  const { handler, seconds, megabytes, permissions, judges } = spec;
+  const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
+    name: `/mgrpo/${stage}/${handler}`,
+    retentionInDays: LOG_DAYS,
+  });
+  const writeLog = {
+    actions: ["logs:CreateLogStream", "logs:PutLogEvents"],
+    resources: [$interpolate`${log.arn}:*`],
+  };
+  const fn = new sst.aws.Function(name, {
+    handler: `functions/${handler}.handler`,
+    runtime: "nodejs22.x",
+    architecture: "arm64",
+    memory: `${megabytes} MB`,
+    timeout: `${seconds} seconds`,
+    // Handlers log lines of JSON, and so does Lambda then.
+    logging: { format: "json", logGroup: log.name },
+    environment: {
+      MGRPO_TABLE: storage.table.name,
+      MGRPO_BUCKET: storage.bucket.name,
+      ...(judges && { [JUDGE_VARIABLE]: judgeKey }),
+    },
+    permissions: [...permissions, writeLog],
+    transform: {
+      role(args) {
+        // SST's default lets the whole account assume the role, and the role write to every log.
+        args.assumeRolePolicy = aws.iam.assumeRolePolicyForPrincipal({ Service: "lambda.amazonaws.com" });
+        args.managedPolicyArns = [];
+      },
+    },
+  });
+  return { fn, log };
+}
+
+/** A function and the queue that brings its events. */
+function createEventFunction(
+  shared: Shared,
+  name: string,
+  handler: keyof typeof EVENT_FUNCTIONS,
+  { permissions, judges }: Rights,
+): EventFunction {
+  const { pattern, batch, seconds, megabytes } = EVENT_FUNCTIONS[handler];
+  const inbox = createInbox(name, shared.storage.bucket, pattern, seconds);
+  const { fn, log } = createFunction(shared, name, {
+    handler,
+    seconds,
+    megabytes,
+    permissions: [...permissions, receiveFrom(inbox)],
+    ...(judges !== undefined && { judges }),
+  });
+  inbox.queue.subscribe(fn.arn, { batch: { size: batch, partialResponses: true } });
+  return { name, fn, log, inbox };
+}
+
+/** AWS has no resource-level permission for DescribeAutoScalingGroups, hence `*`. */
+function scaling(fleets: readonly DeployedFleet[]): Permission[] {
   if (fleets.length === 0) return [];
   return [
     { actions: ["autoscaling:SetDesiredCapacity"], resources: fleets.map(({ group }) => group.arn) },

@@ -1,10 +1,10 @@
 /**
- * @file Where workers live: public subnets, since a NAT gateway and interface endpoints cost by the hour even when nothing runs; no way in
- * but from worker to worker; S3 and DynamoDB by gateway endpoints, which cost nothing and keep that traffic off the internet.
+ * @file The network of workers: public subnets, because a NAT gateway and interface endpoints cost by the hour even when nothing runs; ingress
+ * only from worker to worker; gateway endpoints for S3 and DynamoDB, which are free and keep that traffic off the internet.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
-/** Zones to look for capacity in: the more, the easier spot instances are had. */
+/** Availability zones. With more of them, spot capacity is easier to find. */
 const ZONES = 4;
 
 export interface Network {
@@ -12,7 +12,7 @@ export interface Network {
   readonly securityGroup: aws.ec2.SecurityGroup;
 }
 
-/** `port`: where workers answer delegations. */
+/** `port`: for delegations. */
 export async function createNetwork(port: number): Promise<Network> {
   const vpc = new aws.ec2.Vpc("Workers", { cidrBlock: "10.0.0.0/16", enableDnsHostnames: true });
   const gateway = new aws.ec2.InternetGateway("WorkersGateway", { vpcId: vpc.id });

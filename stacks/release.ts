@@ -1,6 +1,6 @@
 /**
- * @file The program as instances get it: the archive of `npm pack` and the lock file, under their hashes. The archive has to be of the
- * checkout that is deployed, since the functions are made of its sources; and whoever launches runs there has the same (cli/launch.ts).
+ * @file The program for instances: the archive by `npm pack` and the lock file, under their hashes. The archive must be of the deployed checkout,
+ * from whose sources the functions are built; whoever launches a run must have the same release (cli/launch.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { createHash } from "node:crypto";
@@ -17,7 +17,7 @@ interface ReleaseFile {
   readonly sha256: string;
 }
 
-/** Uploads both. An archive of another release is refused. */
+/** Uploads both. Rejects an archive of another release. */
 export function createRelease(bucket: sst.aws.Bucket): Release {
   const { name, version } = readPackage();
   const archive = `${name}-${version}.tgz`;

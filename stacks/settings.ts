@@ -1,14 +1,14 @@
-/** @file What a deployment is told from outside: its stage and a few variables of the environment, checked before anything is made. */
+/** @file The settings of a deployment: its stage and a few environment variables, checked before anything is created. */
 
 export interface Settings {
   readonly stage: string;
-  /** True where the app is protected: data outlives the stack and is not emptied by anybody. */
+  /** True if the app is protected: data outlives the stack, and the bucket is never emptied. */
   readonly keep: boolean;
-  /** Who is told when an alarm rings. Undefined: nobody; alarms are only seen in the console. */
+  /** Receives alarms. Undefined: alarms show in the console only. */
   readonly alertEmail: string | undefined;
-  /** What the whole account may cost in a month before mails are sent. */
+  /** The monthly budget of the whole account, for notifications. */
   readonly monthlyUsd: number;
-  /** False: the serverless part alone, for workers on machines of one's own. */
+  /** False: only the serverless part, for workers on your own machines. */
   readonly fleets: boolean;
 }
 
@@ -26,9 +26,9 @@ export function readSettings(
   if (!(monthlyUsd > 0)) throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
   if (fleets !== undefined && fleets !== "none")
     throw new Error(
-      `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or leave it out; fleets are listed in sst.config.ts`,
+      `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or unset it; fleets are listed in sst.config.ts`,
     );
   if (keep && !alertEmail)
-    throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs somebody who is told when an alarm rings`);
+    throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
   return { stage, keep, alertEmail, monthlyUsd, fleets: fleets !== "none" };
 }

@@ -1,4 +1,4 @@
-/** @file The store: one table of small records, one bucket of objects whose creation EventBridge tells. */
+/** @file The store: one table of small records, and one bucket that sends "Object Created" to EventBridge. */
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { Settings } from "./settings.ts";
 
@@ -7,10 +7,10 @@ export interface Storage {
   readonly bucket: sst.aws.Bucket;
 }
 
-/** Days that the conversations of a run are kept, and as long the records of their groups. Weights, manifests, reports and scores stay. */
+/** Retention of conversations and of the records of their groups. Weights, manifests, reports and scores do not expire. */
 const CONVERSATION_DAYS = 90;
 const LOG_DAYS = 30;
-/** Days until the parts of an upload that was never completed go. */
+/** Days until the parts of an abandoned upload expire. */
 const UPLOAD_DAYS = 2;
 
 export function createStorage({ stage, keep }: Settings): Storage {
@@ -21,10 +21,10 @@ export function createStorage({ stage, keep }: Settings): Storage {
     // Written when a group is finalized; no other record expires.
     ttl: "expiresAt",
     deletionProtection: keep,
-    // By this name `mgrpo launch --stage` finds the deployment (deployment.ts).
+    // `mgrpo launch --stage` finds the deployment by this name (deployment.ts).
     transform: { table: { name: `mgrpo-${stage}` } },
   });
-  // No versions: an object is written once. Public access is blocked (SST's default), and so is plain HTTP.
+  // Unversioned: an object is written once. Public access (SST's default) and plain HTTP are blocked.
   const bucket = new sst.aws.Bucket("Objects", {
     enforceHttps: true,
     cors: false,
@@ -38,7 +38,7 @@ export function createStorage({ stage, keep }: Settings): Storage {
     bucket: bucket.name,
     rules: [{ applyServerSideEncryptionByDefault: { sseAlgorithm: "AES256" } }],
   });
-  // By tag, since a rule's prefix cannot leave out the run's name: adapters/aws/object-store.ts sets it.
+  // By tag, because the prefix of a rule cannot skip the name of the run. adapters/aws/object-store.ts sets it.
   new aws.s3.BucketLifecycleConfiguration("ObjectsLifecycle", {
     bucket: bucket.name,
     rules: [

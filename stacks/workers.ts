@@ -1,6 +1,6 @@
 /**
- * @file GPU workers on EC2: one autoscaling group per fleet, empty until tick sees a run that needs it. An instance finds that run in
- * the store, and ends itself, without a replacement, when no run needs it any more (worker-boot.sh).
+ * @file GPU workers on EC2: one autoscaling group per fleet, empty until tick sees a run that needs it. An instance finds that run in the store,
+ * and terminates itself, without a replacement, when no run needs it (worker-boot.sh).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { readFileSync } from "node:fs";
@@ -11,15 +11,15 @@ import { createWorkerSecrets, type WorkerKey, type WorkerSecrets } from "./secre
 import type { Settings } from "./settings.ts";
 import type { Storage } from "./storage.ts";
 
-export interface MadeFleet extends Fleet {
+export interface DeployedFleet extends Fleet {
   readonly group: aws.autoscaling.Group;
 }
 
-/** Where workers answer delegations. */
+/** For delegations between workers. */
 const PORT = 7800;
-/** The version that the tests run on. */
+/** The version of the tests. */
 const NODE_VERSION = "20.20.2";
-/** AWS's own machine image with driver and CUDA, and nothing else; which one is looked up at each deployment. */
+/** AWS's machine image with driver and CUDA only. Each deployment looks up the latest. */
 const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 const DISK_GB = 150;
 
@@ -31,13 +31,13 @@ interface Common {
   readonly image: $util.Output<string>;
 }
 
-/** None where the settings want no fleets. */
+/** Empty if the settings disable fleets. */
 export async function createWorkers(
   storage: Storage,
   settings: Settings,
   fleets: readonly Fleet[],
   judge: sst.Secret,
-): Promise<readonly MadeFleet[]> {
+): Promise<readonly DeployedFleet[]> {
   if (!settings.fleets) return [];
   refuseUnusable(fleets);
   const common: Common = {
@@ -60,9 +60,9 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   const template = new aws.ec2.LaunchTemplate(`${title}Template`, {
     imageId: image,
     iamInstanceProfile: { arn: profile.arn },
-    // The address is public so that npm can be reached; the group lets nobody in.
+    // The address is public to reach npm; the security group blocks ingress.
     vpcSecurityGroupIds: [network.securityGroup.id],
-    // IMDSv2 only, from the instance itself only.
+    // IMDSv2 only, and only from the instance itself.
     metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
     instanceInitiatedShutdownBehavior: "terminate",
     blockDeviceMappings: [
@@ -80,7 +80,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
       minSize: 0,
       maxSize: fleet.max,
       vpcZoneIdentifiers: network.subnets.map(({ id }) => id),
-      // A replacement is started as soon as a spot instance is likely to go.
+      // Starts a replacement as soon as a spot instance is at risk.
       capacityRebalance: true,
       mixedInstancesPolicy: {
         launchTemplate: {
@@ -99,7 +99,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
       },
       tags: [{ key: "Name", value: `mgrpo ${$app.stage} ${fleet.name}`, propagateAtLaunch: true }],
     },
-    // Tick sets the capacity; a deployment leaves it alone.
+    // Tick sets the capacity; a deployment does not change it.
     { ignoreChanges: ["desiredCapacity"] },
   );
   new aws.iam.RolePolicy(`${title}Policy`, {
@@ -109,7 +109,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   return group;
 }
 
-/** What an instance may do: the runs' records and objects, base models, the release, its log, its secrets, and to end itself. */
+/** An instance may use records and objects of runs, base models, the release, its log and its secrets, and terminate itself. */
 function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
   const dynamodb = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"].map((name) => `dynamodb:${name}`);
   const keys = secrets.keys.filter((key) => key.isFor(fleet));
@@ -130,17 +130,21 @@ function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecret
   });
 }
 
-/** Where an instance finds a key, and what its worker is told it by. */
+/** The parameter of a key, and its environment variable. */
 const nameOf = ({ variable, parameter }: WorkerKey) => $interpolate`${variable}=${parameter.name}`;
 
-/** worker-boot.sh with its settings before it. */
+/** worker-boot.sh, preceded by its settings. */
 function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.Output<string> {
   const script = readFileSync("stacks/worker-boot.sh", "utf8");
   const settings = {
-    ...{ FLEET: fleet.name, GPU: fleet.gpu ? "yes" : "no" },
-    ...{ PORT: String(PORT), NODE_VERSION },
-    ...{ ARCHIVE: release.archive.key, ARCHIVE_SHA256: release.archive.sha256 },
-    ...{ LOCK: release.lock.key, LOCK_SHA256: release.lock.sha256 },
+    FLEET: fleet.name,
+    GPU: fleet.gpu ? "yes" : "no",
+    PORT: String(PORT),
+    NODE_VERSION,
+    ARCHIVE: release.archive.key,
+    ARCHIVE_SHA256: release.archive.sha256,
+    LOCK: release.lock.key,
+    LOCK_SHA256: release.lock.sha256,
     AWS_REGION: aws.getRegionOutput().region,
     MGRPO_TABLE: storage.table.name,
     MGRPO_BUCKET: storage.bucket.name,

@@ -1,21 +1,21 @@
 /**
- * @file The SDK clients: kept-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an
- * observer on the wire that sees every attempt.
+ * @file The SDK clients: keep-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an observer
+ * that sees every attempt on the wire.
  */
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { getSchemaSerdePlugin } from "@smithy/core/schema";
 
-/** The first try and three more, 50 ms to some hundreds apart: about a second until an outage is an error. */
+/** The first try and three retries, 50 ms to a few hundred apart: an outage becomes an error after about a second. */
 const ATTEMPTS = 4;
-/** To each of the two services; what comes beyond waits for one. */
+/** To each of the two services. Further requests wait for one. */
 export const CONNECTIONS = 64;
 
-/** Sees what goes over the wire: each attempt, also those that fail. */
+/** Sees every attempt on the wire, failed ones included. */
 export interface WireObserver {
-  /** A request leaves. */
+  /** A request is about to be sent. */
   sent(command: string, endpoint: string, bodyBytes: number): void;
-  /** An answer came; the Date header of the store. */
+  /** An answer was received, with the Date header of the store. */
   answered(date: string | undefined): void;
 }
 
@@ -25,20 +25,20 @@ export interface AwsClients {
   close(): void;
 }
 
-/** The SDK's advice to move to a newer Node.js would come once per process, into the run's live line; the versions are pinned. */
-export function quietAboutNode(): void {
+/** Silences the SDK's advice to upgrade Node.js, which would break the live line of a run. The versions are pinned. */
+export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
 
-/** The region is AWS_REGION, or the profile's; endpoints that are not AWS's own have only a name for one. */
+/** The region is AWS_REGION, or the profile's. Endpoints other than AWS ignore it, but signatures need one. */
 export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }): AwsClients {
-  quietAboutNode();
+  silenceNodeVersionWarning();
   const { AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3, AWS_REGION } = process.env;
-  const isElsewhere = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
+  const isCustom = Boolean(AWS_ENDPOINT_URL || AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL_S3);
   const options = () => ({
-    ...(!AWS_REGION && isElsewhere && { region: "us-east-1" }),
+    ...(!AWS_REGION && isCustom && { region: "us-east-1" }),
     maxAttempts: ATTEMPTS,
-    // One stack of middleware per kind of command, not put together anew for every call.
+    // Builds the middleware stack once per kind of command instead of once per call.
     cacheMiddleware: true,
     requestHandler: {
       connectionTimeout: 3_000,
@@ -48,9 +48,9 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
     },
   });
   const dynamo = new DynamoDBClient(options());
-  // The bucket as a part of the host's name is for AWS's own DNS: other endpoints are asked with it in the path.
+  // Only AWS's own DNS resolves the bucket as part of the host name. Other endpoints take it in the path.
   const forcePathStyle = Boolean(AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL);
-  // Signatures cover the SHA-256 of every body already: a CRC on top would only cost time.
+  // Signatures already cover the SHA-256 of every body: a CRC would only cost time.
   const s3 = new S3Client({
     ...options(),
     forcePathStyle,
@@ -72,9 +72,8 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
 }
 
 /**
- * Halves what a call costs besides the wire. Four times a call the SDK spreads its config, which V8 does a hundred times slower because
- * one property of it, `credentials`, is an accessor; it makes a signer anew; and it walks every input and output for a logger that is
- * not there.
+ * Halves the CPU time of a call. Per call, the SDK spreads its config four times, which V8 does a hundred times slower because
+ * `credentials` is an accessor; it creates a new signer; and it walks every input and output for a logger that does not exist.
  */
 function streamline(client: DynamoDBClient | S3Client) {
   const { config } = client;

@@ -1,22 +1,22 @@
 /**
- * @file Clock: this process's own monotonic seconds, and the store's wall clock, known from the Date header of every answer and
- * carried on by the monotonic clock in between.
+ * @file Clock: the monotonic seconds of this process, and the store's wall clock, read from the Date header of every answer and extrapolated
+ * by the monotonic clock in between.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 
-/** Older knowledge than this is renewed. */
+/** After this, the store is asked again. */
 const FRESH_SECONDS = 30;
-/** Date headers are cut to the second: the latest offset seen is the truest, unless the store's clock was set back. */
+/** Date headers are truncated to the second, so the largest offset seen is the most accurate, unless the store's clock was set back. */
 const STEP_BACK_MS = 2000;
 
 export interface StoreClock extends Clock {
-  /** Takes the Date header of an answer. */
+  /** Records the Date header of an answer. */
   sawDate(date: string | undefined): void;
 }
 
-/** `ask` makes any request to the store, which brings a Date. */
+/** `ask` makes any request to the store; its answer brings a Date. */
 export function openClock(ask: () => Promise<unknown>): StoreClock {
   const monotonic = () => performance.now() / 1000;
   let seen: { offsetMs: number; at: number } | undefined;
@@ -26,15 +26,15 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
       const time = Date.parse(date ?? "");
       if (Number.isNaN(time)) return;
       const offsetMs = time - monotonic() * 1000;
-      const truest = seen === undefined || offsetMs > seen.offsetMs || offsetMs < seen.offsetMs - STEP_BACK_MS;
-      seen = { offsetMs: truest ? offsetMs : (seen?.offsetMs ?? offsetMs), at: monotonic() };
+      const isBetter = seen === undefined || offsetMs > seen.offsetMs || offsetMs < seen.offsetMs - STEP_BACK_MS;
+      seen = { offsetMs: isBetter ? offsetMs : (seen?.offsetMs ?? offsetMs), at: monotonic() };
     },
     async storeTime() {
       if (seen === undefined || monotonic() - seen.at > FRESH_SECONDS) await ask();
       if (seen === undefined)
         throw new MgrpoError(
           "store-unreachable",
-          "the store's answers have no Date header: is there a proxy that takes it out? Leases need the store's time",
+          "the store's answers have no Date header: does a proxy remove it? Leases need the store's time",
         );
       return Math.round(seen.offsetMs + monotonic() * 1000);
     },

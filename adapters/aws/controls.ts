@@ -1,4 +1,4 @@
-/** @file What a deployment's functions may move: the capacity of its autoscaling groups, and the rule that is its clock. */
+/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that is its clock. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,
@@ -13,16 +13,16 @@ import {
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Capacities, ClockSwitch, Controls } from "../../core/ports.ts";
-import { quietAboutNode } from "./clients.ts";
+import { silenceNodeVersionWarning } from "./clients.ts";
 
-/** AWS's own limit of one look. */
-const MOST_GROUPS = 100;
+/** AWS's limit per request. */
+const MAX_GROUPS = 100;
 
-/** Region, endpoints and credentials come from the standard AWS variables. Nothing is opened before there is a deployment. */
+/** Region, endpoints and credentials come from the standard AWS variables. Clients are opened when the first deployment is known. */
 export function awsControls(): (deployment: Pick<Deployment, "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
   return ({ clockRule }) => {
-    quietAboutNode();
+    silenceNodeVersionWarning();
     clients ??= { autoScaling: new AutoScalingClient({}), eventBridge: new EventBridgeClient({}) };
     return {
       capacities: openCapacities(clients.autoScaling),
@@ -34,14 +34,14 @@ export function awsControls(): (deployment: Pick<Deployment, "clockRule">) => Co
 function openCapacities(client: AutoScalingClient): Capacities {
   return {
     read: (groups) =>
-      translated(`look at ${groups.join(", ")}`, async () => {
+      translated(`read the capacity of ${groups.join(", ")}`, async () => {
         const command = new DescribeAutoScalingGroupsCommand({
           AutoScalingGroupNames: [...groups],
-          MaxRecords: MOST_GROUPS,
+          MaxRecords: MAX_GROUPS,
         });
-        const { AutoScalingGroups: found = [] } = await client.send(command);
+        const { AutoScalingGroups: described = [] } = await client.send(command);
         const capacities = new Map(
-          found.map((group) => [group.AutoScalingGroupName ?? "", group.DesiredCapacity ?? 0]),
+          described.map((group) => [group.AutoScalingGroupName ?? "", group.DesiredCapacity ?? 0]),
         );
         const missing = groups.filter((group) => !capacities.has(group));
         if (missing.length > 0) throw new Error(`there is no autoscaling group ${missing.join(", ")}`);
@@ -63,7 +63,7 @@ function openCapacities(client: AutoScalingClient): Capacities {
 function openClockSwitch(client: EventBridgeClient, rule: string): ClockSwitch {
   return {
     isOn: () =>
-      translated(`look at the clock ${rule}`, async () => {
+      translated(`read the clock ${rule}`, async () => {
         const { State } = await client.send(new DescribeRuleCommand({ Name: rule }));
         return State === "ENABLED";
       }),
@@ -75,15 +75,15 @@ function openClockSwitch(client: EventBridgeClient, rule: string): ClockSwitch {
   };
 }
 
-/** All are worth another try: a right that is missing now is there after the next deployment. */
-async function translated<T>(doing: string, call: () => Promise<T>): Promise<T> {
+/** Every error is retryable: a permission that is missing now may come with the next deployment. */
+async function translated<T>(operation: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
     const { name, message } = cause as Error;
     throw new MgrpoError(
       "deployment-unreachable",
-      `${doing}: AWS did not do it (${name}: ${message}); check the credentials' rights and AWS_REGION, or deploy again`,
+      `${operation}: AWS refused (${name}: ${message}); check the credentials' permissions and AWS_REGION, or deploy again`,
       { cause, retryable: true },
     );
   }

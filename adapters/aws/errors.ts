@@ -1,7 +1,7 @@
-/** @file What the SDK's errors mean to the program: the one place that translates them, and says whether trying again can help. */
+/** @file Translates the errors of the SDK, and decides whether a retry can help. */
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 
-/** Of the SDK and of node:net. An answer to HEAD has no body, and so no name and no message. */
+/** An error of the SDK or of node:net. An answer to HEAD has no body, so neither name nor message. */
 interface ForeignError {
   readonly name?: string;
   readonly code?: string;
@@ -13,7 +13,7 @@ const NETWORK =
   /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|RequestTimeout|ERR_STREAM_PREMATURE_CLOSE)$/;
 
 interface Meaning {
-  /** What `<name>: <message>` of the error looks like. */
+  /** Matches `<name>: <message>` of the error. */
   readonly when: RegExp;
   readonly code: ErrorCode;
   /** Follows "the store at <endpoint> ". */
@@ -21,12 +21,12 @@ interface Meaning {
   readonly retryable?: true;
 }
 
-/** The first that fits is meant. */
+/** The first match counts. */
 const MEANINGS: readonly Meaning[] = [
   {
     when: /^(ResourceNotFoundException|NoSuchBucket):/,
     code: "not-found",
-    says: "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or make them with mgrpo cloud setup",
+    says: "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or create them with mgrpo cloud setup",
   },
   { when: /^NoSuchKey:/, code: "not-found", says: "no longer has it" },
   {
@@ -38,20 +38,20 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /^CredentialsProviderError:/,
     code: "store-unreachable",
-    says: "wants credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    says: "requires credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
   },
   {
     when: /: Region is missing/,
     code: "config-invalid",
-    says: "is in some region, and none is named: set AWS_REGION to that of the table and the bucket",
+    says: "has a region, and none is set: set AWS_REGION to that of the table and the bucket",
   },
   {
     when: /ExpiredToken|TokenRefreshRequired/,
     code: "store-unreachable",
-    says: "says that the credentials have expired: get new ones, AWS_SESSION_TOKEN included, and start again",
+    says: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
   },
   {
-    // Of S3 by its name; DynamoDB says it in the message.
+    // S3 names it; DynamoDB states it in the message.
     when: /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/,
     code: "store-unreachable",
     says: "and this machine disagree on the time by more than 15 minutes: set this machine's clock",
@@ -64,13 +64,13 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests/,
     code: "store-unreachable",
-    says: "is asked for more than it allows: wait, or start fewer workers, or raise its limits",
+    says: "is throttling: wait, start fewer workers, or raise its limits",
     retryable: true,
   },
   {
     when: /^(AccessDenied\w*|AllAccessDisabled|AccountProblem):/,
     code: "store-unreachable",
-    says: "forbids it: the table or bucket is another account's, or its policy does not allow these credentials that much",
+    says: "forbids it: the table or bucket belongs to another account, or its policy does not allow this to these credentials",
   },
   {
     when: /Credential|UnrecognizedClient|InvalidAccessKeyId|Signature|MissingAuthenticationToken|InvalidToken/,
@@ -79,16 +79,22 @@ const MEANINGS: readonly Meaning[] = [
   },
 ];
 
-/** Runs a store call; whatever it throws leaves as a MgrpoError that names the call and the endpoint. */
-export async function translated<T>(doing: string, endpoint: () => string, call: () => Promise<T>): Promise<T> {
+/** Errors of the local cloud about its own files. Their messages name the path and the remedy. */
+const OWN_CODES: Readonly<Record<string, ErrorCode>> = {
+  DamagedStorage: "record-damaged",
+  UnwritableStorage: "storage-unwritable",
+};
+
+/** Runs a store call. Any error leaves as a MgrpoError that names the operation and the endpoint. */
+export async function translated<T>(operation: string, endpoint: () => string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
-    throw translate(doing, endpoint(), cause);
+    throw translate(operation, endpoint(), cause);
   }
 }
 
-function translate(doing: string, endpoint: string, cause: unknown): MgrpoError {
+function translate(operation: string, endpoint: string, cause: unknown): MgrpoError {
   if (cause instanceof MgrpoError) return cause;
   const error = cause as ForeignError;
   const name = error.name ?? "Error";
@@ -96,11 +102,12 @@ function translate(doing: string, endpoint: string, cause: unknown): MgrpoError 
   // The SDK appends a line of advice to what it cannot parse.
   const [message = ""] = (error.message ?? "").split("\n", 1);
   const detail = [error.code ?? name, message].filter(Boolean).join(": ");
-  const store = `${doing}: the store at ${endpoint}`;
+  if (OWN_CODES[name]) return new MgrpoError(OWN_CODES[name], `${operation}: ${message}`, { cause });
+  const store = `${operation}: the store at ${endpoint}`;
   if (status === 507)
     return new MgrpoError(
       "disk-full",
-      `${doing}: the disk of the store at ${endpoint} is full (${message}); free some space and run resume, nothing recorded is lost`,
+      `${operation}: the disk of the store at ${endpoint} is full (${message}); free some space and run resume, nothing recorded is lost`,
       { cause },
     );
   const known = MEANINGS.find(({ when }) => when.test(`${name}: ${message}`));
@@ -109,12 +116,12 @@ function translate(doing: string, endpoint: string, cause: unknown): MgrpoError 
     return new MgrpoError(code, `${store} ${says} (${detail})`, { cause, retryable });
   }
   if (status === 403)
-    return new MgrpoError("store-unreachable", `${store} forbids it, without a reason (${detail})`, { cause });
+    return new MgrpoError("store-unreachable", `${store} forbids it and gives no reason (${detail})`, { cause });
   if (status >= 400 && status < 500 && status !== 429)
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
-    `${doing}: no answer from the store at ${endpoint} (${detail}); check that it runs and AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3`,
+    `${operation}: no answer from the store at ${endpoint} (${detail}); check that it runs and AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_S3`,
     { cause, retryable: NETWORK.test(error.code ?? "") || NETWORK.test(name) || status === 429 || status >= 500 },
   );
 }

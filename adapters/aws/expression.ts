@@ -1,4 +1,4 @@
-/** @file From a change as data to DynamoDB's expressions. Names and values travel as placeholders, each name once. */
+/** @file Translates a change, as data, into DynamoDB's expressions. Names and values become placeholders, each name one. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange, TableCondition, TablePath, TableValue } from "../../core/ports.ts";
@@ -12,7 +12,7 @@ export interface Expressions {
   readonly values: Record<string, NativeAttributeValue>;
 }
 
-/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` if `#0 = :2`, or else if `attribute_exists(pk)`: an update never makes an item. */
+/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` with the condition `#0 = :2`, or `attribute_exists(pk)`: an update never creates an item. */
 export function expressionsOf(change: TableChange): Expressions {
   const names = new Map<string, string>();
   const values: NativeAttributeValue[] = [];
@@ -31,9 +31,9 @@ export function expressionsOf(change: TableChange): Expressions {
     ),
     clause("REMOVE", (change.remove ?? []).map(path)),
   ];
-  // What is not there equals nothing.
-  const isThere = change.when.some((condition) => "equals" in condition) ? [] : ["attribute_exists(pk)"];
-  const condition = [...isThere, ...change.when.map(fragment)];
+  // An `equals` condition implies that the item exists.
+  const existence = change.when.some((condition) => "equals" in condition) ? [] : ["attribute_exists(pk)"];
+  const condition = [...existence, ...change.when.map(fragment)];
   return {
     update: update.filter(Boolean).join(" "),
     condition: condition.join(" AND "),
@@ -60,8 +60,8 @@ function placeholder(names: Map<string, string>, name: string): string {
   return short;
 }
 
-/** DynamoDB's ADD takes attributes, not paths into maps. */
+/** DynamoDB's ADD takes top-level attributes, not paths into maps. */
 function attributeOnly(steps: TablePath): TablePath {
   if (steps.length === 1) return steps;
-  throw new MgrpoError("record-damaged", `add ${steps.join(".")}: only attributes can be added to`);
+  throw new MgrpoError("record-damaged", `add ${steps.join(".")}: ADD takes top-level attributes only`);
 }

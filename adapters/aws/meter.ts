@@ -1,10 +1,10 @@
-/** @file Counts what DynamoDB writes cost: requests, bytes of their bodies, and write units as AWS bills them. */
+/** @file Counts DynamoDB writes: requests, bytes of their bodies, and write units as AWS bills them. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 
 export interface StoreWrites {
   /** Write requests sent, retries included. */
   readonly requests: number;
-  /** Bytes of their bodies. */
+  /** Bytes of the request bodies. */
   readonly bytes: number;
   /** Write units: 1 per started 1,024 bytes of the whole item; a failed condition is billed too. */
   readonly units: number;
@@ -16,7 +16,7 @@ export interface WriteMeter {
 
 export interface CountingMeter extends WriteMeter {
   request(command: string, bytes: number): void;
-  /** The item that a write met or left. */
+  /** The item that a write found or left. */
   item(item: Record<string, NativeAttributeValue> | undefined): void;
 }
 
@@ -37,7 +37,7 @@ export function openMeter(): CountingMeter {
   };
 }
 
-/** DynamoDB's size of an item: names and strings in UTF-8, numbers about two digits a byte, 3 bytes and 1 per entry for maps and lists. */
+/** An item's size by DynamoDB's rules: UTF-8 names and strings, about two digits per byte of a number, 3 bytes plus 1 per entry of a map or list. */
 export function itemBytes(item: Record<string, NativeAttributeValue>): number {
   return Object.entries(item).reduce((total, [name, value]) => total + Buffer.byteLength(name) + valueBytes(value), 0);
 }

@@ -1,12 +1,13 @@
 /**
- * @file ObjectStore on S3. A commit is a PUT with `If-None-Match: *`; when something is there already, it is compared: the same
- * bytes are ours, written by an earlier try whose answer was lost or by somebody who did the same work.
+ * @file ObjectStore on S3. A commit is a PUT with `If-None-Match: *`. When the key is taken, the stored bytes are compared: equal bytes are
+ * ours, from an earlier try whose answer was lost or from a worker that did the same work.
  */
 import { createHash } from "node:crypto";
 import {
   DeleteObjectsCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  type HeadObjectCommandOutput,
   PutObjectCommand,
   type S3Client,
   type S3ServiceException,
@@ -18,129 +19,149 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 
-/** From `fromBytes` on in parts, so that a broken connection costs one part; a part is also what is held in memory when comparing. */
-export interface Parts {
+/** Bodies of `fromBytes` or more are uploaded in parts, so that a lost connection costs one part. Comparisons read one part at a time. */
+export interface PartSizes {
   readonly fromBytes: number;
   readonly bytes: number;
 }
-const PARTS: Parts = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
+const PARTS: PartSizes = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
 const DELETE_BATCH = 1000;
-/** A commit that meets another one in flight, or a download that breaks off, is tried again. */
+/** For a commit that meets another one in flight, and for a download that is cut off. */
 const RETRIES = { retries: 5, minTimeout: 50, factor: 2, randomize: true };
+const CONTENDED = "another write of this key was in flight";
 
 export interface ObjectStoreOptions {
   readonly s3: S3Client;
   readonly bucket: string;
   readonly endpoint: () => string;
-  readonly parts?: Parts | undefined;
+  readonly parts?: PartSizes | undefined;
 }
 
-export function openObjectStore({ s3, bucket, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {
-  const call = <T>(doing: string, work: () => Promise<T>) => translated(doing, endpoint, work);
+interface Bucket {
+  readonly s3: S3Client;
+  readonly name: string;
+  readonly parts: PartSizes;
+}
+
+export function openObjectStore({ s3, bucket: name, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {
+  const bucket: Bucket = { s3, name, parts };
+  const hashes = signKnownHashes(s3);
+  const call = <T>(operation: string, work: () => Promise<T>) => translated(operation, endpoint, work);
+  return {
+    commit(key, body, sha256) {
+      if (sha256 !== undefined) hashes.set(body, sha256);
+      return pRetry(() => call(`commit ${key}`, () => commit(bucket, key, body)), {
+        ...RETRIES,
+        shouldRetry: ({ error }) => isMgrpoError(error) && error.evidence === CONTENDED,
+      });
+    },
+    get: (key) =>
+      pRetry(() => call(`read ${key}`, () => read(bucket, key)), {
+        ...RETRIES,
+        shouldRetry: ({ error }) => isMgrpoError(error) && isCutOff(error),
+      }),
+    head: (key) => call(`look for ${key}`, async () => (await head(bucket, key))?.ContentLength),
+    delete: (keys) => call(`delete ${keys.length} objects`, () => deleteAll(bucket, keys)),
+  };
+}
+
+/** Passes hashes that callers know to the signer, which would compute them again. The store refuses a wrong one. */
+function signKnownHashes(s3: S3Client): WeakMap<Uint8Array, string> {
   const hashes = new WeakMap<Uint8Array, string>();
   s3.middlewareStack.add(
     (next) => (args) => {
       const { Body } = args.input as { Body?: unknown };
-      const known = Body instanceof Uint8Array ? hashes.get(Body) : undefined;
-      // The signer takes it from there. A wrong one is refused by the store.
-      if (known) (args.request as { headers: Record<string, string> }).headers["x-amz-content-sha256"] = known;
+      const sha256 = Body instanceof Uint8Array ? hashes.get(Body) : undefined;
+      const { headers } = args.request as { headers: Record<string, string> };
+      if (sha256) headers["x-amz-content-sha256"] = sha256;
       return next(args);
     },
     { step: "build", name: "knownSha256" },
   );
-
-  async function head(key: string) {
-    try {
-      return await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
-    } catch (error) {
-      if (errorName(error) === "NotFound") return undefined;
-      // A refusal of HEAD has no body that would say why: that of GET has.
-      if (isNameless(error)) await read(key, "bytes=0-0");
-      throw error;
-    }
-  }
-
-  async function read(key: string, range?: string): Promise<Uint8Array | undefined> {
-    try {
-      const found = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key, Range: range }));
-      return await found.Body?.transformToByteArray();
-    } catch (error) {
-      if (errorName(error) === "NoSuchKey") return undefined;
-      throw error;
-    }
-  }
-
-  async function put(key: string, body: Uint8Array): Promise<"written" | "occupied" | "conflict"> {
-    const params = { Bucket: bucket, Key: key, Body: body, IfNoneMatch: "*", ...tagged(key) };
-    try {
-      // Nobody uploads weights only to hear that they are there.
-      if (body.length >= parts.fromBytes && (await head(key))) return "occupied";
-      if (body.length < parts.fromBytes) await s3.send(new PutObjectCommand(params));
-      else await new Upload({ client: s3, params, partSize: parts.bytes, queueSize: 2 }).done();
-      return "written";
-    } catch (error) {
-      if (errorName(error) === "PreconditionFailed") return "occupied";
-      if (errorName(error) === "ConditionalRequestConflict") return "conflict";
-      // Of an upload in parts: put together by an earlier try whose answer was lost, or dropped.
-      if (errorName(error) === "NoSuchUpload") return (await head(key)) ? "occupied" : "conflict";
-      throw error;
-    }
-  }
-
-  /** Undefined: it was deleted meanwhile. */
-  async function holds(key: string, body: Uint8Array): Promise<boolean | undefined> {
-    const there = await head(key);
-    if (!there) return undefined;
-    if (there.ContentLength !== body.length) return false;
-    const inParts = there.ETag?.includes("-");
-    if (!inParts && there.ETag === `"${createHash("md5").update(body).digest("hex")}"`) return true;
-    for (let from = 0; from < body.length; from += parts.bytes) {
-      const to = Math.min(from + parts.bytes, body.length);
-      const part = await read(key, `bytes=${from}-${to - 1}`);
-      if (!part) return undefined;
-      if (Buffer.compare(part, body.subarray(from, to)) !== 0) return false;
-    }
-    return true;
-  }
-
-  return {
-    commit(key, body, sha256) {
-      if (sha256 !== undefined) hashes.set(body, sha256);
-      return pRetry(
-        () =>
-          call(`commit ${key}`, async () => {
-            const outcome = await put(key, body);
-            const ours = outcome === "occupied" ? await holds(key, body) : outcome === "written" || undefined;
-            if (ours === undefined) throw contended(key);
-            return ours;
-          }),
-        { ...RETRIES, shouldRetry: ({ error }) => isMgrpoError(error) && error.evidence === CONTENDED },
-      );
-    },
-
-    get: (key) =>
-      pRetry(() => call(`read ${key}`, () => read(key)), {
-        ...RETRIES,
-        shouldRetry: ({ error }) => isMgrpoError(error) && brokeOff(error),
-      }),
-
-    head: (key) => call(`look for ${key}`, async () => (await head(key))?.ContentLength),
-
-    delete: (keys) =>
-      call(`delete ${keys.length} objects`, async () => {
-        for (let from = 0; from < keys.length; from += DELETE_BATCH) {
-          const Objects = keys.slice(from, from + DELETE_BATCH).map((Key) => ({ Key }));
-          const { Errors } = await s3.send(
-            new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
-          );
-          const [first] = Errors ?? [];
-          if (first) throw Object.assign(new Error(`${first.Key}: ${first.Message}`), { name: first.Code });
-        }
-      }),
-  };
+  return hashes;
 }
 
-/** Read by the bucket's lifecycle (stacks/storage.ts): by its tag alone can it tell what may be forgotten. */
+async function commit(bucket: Bucket, key: string, body: Uint8Array): Promise<boolean> {
+  const outcome = await put(bucket, key, body);
+  if (outcome === "written") return true;
+  const isOurs = outcome === "occupied" ? await holds(bucket, key, body) : undefined;
+  if (isOurs !== undefined) return isOurs;
+  throw new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} at every try`, {
+    retryable: true,
+    evidence: CONTENDED,
+  });
+}
+
+async function put(bucket: Bucket, key: string, body: Uint8Array): Promise<"written" | "occupied" | "conflict"> {
+  const { s3, name, parts } = bucket;
+  const params = { Bucket: name, Key: key, Body: body, IfNoneMatch: "*", ...tagged(key) };
+  try {
+    // Look first: weights are not uploaded only to learn that they exist.
+    if (body.length >= parts.fromBytes && (await head(bucket, key))) return "occupied";
+    if (body.length < parts.fromBytes) await s3.send(new PutObjectCommand(params));
+    else await new Upload({ client: s3, params, partSize: parts.bytes, queueSize: 2 }).done();
+    return "written";
+  } catch (error) {
+    if (errorName(error) === "PreconditionFailed") return "occupied";
+    if (errorName(error) === "ConditionalRequestConflict") return "conflict";
+    // A multipart upload that is gone: completed by an earlier try whose answer was lost, or dropped.
+    if (errorName(error) === "NoSuchUpload") return (await head(bucket, key)) ? "occupied" : "conflict";
+    throw error;
+  }
+}
+
+/** Undefined: the object was deleted meanwhile. */
+async function holds(bucket: Bucket, key: string, body: Uint8Array): Promise<boolean | undefined> {
+  const stored = await head(bucket, key);
+  if (!stored) return undefined;
+  if (stored.ContentLength !== body.length) return false;
+  const isMultipart = stored.ETag?.includes("-");
+  if (!isMultipart && stored.ETag === `"${createHash("md5").update(body).digest("hex")}"`) return true;
+  return holdsRanges(bucket, key, body);
+}
+
+async function holdsRanges(bucket: Bucket, key: string, body: Uint8Array): Promise<boolean | undefined> {
+  const { bytes } = bucket.parts;
+  for (let from = 0; from < body.length; from += bytes) {
+    const to = Math.min(from + bytes, body.length);
+    const part = await read(bucket, key, `bytes=${from}-${to - 1}`);
+    if (!part) return undefined;
+    if (Buffer.compare(part, body.subarray(from, to)) !== 0) return false;
+  }
+  return true;
+}
+
+async function head(bucket: Bucket, key: string): Promise<HeadObjectCommandOutput | undefined> {
+  try {
+    return await bucket.s3.send(new HeadObjectCommand({ Bucket: bucket.name, Key: key }));
+  } catch (error) {
+    if (errorName(error) === "NotFound") return undefined;
+    // A refusal of HEAD has no body to state the reason; that of GET has.
+    if (isNameless(error)) await read(bucket, key, "bytes=0-0");
+    throw error;
+  }
+}
+
+async function read({ s3, name }: Bucket, key: string, range?: string): Promise<Uint8Array | undefined> {
+  try {
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket: name, Key: key, Range: range }));
+    return await Body?.transformToByteArray();
+  } catch (error) {
+    if (errorName(error) === "NoSuchKey") return undefined;
+    throw error;
+  }
+}
+
+async function deleteAll({ s3, name }: Bucket, keys: readonly string[]): Promise<void> {
+  for (let from = 0; from < keys.length; from += DELETE_BATCH) {
+    const Objects = keys.slice(from, from + DELETE_BATCH).map((Key) => ({ Key }));
+    const { Errors } = await s3.send(new DeleteObjectsCommand({ Bucket: name, Delete: { Objects, Quiet: true } }));
+    const [first] = Errors ?? [];
+    if (first) throw Object.assign(new Error(`${first.Key}: ${first.Message}`), { name: first.Code });
+  }
+}
+
+/** The bucket's lifecycle expires objects by this tag (stacks/storage.ts). */
 const tagged = (key: string) => isConversationKey(key) && { Tagging: "mgrpo=conversation" };
 
 const isNameless = (error: unknown) =>
@@ -148,14 +169,6 @@ const isNameless = (error: unknown) =>
 
 const errorName = (error: unknown) => (error as Error).name;
 
-const CONTENDED = "another write of this key was in flight";
-
-const contended = (key: string) =>
-  new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} at every try`, {
-    retryable: true,
-    evidence: CONTENDED,
-  });
-
-/** After the SDK's own retries are over, with an answer begun: it does not repeat those. */
-const brokeOff = (error: MgrpoError) =>
+/** The connection was lost in the middle of the body, which the SDK does not retry. */
+const isCutOff = (error: MgrpoError) =>
   /^(ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String((error.cause as { code?: string } | undefined)?.code));

@@ -1,4 +1,4 @@
-/** @file Makes the table and the bucket, or finds them made; takes them away. Repeating either changes nothing. */
+/** @file Creates the table and the bucket unless they exist, and deletes them. Repeating either changes nothing. */
 import {
   CreateTableCommand,
   DeleteItemCommand,
@@ -22,28 +22,28 @@ import pRetry from "p-retry";
 import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
-export type Found = "created" | "there";
+export type SetupOutcome = "created" | "there";
 
-/** What became of a bucket's rule, and why it has none. */
-export type Rule = { readonly found: Found } | { readonly found: "none"; readonly why: string };
+/** The lifecycle rule of a bucket, or why it has none. */
+export type LifecycleOutcome = { readonly found: SetupOutcome } | { readonly found: "none"; readonly why: string };
 
-/** Where keys of ours begin: runs, and the trials of `cloud check`. */
+/** How our keys begin: runs, and the trials of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
 const OUR_ITEMS = /^(RUNS$|RUN#|GROUP#|CHECK#)/;
-/** Items looked at before a table is deleted: it has the commonest of all keys. */
-const LOOKED_AT = 1000;
-const DELETED_AT_ONCE = 25;
-/** Days until the parts of an upload that was never completed go; as long as a deployment keeps them (stacks/storage.ts). */
+/** Items inspected before a table is deleted: its key, (pk, sk), is the most common of all. */
+const INSPECTED_ITEMS = 1000;
+const CONCURRENT_DELETES = 25;
+/** Days until the parts of an abandoned upload expire, as in a deployment (stacks/storage.ts). */
 const UPLOAD_DAYS = 2;
-/** AWS takes seconds to make or to drop a table. */
-const PATIENCE = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
+/** AWS takes seconds to create or delete a table. */
+const WAIT = { retries: 30, minTimeout: 20, factor: 1.5, maxTimeout: 2000 };
 
 const nameOf = (error: unknown) => (error as Error).name;
 
-/** Records under `pk` and `sk`, paid per request. A table of that name with other keys is refused, with `config-invalid`. */
-export async function createTable(dynamo: DynamoDBClient, name: string): Promise<Found> {
-  const there = await describeTable(dynamo, name);
-  if (!there) {
+/** Keys `pk` and `sk`, paid per request. Rejects with `config-invalid` if the table exists with other keys. */
+export async function createTable(dynamo: DynamoDBClient, name: string): Promise<SetupOutcome> {
+  const existing = await describeTable(dynamo, name);
+  if (!existing) {
     const command = new CreateTableCommand({
       TableName: name,
       BillingMode: "PAY_PER_REQUEST",
@@ -61,11 +61,11 @@ export async function createTable(dynamo: DynamoDBClient, name: string): Promise
   await pRetry(async () => {
     const table = await describeTable(dynamo, name);
     if (table?.TableStatus !== "ACTIVE") throw new Error(`table ${name} is ${table?.TableStatus}`);
-  }, PATIENCE);
-  return there ? "there" : "created";
+  }, WAIT);
+  return existing ? "there" : "created";
 }
 
-/** Undefined: there is none. Rejects when it is another program's. */
+/** Undefined if there is none. Rejects if it belongs to another program. */
 async function describeTable(dynamo: DynamoDBClient, name: string): Promise<TableDescription | undefined> {
   let table: TableDescription | undefined;
   try {
@@ -79,14 +79,14 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
   if (keys?.join(", ") !== "pk S HASH, sk S RANGE")
     throw new MgrpoError(
       "config-invalid",
-      `table '${name}' is another program's: its key is (${keys?.join(", ")}), ours is (pk S HASH, sk S RANGE); choose another MGRPO_TABLE`,
+      `table '${name}' belongs to another program: its key is (${keys?.join(", ")}), ours is (pk S HASH, sk S RANGE); choose another MGRPO_TABLE`,
     );
   return table;
 }
 
-/** A bucket of that name in another account is refused, with `config-invalid`. */
-export async function createBucket(s3: S3Client, name: string): Promise<Found> {
-  if (await bucketIsThere(s3, name)) return "there";
+/** Rejects with `config-invalid` if another account has a bucket of this name. */
+export async function createBucket(s3: S3Client, name: string): Promise<SetupOutcome> {
+  if (await bucketExists(s3, name)) return "there";
   try {
     await s3.send(new CreateBucketCommand({ Bucket: name }));
   } catch (error) {
@@ -98,10 +98,10 @@ export async function createBucket(s3: S3Client, name: string): Promise<Found> {
 }
 
 /**
- * Lets the bucket forget parts of uploads that were broken off: a worker that is killed completes nothing, and nobody lists them. Rules that
- * the bucket has already are left alone. A store without such rules is no fault: a run needs none.
+ * Lets the parts of abandoned uploads expire: a killed worker completes nothing, and nobody lists them. Existing rules of the bucket are not
+ * touched. A store without lifecycle rules is fine: a run needs none.
  */
-export async function forgetUploads(s3: S3Client, name: string): Promise<Rule> {
+export async function expireUploads(s3: S3Client, name: string): Promise<LifecycleOutcome> {
   try {
     const rules = await lifecycleOf(s3, name);
     if (rules.some(({ AbortIncompleteMultipartUpload: abort }) => abort)) return { found: "there" };
@@ -127,8 +127,8 @@ async function lifecycleOf(s3: S3Client, name: string) {
   }
 }
 
-/** Asked for by listing: the answer to HEAD would not say why it is refused. */
-async function bucketIsThere(s3: S3Client, name: string): Promise<boolean> {
+/** Lists instead of HEAD, whose answer does not state the reason of a refusal. */
+async function bucketExists(s3: S3Client, name: string): Promise<boolean> {
   try {
     await s3.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 }));
     return true;
@@ -146,17 +146,17 @@ const foreignBucket = (name: string, cause: unknown) =>
     { cause },
   );
 
-/** Rejects, before anything is lost, when the table or the bucket holds what is not of this program. */
+/** Rejects, before anything is deleted, if the table or the bucket holds foreign data. */
 export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table: string, bucket: string) {
   if (await describeTable(dynamo, table)) await refuseForeignItems(dynamo, table);
-  if (!(await bucketIsThere(s3, bucket))) return;
+  if (!(await bucketExists(s3, bucket))) return;
   for (let ContinuationToken: string | undefined; ; ) {
     const page = await s3.send(new ListObjectsV2Command({ Bucket: bucket, ContinuationToken }));
     const foreign = page.Contents?.find(({ Key = "" }) => !OUR_OBJECTS.test(Key));
     if (foreign)
       throw new MgrpoError(
         "config-invalid",
-        `bucket '${bucket}' holds '${foreign.Key}', which is not of this program: nothing was deleted`,
+        `bucket '${bucket}' holds '${foreign.Key}', which is not from this program: nothing was deleted`,
       );
     ContinuationToken = page.NextContinuationToken;
     if (ContinuationToken === undefined) return;
@@ -165,21 +165,21 @@ export async function refuseForeign(dynamo: DynamoDBClient, s3: S3Client, table:
 
 async function refuseForeignItems(dynamo: DynamoDBClient, table: string): Promise<void> {
   const { Items = [] } = await dynamo.send(
-    new ScanCommand({ TableName: table, ProjectionExpression: "pk", Limit: LOOKED_AT }),
+    new ScanCommand({ TableName: table, ProjectionExpression: "pk", Limit: INSPECTED_ITEMS }),
   );
   const keys = Items.map(({ pk }) => pk?.S ?? "");
   const foreign = keys.find((pk) => !OUR_ITEMS.test(pk));
   if (foreign === undefined) return;
   const whose =
     foreign === tableKeys.deployment.pk
-      ? "belongs to a deployment: npx sst remove takes it away"
-      : `holds '${foreign}', which is not of this program`;
+      ? "belongs to a deployment: npx sst remove deletes it"
+      : `holds '${foreign}', which is not from this program`;
   throw new MgrpoError("config-invalid", `table '${table}' ${whose}; nothing was deleted`);
 }
 
-/** The bucket with every object in it. */
+/** Deletes the bucket and every object in it. */
 export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
-  if (!(await bucketIsThere(s3, name))) return;
+  if (!(await bucketExists(s3, name))) return;
   for (;;) {
     const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket: name }));
     if (Contents.length === 0) break;
@@ -191,25 +191,25 @@ export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
   await unless(/^NoSuchBucket$/, () => s3.send(new DeleteBucketCommand({ Bucket: name })));
 }
 
-/** Resolves once its name is free again. */
+/** Resolves once the name is free again. */
 export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise<void> {
   await unless(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
   await pRetry(async () => {
     const table = await describeTable(dynamo, name);
     if (table) throw new Error(`table ${name} is ${table.TableStatus}`);
-  }, PATIENCE);
+  }, WAIT);
 }
 
 export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: readonly TableKey[]): Promise<void> {
-  for (let from = 0; from < keys.length; from += DELETED_AT_ONCE) {
-    const some = keys.slice(from, from + DELETED_AT_ONCE).map(({ pk, sk }) => {
+  for (let from = 0; from < keys.length; from += CONCURRENT_DELETES) {
+    const some = keys.slice(from, from + CONCURRENT_DELETES).map(({ pk, sk }) => {
       return dynamo.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
     });
     await Promise.all(some);
   }
 }
 
-/** Errors of these names mean that it is done already. */
+/** Errors of these names mean that the change is already made. */
 async function unless(done: RegExp, change: () => Promise<unknown>): Promise<void> {
   try {
     await change();

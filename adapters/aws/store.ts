@@ -1,16 +1,16 @@
-/** @file The store on AWS or whatever speaks its APIs: objects, table, clock, and a meter of what writes cost. */
+/** @file The store on AWS, or on any service with its APIs: objects, table, clock, and a meter of writes. */
 import type { Clock, ObjectStore, Table } from "../../core/ports.ts";
 import { openClients, type WireObserver } from "./clients.ts";
 import { openClock } from "./clock.ts";
 import { openMeter, type WriteMeter } from "./meter.ts";
-import { openObjectStore, type Parts } from "./object-store.ts";
+import { openObjectStore, type PartSizes } from "./object-store.ts";
 import { openTable, sdkApi } from "./table.ts";
 
 export interface StoreNames {
   readonly table: string;
   readonly bucket: string;
-  /** From which size on objects are uploaded in parts, and of which size. */
-  readonly parts?: Parts;
+  /** For objects that are uploaded in parts. */
+  readonly parts?: PartSizes;
 }
 
 export interface AwsStore {

@@ -1,6 +1,6 @@
 /**
- * @file Table on DynamoDB. All reads are consistent. When a condition fails the item is read again: not every compatible store
- * returns it with the failure.
+ * @file Table on DynamoDB. All reads are consistent. When a condition fails, the item is read again: not every compatible store returns it
+ * with the failure.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
@@ -20,14 +20,14 @@ import {
 import { marshall, type NativeAttributeValue, unmarshall } from "@aws-sdk/util-dynamodb";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Table, TableItem } from "../../core/ports.ts";
+import type { Table, TableChange, TableItem } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 import { expressionsOf } from "./expression.ts";
 import type { CountingMeter } from "./meter.ts";
 
 type Attributes = Record<string, AttributeValue>;
 
-/** The calls of DynamoDB that a table is made of: by the SDK, or by whatever else means the same. */
+/** The operations of DynamoDB that a table uses: by the SDK, or by an equivalent. */
 export interface DynamoApi {
   getItem(input: GetItemCommandInput): Promise<{ Item?: Attributes | undefined }>;
   batchGetItem(input: BatchGetItemCommandInput): Promise<{
@@ -50,9 +50,9 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
 });
 
 const BATCH_KEYS = 100;
-/** Milliseconds until a part of a batch that the store did not get to is asked for again; twice as long at every try. */
-const FIRST_PAUSE = 50;
-const LONGEST_PAUSE = 2000;
+/** Milliseconds before the rest of a partly answered batch is requested again; doubles with every try. */
+const MIN_PAUSE = 50;
+const MAX_PAUSE = 2000;
 
 export interface TableOptions {
   readonly api: DynamoApi;
@@ -61,102 +61,105 @@ export interface TableOptions {
   readonly endpoint: () => string;
 }
 
-export function openTable({ api, name, meter, endpoint }: TableOptions): Table {
-  const call = <T>(doing: string, key: TableKey, work: () => Promise<T>) =>
-    translated(`${doing} ${key.pk} ${key.sk}`, endpoint, work);
-
-  const read = async (key: TableKey) => {
-    const { Item } = await api.getItem({ TableName: name, Key: wire({ ...key }), ConsistentRead: true });
-    return Item && itemOf(Item);
-  };
-
-  async function readBatch(keys: readonly TableKey[]): Promise<Attributes[]> {
-    const items: Attributes[] = [];
-    let left: BatchGetItemCommandInput["RequestItems"] = {
-      [name]: { Keys: keys.map((key) => wire({ ...key })), ConsistentRead: true },
-    };
-    for (let wait = FIRST_PAUSE; ; wait *= 2) {
-      const { Responses, UnprocessedKeys } = await api.batchGetItem({ RequestItems: left });
-      items.push(...(Responses?.[name] ?? []));
-      if (!UnprocessedKeys?.[name]) return items;
-      if (wait > LONGEST_PAUSE) throw leftOut();
-      left = UnprocessedKeys;
-      await pause(wait);
-    }
-  }
-
+export function openTable(options: TableOptions): Table {
+  const { endpoint } = options;
+  const call = <T>(operation: string, { pk, sk }: TableKey, work: () => Promise<T>) =>
+    translated(`${operation} ${pk} ${sk}`, endpoint, work);
   return {
-    get: (key) => call("read", key, () => read(key)),
-
+    get: (key) => call("read", key, () => read(options, key)),
     async getAll(keys) {
-      const batches = Array.from({ length: Math.ceil(keys.length / BATCH_KEYS) }, (_, i) =>
-        keys.slice(i * BATCH_KEYS, (i + 1) * BATCH_KEYS),
-      );
-      const found = new Map<string, TableItem>();
-      for (const batch of batches)
-        for (const item of await call("read", batch[0] as TableKey, () => readBatch(batch)))
-          found.set(addressOf(item), itemOf(item));
-      return keys.map((key) => found.get(addressOf(wire({ ...key }))));
+      const items = new Map<string, TableItem>();
+      for (const batch of batchesOf(keys)) {
+        const found = await call("read", batch[0] as TableKey, () => readBatch(options, batch));
+        for (const attributes of found) items.set(addressOf(attributes), itemOf(attributes));
+      }
+      return keys.map((key) => items.get(addressOf(wire({ ...key }))));
     },
-
-    insert: (key, item) =>
-      call("insert", key, async () => {
-        const input = {
-          TableName: name,
-          Item: wire({ ...item, ...key }),
-          ConditionExpression: "attribute_not_exists(pk)",
-        };
-        meter.item(item);
-        return (await unlessConditionFails(() => api.putItem(input))) !== undefined;
-      }),
-
-    update: (change) =>
-      call("update", change.key, async () => {
-        const { update, condition, names, values } = expressionsOf(change);
-        const input: UpdateItemCommandInput = {
-          TableName: name,
-          Key: wire({ ...change.key }),
-          UpdateExpression: update,
-          ConditionExpression: condition,
-          ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
-          ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: wire(values) }),
-          ReturnValues: "ALL_NEW",
-        };
-        const done = await unlessConditionFails(() => api.updateItem(input));
-        const item = done ? itemOf(done.Attributes ?? {}) : await read(change.key);
-        meter.item(item);
-        return { applied: done !== undefined, item };
-      }),
-
-    query: (pk, prefix) =>
-      call("query", { pk, sk: `${prefix}*` }, async () => {
-        const items: TableItem[] = [];
-        let next: Attributes | undefined;
-        do {
-          const page = await api.query({
-            TableName: name,
-            KeyConditionExpression: "pk = :pk AND begins_with(sk, :prefix)",
-            ExpressionAttributeValues: wire({ ":pk": pk, ":prefix": prefix }),
-            ConsistentRead: true,
-            ...(next && { ExclusiveStartKey: next }),
-          });
-          items.push(...(page.Items ?? []).map(itemOf));
-          next = page.LastEvaluatedKey;
-        } while (next);
-        return items;
-      }),
+    insert: (key, item) => call("insert", key, () => insert(options, key, item)),
+    update: (change) => call("update", change.key, () => update(options, change)),
+    query: (pk, prefix) => call("query", { pk, sk: `${prefix}*` }, () => query(options, pk, prefix)),
   };
+}
+
+async function read({ api, name }: TableOptions, key: TableKey): Promise<TableItem | undefined> {
+  const { Item } = await api.getItem({ TableName: name, Key: wire({ ...key }), ConsistentRead: true });
+  return Item && itemOf(Item);
+}
+
+const batchesOf = (keys: readonly TableKey[]) =>
+  Array.from({ length: Math.ceil(keys.length / BATCH_KEYS) }, (_, i) =>
+    keys.slice(i * BATCH_KEYS, (i + 1) * BATCH_KEYS),
+  );
+
+async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[]): Promise<Attributes[]> {
+  const items: Attributes[] = [];
+  let requested: BatchGetItemCommandInput["RequestItems"] = {
+    [name]: { Keys: keys.map((key) => wire({ ...key })), ConsistentRead: true },
+  };
+  for (let wait = MIN_PAUSE; ; wait *= 2) {
+    const { Responses, UnprocessedKeys } = await api.batchGetItem({ RequestItems: requested });
+    items.push(...(Responses?.[name] ?? []));
+    if (!UnprocessedKeys?.[name]) return items;
+    if (wait > MAX_PAUSE) throw throttled();
+    requested = UnprocessedKeys;
+    await pause(wait);
+  }
+}
+
+async function insert({ api, name, meter }: TableOptions, key: TableKey, item: TableItem): Promise<boolean> {
+  const input = {
+    TableName: name,
+    Item: wire({ ...item, ...key }),
+    ConditionExpression: "attribute_not_exists(pk)",
+  };
+  meter.item(item);
+  return (await unlessConditionFails(() => api.putItem(input))) !== undefined;
+}
+
+async function update(options: TableOptions, change: TableChange): ReturnType<Table["update"]> {
+  const { api, name, meter } = options;
+  const { update: expression, condition, names, values } = expressionsOf(change);
+  const input: UpdateItemCommandInput = {
+    TableName: name,
+    Key: wire({ ...change.key }),
+    UpdateExpression: expression,
+    ConditionExpression: condition,
+    ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: wire(values) }),
+    ReturnValues: "ALL_NEW",
+  };
+  const output = await unlessConditionFails(() => api.updateItem(input));
+  const item = output ? itemOf(output.Attributes ?? {}) : await read(options, change.key);
+  meter.item(item);
+  return { applied: output !== undefined, item };
+}
+
+async function query({ api, name }: TableOptions, pk: string, prefix: string): Promise<TableItem[]> {
+  const items: TableItem[] = [];
+  let next: Attributes | undefined;
+  do {
+    const page = await api.query({
+      TableName: name,
+      KeyConditionExpression: "pk = :pk AND begins_with(sk, :prefix)",
+      ExpressionAttributeValues: wire({ ":pk": pk, ":prefix": prefix }),
+      ConsistentRead: true,
+      ...(next && { ExclusiveStartKey: next }),
+    });
+    items.push(...(page.Items ?? []).map(itemOf));
+    next = page.LastEvaluatedKey;
+  } while (next);
+  return items;
 }
 
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
-/** What a store that is asked for too much answers to a part of a batch, under the name that it gives to all of one. */
-const leftOut = () =>
+/** A store that throttles a part of a batch leaves it out. This is its error for throttling a whole one. */
+const throttled = () =>
   Object.assign(new Error("a part of a batch was left out at every try"), {
     name: "ProvisionedThroughputExceededException",
   });
 
-/** Undefined when the write's condition did not hold. */
+/** Undefined when the condition of the write failed. */
 async function unlessConditionFails<T>(send: () => Promise<T>): Promise<T | undefined> {
   try {
     return await send();

@@ -1,16 +1,16 @@
-/** @file Files that come with questions, read where the run is started: what the tool `read_attachment` will show of them, or why it cannot. */
+/** @file Attachments of questions, read when the run is started: the text that the tool `read_attachment` will show, or why it cannot. */
 import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import { clip } from "../tools/documents/parts.ts";
 import type { Reader } from "../tools/documents/reader.ts";
-import { type Row, refuse } from "./rows.ts";
+import { type Row, rejectRow } from "./rows.ts";
 
 const MAX_BYTES = 50_000_000;
 const MAX_CHARACTERS = 500_000;
 
-/** Of the kinds that are not read as plain text. */
+/** Files that are not plain text. */
 const TYPES: Readonly<Record<string, string>> = {
   ".pdf": "application/pdf",
   ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -18,21 +18,21 @@ const TYPES: Readonly<Record<string, string>> = {
   ".htm": "text/html",
 };
 
-/** Throws `benchmark-damaged`: there is no such file beside the row's own. */
+/** Throws `benchmark-damaged` unless the file is beside that of the row. */
 export function pathOf(at: Row, name: string): string {
-  if (basename(name) !== name) return refuse(at, `file_name '${name}' is no plain file name`);
+  if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path;
-  return refuse(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
+  return rejectRow(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
 }
 
 export async function readAttachment(path: string, reader: Pick<Reader, "read"> | undefined): Promise<Attachment> {
   const name = basename(path);
-  const without = (unreadable: string): Attachment => ({ name, title: "", text: "", unreadable });
-  if (!reader) return without(`no agent of this team has the tool ${READ_ATTACHMENT}`);
-  if (statSync(path).size > MAX_BYTES) return without(`it is larger than ${MAX_BYTES} bytes`);
+  const unreadableFile = (unreadable: string): Attachment => ({ name, title: "", text: "", unreadable });
+  if (!reader) return unreadableFile(`no agent of this team has the tool ${READ_ATTACHMENT}`);
+  if (statSync(path).size > MAX_BYTES) return unreadableFile(`it is larger than ${MAX_BYTES} bytes`);
   const type = TYPES[extname(name).toLowerCase()] ?? "text/plain";
   const read = await reader.read({ url: pathToFileURL(path).href, type, bytes: readFileSync(path) });
-  if ("unreadable" in read) return without(read.unreadable);
+  if ("unreadable" in read) return unreadableFile(read.unreadable);
   return { name, title: read.title, text: clip(read.text, MAX_CHARACTERS) };
 }

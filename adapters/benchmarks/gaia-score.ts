@@ -1,6 +1,6 @@
 /**
- * @file GAIA's quasi-exact match, to the letter of the leaderboard's `question_scorer`
- * (huggingface.co/spaces/gaia-benchmark/leaderboard, scorer.py). What Python's `float`, `str.lower` and `\s` mean is part of it.
+ * @file GAIA's quasi-exact match, exactly as the leaderboard's `question_scorer`
+ * (huggingface.co/spaces/gaia-benchmark/leaderboard, scorer.py). This includes the semantics of Python's `float`, `str.lower` and `\s`.
  *
  *     the reference is a number    the answer without $ % and , is that number
  *     it holds a comma or a ;      as many elements, in that order: numbers as above, texts without white space, in lower case
@@ -18,7 +18,7 @@ const NUMBER = new RegExp(`^[+-]?(?:${DIGITS}(?:\\.(?:${DIGITS})?)?|\\.${DIGITS}
 const INFINITY = /^([+-]?)inf(?:inity)?$/i;
 const NOT_A_NUMBER = /^[+-]?nan$/i;
 
-/** Whether a model's answer counts as right. No answer is scored as the text `None`, as there. */
+/** Whether an answer counts as correct. As there, no answer is scored as the text `None`. */
 export function isGaiaMatch(answer: string | null, reference: string): boolean {
   const given = answer ?? "None";
   const number = float(reference);
@@ -33,7 +33,7 @@ export function isGaiaMatch(answer: string | null, reference: string): boolean {
   });
 }
 
-/** An answer that is no number is infinity there, which no finite reference equals. */
+/** The leaderboard reads any other text as infinity, which no finite reference equals. */
 function isNumber(answer: string, reference: number): boolean {
   return (float(answer.replace(/[$%,]/g, "")) ?? Number.POSITIVE_INFINITY) === reference;
 }
@@ -43,7 +43,7 @@ function normalized(text: string, withoutPunctuation: boolean): string {
   return withoutPunctuation ? dense.replace(PUNCTUATION, "") : dense;
 }
 
-/** Python's `float(text)`; undefined where it raises. Underscores between digits, `inf`, `nan` and the digits of any script are numbers. */
+/** Python's `float(text)`; undefined where it raises. Accepts underscores between digits, `inf`, `nan`, and the digits of any script. */
 function float(text: string): number | undefined {
   const bare = text.replace(SURROUNDING, "").replace(/\p{Nd}/gu, asciiDigit);
   if (NUMBER.test(bare)) return Number(bare.replaceAll("_", ""));
@@ -52,7 +52,7 @@ function float(text: string): number | undefined {
   return infinity ? Number(`${infinity[1]}Infinity`) : undefined;
 }
 
-/** Unicode keeps the ten digits of a script together, and its scripts in runs of ten. */
+/** In Unicode, the ten digits of a script are consecutive, and scripts come in runs of ten. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0) ?? 0;
   let zero = code;

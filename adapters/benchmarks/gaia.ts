@@ -1,7 +1,7 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
- * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is not asked, rather
- * than answered wrong.
+ * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is
+ * skipped, instead of answered wrong.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ const Task = z.object({
   file_name: z.string().nullable(),
 });
 
-/** What the leaderboard's system prompt asks for, since answers are compared character by character. */
+/** The format that the leaderboard's system prompt demands: answers are compared character by character. */
 const FORMAT = [
   "Answer with a number, with as few words as possible, or with a list of such, separated by commas.",
   "Numbers: digits, without thousands separators, and without a unit such as $ or % unless the question asks for it.",
   "Words: no articles and no abbreviations.",
 ].join(" ");
 
-/** `data`: the folder of a split, or its metadata.jsonl. Without a reader nobody in the team has the tool that shows a file. */
+/** `data`: the folder of a split, or its metadata.jsonl. Without a reader, no agent has the tool that shows a file. */
 export async function loadGaia(
   data: string,
   which: Attachments,
@@ -63,11 +63,11 @@ export async function loadGaia(
   if (questions.length > 0) return { questions, ...(unasked.length > 0 && { unasked }) };
   throw new MgrpoError(
     "benchmark-damaged",
-    `${file}: this team can be asked none of its questions (${unasked[0]?.why}); docs/benchmarks.md says what attachments need`,
+    `${file}: this team can answer none of its questions (${unasked[0]?.why}); docs/benchmarks.md says what attachments need`,
   );
 }
 
-/** `shown`: what the agent is told of the attachment. */
+/** `shown`: the name of the attachment for the agent. */
 function questionOf(task: z.infer<typeof Task>, attachment?: Attachment, shown?: string): Question {
   const attached = shown === undefined ? "" : `\n\nThe file that comes with it: ${shown}`;
   return {

@@ -1,8 +1,8 @@
-/** @file The parts of a benchmark that its authors report by themselves. */
+/** @file The subsets of a benchmark that its authors report separately. */
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question } from "../../core/contracts/question.ts";
 
-/** Every group that a question is in. */
+/** The groups of a question. */
 export function groupsOf(benchmark: Benchmark | undefined, { kind, level, facts }: Question): string[] {
   switch (benchmark) {
     case "gaia":

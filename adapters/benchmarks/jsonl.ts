@@ -1,7 +1,7 @@
 /**
- * @file Questions of one's own: JSON Lines, one object per line.
+ * @file Custom questions: JSON Lines, one object per line.
  *
- *     {"id": "q1", "question": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three may be left out
+ *     {"id": "q1", "question": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three are optional
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";

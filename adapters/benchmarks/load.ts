@@ -1,6 +1,6 @@
 /**
- * @file The questions of a run: the recipe's or the user's own, and those of the suites that ask a benchmark. Files are read where the run
- * is started; what they say travels with it from there.
+ * @file The questions of a run: the recipe's or the user's, and those of its benchmark suites. Files are read when the run is started; their
+ * content travels with the run.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -28,12 +28,12 @@ const LOADERS: Record<Benchmark, Loader> = {
   jsonl: ({ data }) => loadJsonl(data),
 };
 
-type Asked = Pick<RunConfig, "seed" | "questions" | "evaluation" | "agents">;
+type QuestionSources = Pick<RunConfig, "seed" | "questions" | "evaluation" | "agents">;
 
-/** All that a run asks. Rejects with `benchmark-damaged`. */
+/** All questions of a run. Rejects with `benchmark-damaged`. */
 export async function questionsOf(
   recipe: Pick<Recipe, "questions">,
-  { seed, questions, evaluation, agents }: Asked,
+  { seed, questions, evaluation, agents }: QuestionSources,
 ): Promise<QuestionSet> {
   const own = questions ? ownQuestions(questions) : recipe.questions(seed);
   const reads = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
@@ -44,7 +44,7 @@ export async function questionsOf(
 function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): QuestionSet {
   const { questions: train } = loadJsonl(file);
   const heldOut = heldOutFile === undefined ? [] : loadJsonl(heldOutFile).questions;
-  requireOneMeaning([...train, ...heldOut]);
+  requireUniqueIds([...train, ...heldOut]);
   const trained = new Set(train.map(({ id }) => id));
   const both = heldOut.find(({ id }) => trained.has(id));
   if (!both) return { train, heldOut };
@@ -54,7 +54,7 @@ function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): Que
   );
 }
 
-/** The recipe's questions, and those of the benchmarks that its suites name. Rejects with `benchmark-damaged`. */
+/** Adds the questions of the benchmarks that the suites name. Rejects with `benchmark-damaged`. */
 export async function withBenchmarks(
   own: QuestionSet,
   suites: readonly EvaluationSuite[],
@@ -69,7 +69,7 @@ export async function withBenchmarks(
     loaded.push([name, { ...set, ...criteria }]);
   }
   if (loaded.length === 0) return own;
-  requireOneMeaning([...own.train, ...own.heldOut, ...loaded.flatMap(([, { questions }]) => questions)]);
+  requireUniqueIds([...own.train, ...own.heldOut, ...loaded.flatMap(([, { questions }]) => questions)]);
   return { ...own, suites: Object.fromEntries(loaded) };
 }
 
@@ -81,15 +81,15 @@ function criteriaOf(benchmark: Benchmark, file: string | undefined): string {
   } catch (cause) {
     throw new MgrpoError("benchmark-damaged", `${path}: the criteria of ${benchmark} cannot be read`, { cause });
   }
-  // The places of an official prompt: what stands there is sent apart from it.
+  // Placeholders of an official prompt: their values are sent separately.
   return text
     .replaceAll("{question}", "(the field `question`)")
     .replace(/\{(?:correct_answer|reference|answer)\}/g, "(the field `reference`)")
     .replace(/\{(?:response|prediction|pred)\}/g, "(the field `answer`)");
 }
 
-/** Sub-agents are given a question by its id. */
-function requireOneMeaning(questions: readonly Question[]): void {
+/** An id identifies a question to sub-agents, so equal ids must mean equal questions. */
+function requireUniqueIds(questions: readonly Question[]): void {
   const known = new Map<string, string>();
   for (const question of questions) {
     const text = canonicalJson(question);

@@ -1,16 +1,16 @@
-/** @file Reads the files of benchmarks row by row. Whatever is wrong is one line that names the file and the row, never its text. */
+/** @file Reads benchmark files row by row. An error is one line that names the file and the row, and never quotes its text. */
 import { readFileSync } from "node:fs";
 import type * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 
-/** A row as it stands in its file: `row` counts from 1, as an editor does for JSONL. */
+/** A row of a file. `row` counts from 1, as an editor does for JSONL. */
 export interface Row {
   readonly file: string;
   readonly row: number;
   readonly value: unknown;
 }
 
-export function refuse({ file, row }: Pick<Row, "file" | "row">, fault: string, cause?: unknown): never {
+export function rejectRow({ file, row }: Pick<Row, "file" | "row">, fault: string, cause?: unknown): never {
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
@@ -31,7 +31,7 @@ export function readText(file: string): string {
   }
 }
 
-/** The rows of a JSON array, or of JSON Lines. Empty lines are skipped, but counted. */
+/** The rows of a JSON array or of JSON Lines. Empty lines are skipped but counted. */
 export function jsonRows(file: string): Row[] {
   const text = readText(file);
   if (text.trimStart().startsWith("[")) {
@@ -42,7 +42,7 @@ export function jsonRows(file: string): Row[] {
   }
   return text.split("\n").flatMap((line, i): Row[] => {
     if (line.trim() === "") return [];
-    const value = parseJson(line, () => refuse({ file, row: i + 1 }, "it is not JSON"));
+    const value = parseJson(line, () => rejectRow({ file, row: i + 1 }, "it is not JSON"));
     return [{ file, row: i + 1, value }];
   });
 }
@@ -51,37 +51,37 @@ function parseJson(text: string, failed: () => never): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // What JSON.parse says quotes the text.
+    // The error of JSON.parse would quote the text.
     return failed();
   }
 }
 
-/** Parses every row; one that lacks a needed column is of another benchmark or version, `what` names the one that was expected. */
+/** Parses every row. `what` names the expected benchmark: a missing column means another benchmark, or another version. */
 export function parseRows<S extends z.ZodObject>(rows: readonly Row[], schema: S, what: string): z.infer<S>[] {
-  const needed = Object.entries(schema.shape).flatMap(([name, column]) =>
+  const required = Object.entries(schema.shape).flatMap(([name, column]) =>
     (column as z.ZodType).safeParse(undefined).success ? [] : [name],
   );
   return rows.map((at) => {
     const columns = at.value !== null && typeof at.value === "object" ? Object.keys(at.value) : [];
-    const missing = needed.filter((name) => !columns.includes(name));
+    const missing = required.filter((name) => !columns.includes(name));
     if (missing.length > 0) {
-      refuse(at, `it has no ${missing.join(", ")}: another benchmark than ${what}, or another version of it`);
+      rejectRow(at, `it has no ${missing.join(", ")}: this is not ${what}, or another version of it`);
     }
     const result = schema.safeParse(at.value);
     if (result.success) return result.data;
     const [issue] = result.error.issues;
-    return refuse(at, `${issue?.path.join(".")}: ${issue?.message}`);
+    return rejectRow(at, `${issue?.path.join(".")}: ${issue?.message}`);
   });
 }
 
-/** Refuses a file without rows, and ids that come twice. */
+/** Rejects a file without rows, and duplicate ids. */
 export function requireDistinct(file: string, rows: readonly Row[], ids: readonly string[]): void {
   if (rows.length === 0) throw new MgrpoError("benchmark-damaged", `${file}: it has no rows`);
   const first = new Map<string, number>();
   for (const [i, at] of rows.entries()) {
     const id = ids[i] ?? "";
     const before = first.get(id);
-    if (before !== undefined) refuse(at, `its id '${id}' is that of row ${before}`);
+    if (before !== undefined) rejectRow(at, `its id '${id}' is also that of row ${before}`);
     first.set(id, at.row);
   }
 }

@@ -1,12 +1,12 @@
-/** @file How answers to a benchmark are scored: by its own rules, a judge where those ask one. */
+/** @file Scores answers to a benchmark by its own rules, with a judge where they require one. */
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { wordingOf } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { isSame, judgeName } from "../judges/judged-rewards.ts";
-import { askCorrect, type Judge } from "../judges/vote.ts";
+import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
+import { type Judge, judgeCorrectness } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
 
-/** What stands for the reference in GAIA's test split. */
+/** GAIA's test split has this instead of a reference. */
 const NO_REFERENCE = "?";
 
 const gaia: Scorer = {
@@ -14,26 +14,26 @@ const gaia: Scorer = {
   correct: ({ answer: reference }, { answer }) => (isGaiaMatch(answer, reference) ? 1 : 0),
 };
 
-/** Undefined where the recipe's own rewards score. `judge` is opened only where one is asked. */
+/** Undefined if the recipe's own rewards score. `judge` is opened only if it is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,
   judge: () => Judge,
 ): Scorer | undefined {
   if (benchmark === "gaia") return gaia;
-  if (benchmark === "xbench") return judged(judge(), criteria ?? "", isSame);
+  if (benchmark === "xbench") return judged(judge(), criteria ?? "", isExactMatch);
   if (benchmark === "webwalkerqa") return judged(judge(), criteria ?? "", () => false);
   return undefined;
 }
 
-/** `isPlain`: right without asking, as xbench's grader does. */
-function judged(judge: Judge, criteria: string, isPlain: typeof isSame): Scorer {
+/** `isCorrect`: correct without a judge, as xbench's grader decides. */
+function judged(judge: Judge, criteria: string, isCorrect: typeof isExactMatch): Scorer {
   return {
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }) =>
-      isPlain(answer, question.answer)
+      isCorrect(answer, question.answer)
         ? 1
-        : askCorrect(judge, criteria, {
+        : judgeCorrectness(judge, criteria, {
             question: wordingOf(question),
             reference: question.answer,
             answer: answer ?? "",

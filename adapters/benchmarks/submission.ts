@@ -1,10 +1,10 @@
 /**
- * @file What a leaderboard takes, one file per run, or all runs in one where it says so. What was not answered because infrastructure
- * failed is left out, since a leaderboard would call it wrong.
+ * @file Submissions to leaderboards: one file per run, or all runs in one file where noted. A question without an answer because of an
+ * infrastructure failure is left out: a leaderboard would count it as wrong.
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
- *     webwalkerqa   JSON Lines of question, pred                           (what WebWalker's evaluate.py reads)
- *     xbench        CSV of id, response-1 …, as its results are named, responses encrypted with the canary; the board itself takes no file
+ *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
+ *     xbench        CSV of id, response-1 …, named like its results, responses encrypted with the canary; the board takes no files
  *     otherwise     JSON Lines of id, answer
  */
 
@@ -13,33 +13,34 @@ import { encrypt } from "../../core/contracts/encryption.ts";
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions } from "../../core/contracts/question.ts";
 
-/** [run][question]: what was said; undefined where nothing was. */
-export type Said_RQ = readonly (readonly (Conversation | undefined)[])[];
+/** [run][question]; undefined if there is none. */
+export type Conversations_RQ = readonly (readonly (Conversation | undefined)[])[];
 
-/** Contents by file name. `questions` as their loader gives them. */
+/** Contents by file name. `questions` in the loader's order. */
 export function submissionFiles(
   benchmark: Benchmark | undefined,
   { questions, canary }: SuiteQuestions,
-  said_RQ: Said_RQ,
+  conversations_RQ: Conversations_RQ,
 ): ReadonlyMap<string, string> {
-  if (benchmark === "xbench") return new Map([["submission.csv", encryptedTable(questions, canary ?? "", said_RQ)]]);
+  if (benchmark === "xbench")
+    return new Map([["submission.csv", encryptedTable(questions, canary ?? "", conversations_RQ)]]);
   const entry = ENTRIES[benchmark ?? "jsonl"];
   return new Map(
-    said_RQ.map((said_Q, run) => {
+    conversations_RQ.map((conversations_Q, run) => {
       const lines = questions.flatMap((question, i) => {
-        const said = said_Q[i];
-        return said ? `${JSON.stringify(entry(question, said))}\n` : [];
+        const conversation = conversations_Q[i];
+        return conversation ? `${JSON.stringify(entry(question, conversation))}\n` : [];
       });
       return [`submission-run${run + 1}.jsonl`, lines.join("")];
     }),
   );
 }
 
-const ENTRIES: Record<Exclude<Benchmark, "xbench">, (question: Question, said: Conversation) => object> = {
-  gaia: ({ facts }, said) => ({
+const ENTRIES: Record<Exclude<Benchmark, "xbench">, (question: Question, conversation: Conversation) => object> = {
+  gaia: ({ facts }, conversation) => ({
     task_id: fact(facts, "task"),
-    model_answer: said.answer ?? "",
-    reasoning_trace: traceOf(said),
+    model_answer: conversation.answer ?? "",
+    reasoning_trace: traceOf(conversation),
   }),
   webwalkerqa: ({ facts }, { answer }) => ({ question: fact(facts, "question"), pred: answer ?? "" }),
   jsonl: ({ id }, { answer }) => ({ id, answer: answer ?? "" }),
@@ -56,10 +57,10 @@ function traceOf({ turns }: Conversation): string {
     .join("\n");
 }
 
-function encryptedTable(questions: readonly Question[], canary: string, said_RQ: Said_RQ): string {
-  const header = ["id", ...said_RQ.map((_, run) => `response-${run + 1}`), "canary"];
+function encryptedTable(questions: readonly Question[], canary: string, conversations_RQ: Conversations_RQ): string {
+  const header = ["id", ...conversations_RQ.map((_, run) => `response-${run + 1}`), "canary"];
   const rows = questions.map(({ facts }, i) => {
-    const responses = said_RQ.map((said_Q) => encrypt(said_Q[i]?.answer ?? "", canary));
+    const responses = conversations_RQ.map((conversations_Q) => encrypt(conversations_Q[i]?.answer ?? "", canary));
     return [fact(facts, "id"), ...responses, canary];
   });
   return [header, ...rows]

@@ -1,13 +1,13 @@
 /**
  * @file xbench-DeepSearch (github.com/xbench-ai/xbench-evals, data/DeepSearch-*.csv): every prompt and answer is encrypted with the
- * canary of its row. They stay encrypted here: that each can be opened is looked at, and forgotten.
+ * canary of its row. They stay encrypted here: each is decrypted only to check that it can be.
  */
 import { parse as parseCsv } from "csv-parse/sync";
 import * as z from "zod";
 import { decrypt } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { parseRows, type Row, readText, refuse, requireDistinct } from "./rows.ts";
+import { parseRows, type Row, readText, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.object({
   id: z.string().min(1).max(40),
@@ -16,7 +16,7 @@ const Task = z.object({
   canary: z.string().min(1),
 });
 
-/** The first version, 2505, does not say which it is. */
+/** The first version, 2505, does not state its version. */
 const GUID = /canary GUID xbench-DeepSearch(?:-(\d+))?:[0-9a-f-]{36}$/;
 const FIRST = "2505";
 
@@ -32,9 +32,10 @@ export function loadXbench(file: string): SuiteQuestions {
   const questions = tasks.map((task, i) => {
     const at = { file, row: i + 1 };
     const guid = GUID.exec(task.canary);
-    if (!guid) refuse(at, "its canary is not of xbench-DeepSearch: another benchmark, or another version of it");
-    if (task.canary !== canary) refuse(at, "its canary is not that of row 1: two versions in one file");
-    for (const column of ["prompt", "answer"] as const) requireOpens(at, column, task[column], canary);
+    if (!guid)
+      rejectRow(at, "its canary is not of xbench-DeepSearch: this is another benchmark, or another version of it");
+    if (task.canary !== canary) rejectRow(at, "its canary is not that of row 1: two versions in one file");
+    for (const column of ["prompt", "answer"] as const) requireDecryptable(at, column, task[column], canary);
     const version = guid[1] ?? FIRST;
     const { id, prompt, answer } = task;
     return { id: `xbench-${version}:${id}`, kind: `DeepSearch-${version}`, level: 1, prompt, answer, facts: { id } };
@@ -42,16 +43,16 @@ export function loadXbench(file: string): SuiteQuestions {
   return { questions, canary };
 }
 
-function requireOpens(at: Pick<Row, "file" | "row">, column: string, encrypted: string, canary: string): void {
+function requireDecryptable(at: Pick<Row, "file" | "row">, column: string, encrypted: string, canary: string): void {
   try {
     if (decrypt(encrypted, canary).trim() !== "") return;
   } catch (error) {
-    refuse(at, `its ${column} cannot be decrypted: ${(error as Error).message}`);
+    rejectRow(at, `its ${column} cannot be decrypted: ${(error as Error).message}`);
   }
-  refuse(at, `its ${column} is empty`);
+  rejectRow(at, `its ${column} is empty`);
 }
 
-/** Rows are counted without the header. */
+/** The header does not count as a row. */
 function csvRows(file: string): Row[] {
   const text = readText(file);
   try {

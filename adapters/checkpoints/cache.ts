@@ -1,6 +1,6 @@
 /**
- * @file Large files from elsewhere, kept on this machine under the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file
- * comes to its name by a rename after its last byte, so what has a name is whole; two processes that fetch the same do no harm.
+ * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file is renamed to its
+ * name after its last byte, so a named file is complete. Two processes may fetch the same file.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -9,21 +9,21 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 
-export interface Kept {
+export interface CachedFile {
   readonly path: string;
   readonly sha256: string;
 }
 
 export interface FileCache {
-  /** The file with this hash, if it is here. */
-  find(sha256: string): Promise<Kept | undefined>;
-  keep(body: AsyncIterable<Uint8Array>): Promise<Kept>;
-  /** What was kept for a version of an object, named by whoever knows it by another name than its hash. */
-  recall(version: string): Promise<Kept | undefined>;
-  remember(version: string, kept: Kept): Promise<void>;
+  /** The file with this hash, if it is cached. */
+  find(sha256: string): Promise<CachedFile | undefined>;
+  add(body: AsyncIterable<Uint8Array>): Promise<CachedFile>;
+  /** The file of an object's version, for a caller that does not know its hash. */
+  findVersion(version: string): Promise<CachedFile | undefined>;
+  linkVersion(version: string, file: CachedFile): Promise<void>;
 }
 
-/** Nobody writes to a file of this age any more: a day. */
+/** A day: no fetch is still writing to a file of this age. */
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>
@@ -32,7 +32,7 @@ export const cacheFolder = (environment: Record<string, string | undefined> = pr
 export function openFileCache(folder = cacheFolder()): FileCache {
   const pointer = (version: string) => join(folder, `of-${createHash("sha256").update(version).digest("hex")}`);
 
-  async function find(sha256: string): Promise<Kept | undefined> {
+  async function find(sha256: string): Promise<CachedFile | undefined> {
     const path = join(folder, sha256);
     return stat(path).then(
       () => ({ path, sha256 }),
@@ -40,7 +40,7 @@ export function openFileCache(folder = cacheFolder()): FileCache {
     );
   }
 
-  /** What a killed process had begun to fetch. */
+  /** Removes what killed processes left behind. */
   async function dropAbandoned(): Promise<void> {
     for (const name of await readdir(folder)) {
       if (!name.startsWith("partial-")) continue;
@@ -55,7 +55,7 @@ export function openFileCache(folder = cacheFolder()): FileCache {
 
   return {
     find,
-    async keep(body) {
+    async add(body) {
       await mkdir(folder, { recursive: true });
       await dropAbandoned();
       const partial = join(folder, `partial-${randomUUID()}`);
@@ -76,11 +76,11 @@ export function openFileCache(folder = cacheFolder()): FileCache {
         await rm(partial, { force: true });
       }
     },
-    async recall(version) {
+    async findVersion(version) {
       const sha256 = await readFile(pointer(version), "utf8").catch(() => "");
       return /^[0-9a-f]{64}$/.test(sha256) ? find(sha256) : undefined;
     },
-    async remember(version, { sha256 }) {
+    async linkVersion(version, { sha256 }) {
       const partial = join(folder, `partial-${randomUUID()}`);
       await writeFile(partial, sha256);
       await rename(partial, pointer(version));

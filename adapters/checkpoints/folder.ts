@@ -1,4 +1,4 @@
-/** @file CheckpointSource of a local folder: each folder in it is a checkpoint. */
+/** @file CheckpointSource on a local folder: each subfolder is a checkpoint. */
 import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -26,17 +26,15 @@ export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES):
   };
 }
 
-/** A file that goes between the two calls is one that is not there. */
+/** Skips a file that disappears between the two calls. */
 async function filesOf(folder: string): Promise<Map<string, FileState>> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => !entry.isDirectory());
-  const found = await Promise.all(
+  const stats = await Promise.all(
     files.map(async ({ name }) => [name, await stat(join(folder, name)).catch(() => undefined)] as const),
   );
   return new Map(
-    found.flatMap(([name, there]) =>
-      there ? [[name, { bytes: there.size, stamp: String(there.mtimeMs) }] as const] : [],
-    ),
+    stats.flatMap(([name, file]) => (file ? [[name, { bytes: file.size, stamp: String(file.mtimeMs) }] as const] : [])),
   );
 }
 
@@ -47,7 +45,7 @@ async function readFileOf(path: string, largeBytes: number): Promise<CheckpointF
     return Uint8Array.from(await readFile(path));
   } catch (cause) {
     const gone = (cause as NodeJS.ErrnoException).code === "ENOENT";
-    const fault = gone ? "went away before it was read" : `cannot be read: ${(cause as Error).message}`;
+    const fault = gone ? "disappeared before it was read" : `cannot be read: ${(cause as Error).message}`;
     throw new MgrpoError(gone ? "not-found" : "checkpoint-damaged", `${path} ${fault}`, { cause });
   }
 }

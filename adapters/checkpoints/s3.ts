@@ -1,4 +1,4 @@
-/** @file CheckpointSource of an S3 prefix: what stands before the next `/` is a checkpoint's name, what stands after it a file's. */
+/** @file CheckpointSource on an S3 prefix: `<prefix>/<checkpoint>/<file>`. */
 import { GetObjectCommand, paginateListObjectsV2, type S3Client } from "@aws-sdk/client-s3";
 import { type CheckpointSource, type FileState, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -24,10 +24,10 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
     if (!key.endsWith(".safetensors") || ContentLength <= largeBytes) return Body.transformToByteArray();
     const origin = `s3://${bucket}/${key}`;
     const version = `${origin} ${ETag} ${ContentLength}`;
-    const known = await cache.recall(version);
+    const known = await cache.findVersion(version);
     if (known) (Body as AsyncIterable<Uint8Array> & { destroy?: () => void }).destroy?.();
-    const kept = known ?? (await cache.keep(Body as unknown as AsyncIterable<Uint8Array>));
-    await cache.remember(version, kept);
+    const kept = known ?? (await cache.add(Body as unknown as AsyncIterable<Uint8Array>));
+    await cache.linkVersion(version, kept);
     return { path: kept.path, bytes: ContentLength, origin };
   }
 
@@ -73,10 +73,10 @@ function connect(url: string): {
   const [, bucket = "", path = ""] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(url) ?? [];
   if (bucket === "") throw new MgrpoError("config-invalid", `${url}: write s3://bucket/prefix`);
   let endpoint = "S3";
-  const deaf = { sent() {}, answered() {} };
+  const ignore = { sent() {}, answered() {} };
   const sent = (_command: string, to: string) => {
     endpoint = to;
   };
-  const { s3 } = openClients({ dynamo: deaf, s3: { ...deaf, sent } });
+  const { s3 } = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
   return { s3, bucket, path, call: (doing, work) => translated(`${doing} ${url}`, () => endpoint, work) };
 }

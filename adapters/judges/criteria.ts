@@ -1,4 +1,4 @@
-/** @file What our judges go by: the Markdown in criteria/. A recipe puts it into its config, since functions have no files to read from. */
+/** @file The default criteria of judges: the Markdown in criteria/. A recipe copies them into its config, because functions have no files. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { JudgeConfig } from "../../core/contracts/judge.ts";

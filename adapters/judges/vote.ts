@@ -1,34 +1,34 @@
-/** @file One verdict of a model: asked for so many times, decided by the majority or the median, metered. */
+/** @file One verdict of a model: several votes, decided by the majority or the median, with their cost. */
 import * as z from "zod";
 import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
-import { judgePrompt, type Material } from "./prompt.ts";
+import { type JudgeInput, judgePrompt } from "./prompt.ts";
 
-/** A model, and how it is asked. */
+/** A model and its settings as a judge. */
 export interface Judge {
   readonly model: LanguageModel;
   readonly config: JudgeConfig;
 }
 
-/** Thinks before it decides: models write the fields of a schema in their order. */
+/** Models write the fields of a schema in order, so the reason comes before the decision. */
 const Correctness = z.strictObject({
   reason: z.string(),
-  /** What the answer finally states; empty if nothing. */
+  /** The final statement of the answer; empty if there is none. */
   stated: z.string(),
   correct: z.boolean(),
 });
 const Quality = z.strictObject({ reason: z.string(), score: z.number().min(0).max(1) });
 
-/** 1 or 0, as most votes say. */
-export async function askCorrect(judge: Judge, criteria: string, material: Material): Promise<Verdict> {
-  return vote(judge, criteria, material, Correctness, ({ reason, correct }) => ({ reason, score: correct ? 1 : 0 }));
+/** 1 or 0, by majority. */
+export async function judgeCorrectness(judge: Judge, criteria: string, input: JudgeInput): Promise<Verdict> {
+  return vote(judge, criteria, input, Correctness, ({ reason, correct }) => ({ reason, score: correct ? 1 : 0 }));
 }
 
 /** The median of the scores, in [0, 1]. */
-export async function askQuality(judge: Judge, criteria: string, material: Material): Promise<Verdict> {
-  return vote(judge, criteria, material, Quality, ({ reason, score }) => ({ reason, score }));
+export async function judgeQuality(judge: Judge, criteria: string, input: JudgeInput): Promise<Verdict> {
+  return vote(judge, criteria, input, Quality, ({ reason, score }) => ({ reason, score }));
 }
 
 type Vote = NonNullable<Verdict["votes"]>[number];
@@ -36,13 +36,13 @@ type Vote = NonNullable<Verdict["votes"]>[number];
 async function vote<S extends z.ZodType>(
   { model, config }: Judge,
   criteria: string,
-  material: Material,
+  input: JudgeInput,
   schema: S,
-  read: (said: z.infer<S>) => Vote,
+  read: (answer: z.infer<S>) => Vote,
 ): Promise<Verdict> {
   const { votes, temperature, maxTokens } = config;
   const request = {
-    messages: judgePrompt(criteria, material),
+    messages: judgePrompt(criteria, input),
     schema,
     maxTokens,
     ...(temperature !== null && { temperature }),
@@ -68,14 +68,14 @@ async function vote<S extends z.ZodType>(
   if (failed) throw cost ? withCost(failed.error, cost) : failed.error;
   const counted = all.flatMap((one) => ("vote" in one ? one.vote : []));
   const sorted = counted.map(({ score }) => score).sort((a, b) => a - b);
-  // Of an odd number: the majority of noughts and ones, too.
+  // The number of votes is odd. For zeros and ones, the median is the majority.
   return { score: sorted[(votes - 1) / 2] as number, votes: counted, cost: cost as NonNullable<Verdict["cost"]> };
 }
 
-/** A vote, or why there is none; with what it cost, if anything was answered. */
+/** A vote, or why it failed; with its cost, if the model answered. */
 type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
 
-/** What was answered is paid for, also where it comes to no verdict: whoever asks puts it on the bill. */
+/** An answer is charged for even if there is no verdict: the caller must bill it. */
 function withCost(error: unknown, cost: JudgeCost): unknown {
   if (!isMgrpoError(error)) return error;
   const { code, message, retryable, cause } = error;
@@ -88,14 +88,14 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
 }
 
 /**
- * An answer that is no verdict may be one the next time, and a text that is too long or filtered is refused alone; any other refusal stays.
+ * Retryable: an answer that is no verdict, and a text that is too long or filtered, which fails only this verdict. Other refusals remain.
  */
 function translated(error: unknown): unknown {
-  const { status, objection } = evidenceOf(error);
-  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && objection === undefined)) return error;
+  const { status, contentRefusal } = evidenceOf(error);
+  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && contentRefusal === undefined)) return error;
   return new MgrpoError("judge-failed", error.message, { retryable: true, cause: error });
 }
 
-function evidenceOf(error: unknown): { status?: number; objection?: string; usage?: TokenUsage } {
-  return (error as { evidence?: { status?: number; objection?: string; usage?: TokenUsage } }).evidence ?? {};
+function evidenceOf(error: unknown): { status?: number; contentRefusal?: string; usage?: TokenUsage } {
+  return (error as { evidence?: { status?: number; contentRefusal?: string; usage?: TokenUsage } }).evidence ?? {};
 }

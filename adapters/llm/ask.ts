@@ -1,11 +1,11 @@
 /**
- * @file One request to a model: its tries, the time between them, and what it cost.
+ * @file One request to a model: its tries, the pauses between them, and its usage.
  *
  *     try ──answer──> done
  *      │ ▲
- *      │ └── waits for: Retry-After, and a pause that doubles   unblocked by: time, or the caller's signal
- *      ├── 429, 5xx, time-out, lost connection, tries left, Retry-After within a minute
- *      └── anything else: the error goes out
+ *      │ └── waits for: Retry-After, and exponential backoff   unblocked by: time, or the caller's signal
+ *      ├── 429, 5xx, timeout, lost connection; tries left; Retry-After within a minute
+ *      └── anything else: throws
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV3CallOptions, LanguageModelV3GenerateResult } from "@ai-sdk/provider";
@@ -13,28 +13,28 @@ import pRetry from "p-retry";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
-import { Failure, refused, translate, unavailable } from "./errors.ts";
+import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
-/** Before the second try; then twice as long each time. */
+/** Before the second try; doubles with every try. */
 const PAUSE_SECONDS = 1;
-/** A server that wants to be left alone for longer is unavailable. */
-const LONGEST_WAIT_SECONDS = 60;
+/** A server that demands a longer pause counts as unavailable. */
+const MAX_WAIT_SECONDS = 60;
 
-export interface Patience extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
+export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
 }
 
-export interface Answer extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
+export interface Completion extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
   readonly usage: TokenUsage;
 }
 
-export async function ask(
+export async function requestCompletion(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: Patience,
+  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS }: RetryPolicy,
   signal?: AbortSignal,
-): Promise<Answer> {
+): Promise<Completion> {
   let tries = 0;
   const attempt = async () => {
     tries += 1;
@@ -44,29 +44,30 @@ export async function ask(
     return await pRetry(attempt, {
       retries: attempts - 1,
       minTimeout: pauseSeconds * 1000,
-      maxTimeout: LONGEST_WAIT_SECONDS * 1000,
+      maxTimeout: MAX_WAIT_SECONDS * 1000,
       randomize: true,
       shouldRetry: ({ error }) =>
-        error instanceof Failure && error.retryable && error.afterSeconds <= LONGEST_WAIT_SECONDS,
+        error instanceof EndpointFailure && error.retryable && error.afterSeconds <= MAX_WAIT_SECONDS,
       onFailedAttempt: async ({ error, retriesLeft }) => {
-        if (!(error instanceof Failure) || !error.retryable || retriesLeft === 0) return;
-        if (error.afterSeconds <= LONGEST_WAIT_SECONDS) await sleep(error.afterSeconds * 1000, undefined, { signal });
+        if (!(error instanceof EndpointFailure) || !error.retryable || retriesLeft === 0) return;
+        if (error.afterSeconds <= MAX_WAIT_SECONDS) await sleep(error.afterSeconds * 1000, undefined, { signal });
       },
       ...(signal && { signal }),
     });
   } catch (error) {
     if (signal?.aborted) throw cancelled(endpoint, signal);
-    if (!(error instanceof Failure) || !error.retryable) throw error;
-    const wait =
-      error.afterSeconds > LONGEST_WAIT_SECONDS
-        ? `; it wants to be left alone for ${Math.ceil(error.afterSeconds)} s`
-        : "";
-    const times = tries === 1 ? "one try" : `${tries} tries`;
-    throw new MgrpoError(error.code, `${error.message}; given up after ${times}${wait}`, {
-      retryable: true,
-      evidence: error.evidence,
-    });
+    throw error instanceof EndpointFailure && error.retryable ? givenUp(error, tries) : error;
   }
+}
+
+function givenUp(failure: EndpointFailure, tries: number): MgrpoError {
+  const isLong = failure.afterSeconds > MAX_WAIT_SECONDS;
+  const wait = isLong ? `; it demands a pause of ${Math.ceil(failure.afterSeconds)} s` : "";
+  const count = tries === 1 ? "one try" : `${tries} tries`;
+  return new MgrpoError(failure.code, `${failure.message}; given up after ${count}${wait}`, {
+    retryable: true,
+    evidence: failure.evidence,
+  });
 }
 
 async function once(
@@ -83,17 +84,17 @@ async function once(
   } catch (error) {
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
-    throw translate(error, endpoint);
+    throw translateEndpointError(error, endpoint);
   }
 }
 
-/** A filter's verdict is no answer; and what nobody counted can be neither paid for nor fitted into a context. */
-function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Answer {
+/** A filtered answer is a failure. So is one without usage: it could be neither charged nor fitted into a context. */
+function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Completion {
   const [inputTokens, outputTokens] = [usage.inputTokens.total, usage.outputTokens.total];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {
-    throw new Failure("endpoint-refused", `${name} withheld its answer: the server's filter`, {
-      objection: "filtered",
+    throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's content filter`, {
+      contentRefusal: "filtered",
       ...(counted && { usage: counted }),
     });
   }

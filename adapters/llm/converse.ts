@@ -1,4 +1,4 @@
-/** @file The ConversationModel port over an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
 import type {
   JSONSchema7,
   LanguageModelV3CallOptions,
@@ -10,8 +10,8 @@ import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contr
 import { parse } from "../../core/contracts/parse.ts";
 import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model-ports.ts";
 import type { ToolSchema } from "../../core/ports.ts";
-import { type Answer, ask } from "./ask.ts";
-import { Failure } from "./errors.ts";
+import { type Completion, requestCompletion } from "./ask.ts";
+import { EndpointFailure } from "./errors.ts";
 import type { OpenOptions } from "./open.ts";
 import { openEndpoint } from "./provider.ts";
 
@@ -22,11 +22,11 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
   return {
     async generate(request, signal) {
       try {
-        return turnOf(await ask(endpoint, callOptions(request), { ...settings, ...options }, signal));
+        return turnOf(await requestCompletion(endpoint, callOptions(request), { ...settings, ...options }, signal));
       } catch (error) {
-        if (!(error instanceof Failure) || error.objection === undefined) throw error;
-        // The conversation's own failure, and nothing that the next one would meet: the model has said nothing, and it cost nothing.
-        const stop = error.objection === "too-long" ? "length" : "stop";
+        if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
+        // A failure of this conversation alone: the model generated nothing, at no cost.
+        const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         return { thinking: "", text: "", calls: [], stop, usage: { inputTokens: 0, outputTokens: 0 } };
       }
     },
@@ -45,7 +45,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
   };
 }
 
-function turnOf({ content, finishReason, usage }: Answer): AssistantTurn {
+function turnOf({ content, finishReason, usage }: Completion): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),
@@ -59,7 +59,7 @@ function textOf(content: readonly LanguageModelV3Content[], type: "text" | "reas
   return content.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
 }
 
-/** Gemini signs its calls, and refuses a history without the signatures. */
+/** Gemini signs its calls, and rejects a history without the signatures. */
 function callOf(part: Extract<LanguageModelV3Content, { type: "tool-call" }>): ApiToolCall {
   const signature = Object.values(part.providerMetadata ?? {}).find((one) => one["thoughtSignature"])?.[
     "thoughtSignature"
@@ -88,11 +88,11 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
   }
   const { text, calls } = part.turn;
   const words = text === "" && calls.length > 0 ? [] : [{ type: "text" as const, text }];
-  return { role: "assistant", content: [...words, ...calls.map(saidCall)] };
+  return { role: "assistant", content: [...words, ...calls.map(callPartOf)] };
 }
 
-/** A call that was answered was JSON. */
-function saidCall({ id, name, arguments: written, signature }: ApiToolCall) {
+/** The arguments of an answered call are valid JSON. */
+function callPartOf({ id, name, arguments: written, signature }: ApiToolCall) {
   return {
     type: "tool-call" as const,
     toolCallId: id,

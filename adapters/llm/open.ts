@@ -1,23 +1,23 @@
-/** @file The LanguageModel port over an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The LanguageModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
 import type { JSONSchema7, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import type { LanguageModel } from "../../core/language-model-ports.ts";
 import type { ChatMessage } from "../../core/ports.ts";
-import { ask } from "./ask.ts";
-import { Failure } from "./errors.ts";
+import { requestCompletion } from "./ask.ts";
+import { EndpointFailure } from "./errors.ts";
 import { type Environment, openEndpoint } from "./provider.ts";
 
 export interface OpenOptions {
-  /** Where keys are looked up; the process's own by default. */
+  /** For API keys; default: the environment of the process. */
   readonly environment?: Environment;
-  /** Before the second try of a request, in seconds. */
+  /** Seconds before the second try of a request. */
   readonly pauseSeconds?: number;
 }
 
 /**
- * Opens a model; nothing is asked yet. `config-invalid` when the spec is none, or the variable that it names holds no key.
+ * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, or the variable it names holds no key.
  * @param spec an object, or `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): LanguageModel {
@@ -26,14 +26,17 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
   const patience = { ...settings, ...options };
   return {
     async complete({ messages, schema, temperature, maxTokens }, signal) {
-      const wanted = schema && (z.toJSONSchema(schema) as JSONSchema7);
-      const { content, finishReason, usage } = await ask(
+      const jsonSchema = schema && (z.toJSONSchema(schema) as JSONSchema7);
+      const { content, finishReason, usage } = await requestCompletion(
         endpoint,
         {
-          prompt: [...(wanted && settings.json !== "schema" ? [instruction(wanted)] : []), ...messages.map(promptOf)],
+          prompt: [
+            ...(jsonSchema && settings.json !== "schema" ? [instruction(jsonSchema)] : []),
+            ...messages.map(promptOf),
+          ],
           ...(temperature !== undefined && { temperature }),
           ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
-          ...(wanted && settings.json !== "text" && { responseFormat: { type: "json", schema: wanted } }),
+          ...(jsonSchema && settings.json !== "text" && { responseFormat: { type: "json", schema: jsonSchema } }),
         },
         patience,
         signal,
@@ -43,9 +46,9 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
       const fault = faultOf(schema, jsonIn(text));
       if (fault === undefined) return { text: jsonIn(text), usage };
       const cut = finishReason.unified === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
-      const hint = cut || `: if the server knows no schemas, set json to "object" or "text"`;
-      const refusal = `${endpoint.name} gave an answer that is not of the schema (${fault})${hint}`;
-      throw new Failure("endpoint-refused", refusal, { usage });
+      const hint = cut || `: if the server does not support schemas, set json to "object" or "text"`;
+      const refusal = `${endpoint.name} gave an answer that does not match the schema (${fault})${hint}`;
+      throw new EndpointFailure("endpoint-refused", refusal, { usage });
     },
   };
 }
@@ -54,7 +57,7 @@ function instruction(schema: JSONSchema7): LanguageModelV3Prompt[number] {
   return { role: "system", content: `Answer with JSON of this schema, and nothing else:\n${JSON.stringify(schema)}` };
 }
 
-/** A tool's response is shown as Qwen's template shows it: APIs take one only in answer to a call of theirs. */
+/** Formats a tool's response as Qwen's template does: APIs accept tool messages only in answer to their own calls. */
 function promptOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number] {
   if (role === "system") return { role, content };
   if (role === "assistant") return { role, content: [{ type: "text", text: content }] };
@@ -62,10 +65,10 @@ function promptOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number]
   return { role: "user", content: [{ type: "text", text }] };
 }
 
-/** Without the thoughts before it and the fence around it, which many models write. */
+/** Strips the thinking before the JSON and the fence around it, which many models write. */
 function jsonIn(text: string): string {
-  const said = text.replace(/^.*<\/think>/s, "").trim();
-  return /^```(?:json)?\s*\n(.*)\n```$/s.exec(said)?.[1]?.trim() ?? said;
+  const answer = text.replace(/^.*<\/think>/s, "").trim();
+  return /^```(?:json)?\s*\n(.*)\n```$/s.exec(answer)?.[1]?.trim() ?? answer;
 }
 
 function faultOf(schema: z.ZodType, text: string): string | undefined {

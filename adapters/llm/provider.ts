@@ -1,4 +1,4 @@
-/** @file The AI SDK's model of a spec, with its key taken from the environment; and who that is, for messages. */
+/** @file The AI SDK's model for a spec, with its key from the environment, and its name for messages. */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { type LanguageModelSpec, OPENAI_URL } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -6,17 +6,17 @@ import { MgrpoError } from "../../core/errors.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Endpoint {
-  /** Its SDK is loaded when it is first asked. */
+  /** Loads the SDK on the first call. */
   model(): Promise<LanguageModelV3>;
   /** `model 'x' at <url>`. */
   readonly name: string;
-  /** What to check when the key is refused. */
+  /** For the message when the key is refused. */
   readonly credentials: string;
-  /** Leaves no key in a text that came from outside. */
+  /** Removes the key from a text of the server. */
   redact(text: string): string;
 }
 
-/** `config-invalid` when the named variable holds no key. */
+/** Throws `config-invalid` if the named variable holds no key. */
 export function openEndpoint(spec: LanguageModelSpec, environment: Environment): Endpoint {
   const variable = spec.keyVariable ?? defaultVariable(spec, environment);
   const key = variable && environment[variable]?.trim();
@@ -36,7 +36,7 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
   return { model: lazily(openAi(spec, key)), name, credentials, redact };
 }
 
-/** No other server gets a key that it was not meant for. */
+/** A key goes only to the server that it is for. */
 function defaultVariable(spec: LanguageModelSpec, environment: Environment): string | undefined {
   if (spec.provider === "openai") return spec.baseUrl === OPENAI_URL ? "OPENAI_API_KEY" : undefined;
   return environment["AWS_BEARER_TOKEN_BEDROCK"] ? "AWS_BEARER_TOKEN_BEDROCK" : undefined;
@@ -60,7 +60,7 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
       baseURL: spec.baseUrl,
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
-      // OpenAI's newer models refuse `max_tokens`, which all other servers know.
+      // OpenAI's newer models reject `max_tokens`, which all other servers accept.
       ...(spec.baseUrl === OPENAI_URL && {
         transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
       }),
@@ -84,7 +84,7 @@ function bedrock(
   return async () => {
     const { createAmazonBedrock } = await import("@ai-sdk/amazon-bedrock");
     const { defaultProvider } = await import("@aws-sdk/credential-provider-node");
-    // The empty key keeps the SDK from looking for one in the environment itself.
+    // An empty key stops the SDK from reading one from the environment.
     const provider = createAmazonBedrock({ region, apiKey: key ?? "", credentialProvider: defaultProvider() });
     return provider.languageModel(spec.model);
   };

@@ -1,42 +1,49 @@
 /**
- * @file A cloud of one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, of files), events and a clock that call the
- * functions in this process. Everything that was answered is there after kill -9, and events not handled by then come again.
+ * @file A cloud in one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, on files), and events and a clock that call the
+ * functions in this process. Every answered write survives kill -9, and events not handled by then are delivered again.
  *
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
- *     <directory>/events    journal        <directory>/uploads/     multipart uploads in progress
+ *     <directory>/events    journal        <directory>/uploads/     multipart uploads under way
  *     <directory>/lock/     one process at a time                   credentials.json
+ *
+ * The directory holds keys: only its owner can enter it.
  */
-import { mkdir } from "node:fs/promises";
+import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CloudHandlers, Store } from "../../core/ports.ts";
-import { quietAboutNode } from "../aws/clients.ts";
+import { silenceNodeVersionWarning } from "../aws/clients.ts";
+import { translated } from "../aws/errors.ts";
 import { createTable } from "../aws/setup.ts";
-import { type Credentials, openCredentials, openKeyVerifier } from "./credentials.ts";
-import { openDirectStore } from "./direct.ts";
-import { type Deliveries, openDispatcher } from "./dispatcher.ts";
-import { openJournal, type Pending } from "./journal.ts";
+import { openKeyVerifier, type VerifyRequest } from "./authentication.ts";
+import { type Credentials, openCredentials } from "./credentials.ts";
+import { openDirectStore } from "./direct-store.ts";
+import { openDiskSpace } from "./disk-space.ts";
+import { type DeliverySchedule, type Dispatcher, openDispatcher } from "./dispatcher.ts";
+import { type Journal, openJournal, type PendingEvent } from "./journal.ts";
 import { listen, stop } from "./listen.ts";
 import { lockDirectory } from "./lock.ts";
 import { openMultipartUploads } from "./s3/multipart.ts";
 import { openObjectFiles } from "./s3/object-files.ts";
+import type { S3Services } from "./s3/routes.ts";
 import { createS3Server } from "./s3/server.ts";
 import { openSignatureVerifier, type Service } from "./signature.ts";
-import { openSpace } from "./space.ts";
-import { createTableServer, type TableWrites } from "./table-server.ts";
+import { storageFault } from "./storage-faults.ts";
+import { openTableServer, type TableServer, type TableWrites } from "./table-server.ts";
 import { startTicks } from "./ticks.ts";
 
 const NAMES = { table: "mgrpo", bucket: "mgrpo" };
 const REGION = "us-east-1";
 const LOOPBACK = "127.0.0.1";
+const OWNER_ONLY = 0o700;
 
 export interface LocalCloudOptions {
   readonly directory: string;
   readonly handlers: CloudHandlers;
   /** Seconds between ticks of the clock; 0: off. Default 2. */
   readonly clockSeconds?: number;
-  /** The address to listen on, which callers reach it by; default 127.0.0.1. */
+  /** The address to listen on, which is also the one callers use; default 127.0.0.1. */
   readonly host?: string;
   /** Fixed ports; default 0, any free one. */
   readonly ports?: { readonly dynamo: number; readonly s3: number };
@@ -45,7 +52,7 @@ export interface LocalCloudOptions {
   /** A quota for the directory; default: what the disk has. */
   readonly maxBytes?: number;
   /** For tests: faults of event delivery. */
-  readonly events?: Deliveries;
+  readonly events?: DeliverySchedule;
   /** Takes one line per failure of a handler. Default: stderr. */
   readonly report?: (line: string) => void;
 }
@@ -61,80 +68,141 @@ export interface LocalCloud {
 }
 
 export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
-  const { directory, handlers, clockSeconds = 2, ports = { dynamo: 0, s3: 0 }, maxBytes } = options;
-  const { host = LOOPBACK, verifySignatures = true } = options;
-  if (!verifySignatures && host !== LOOPBACK)
-    throw new MgrpoError(
-      "config-invalid",
-      `a cloud on ${host} verifies signatures: only on ${LOOPBACK} may they be taken on trust`,
-    );
-  const { events = () => [0], report = (line) => void process.stderr.write(`${line}\n`) } = options;
-  const opened: (() => Promise<void>)[] = [];
-  const closeAll = async () => {
-    for (const close of opened.splice(0).reverse()) await close();
-  };
+  const { directory, handlers, clockSeconds = 2, report = writeToStderr } = options;
+  requireSignatures(options);
+  const closers = new Closers();
   try {
-    await mkdir(directory, { recursive: true });
-    opened.push(await lockDirectory(directory));
+    await openPrivateFolder(directory);
+    closers.add(await lockDirectory(directory));
     const credentials = await openCredentials(directory);
-    const verifier = (service: Service) =>
-      verifySignatures ? openSignatureVerifier({ credentials, region: REGION, service }) : openKeyVerifier(credentials);
-    const space = await openSpace(directory, maxBytes);
-
-    const journal = await openJournal(join(directory, "events"), (pending) => dispatcher.enqueue(pending));
-    opened.push(async () => journal.close());
-    // There before anybody can put an object.
-    const dispatcher = openDispatcher({
-      handle: (event) => handlers.objectCreated(event),
-      handled: (id) => journal.handled(id),
-      deliveries: events,
-      report,
-    });
-    const objects = await openObjectFiles({ directory, space, journal });
-    const uploads = await openMultipartUploads(directory, objects, space);
-    if (!(await objects.buckets()).includes(NAMES.bucket)) await objects.createBucket(NAMES.bucket);
-
-    const s3 = createS3Server({ objects, uploads, space }, verifier("s3"));
-    const s3Endpoint = await listen(s3, { host, port: ports.s3 }, "S3 of the local cloud");
-    opened.push(() => stop(s3));
-    const table = createTableServer(join(directory, "table"), verifier("dynamodb"), space);
-    const dynamoEndpoint = await listen(table.server, { host, port: ports.dynamo }, "DynamoDB of the local cloud");
-    opened.push(() => stop(table.server));
-    await ensureTable(dynamoEndpoint, credentials);
-
-    opened.push(() => dispatcher.close());
-    for (const pending of journal.left) await redeliver(pending);
-    opened.push(startTicks(clockSeconds, () => handlers.clock(), report));
-
-    async function redeliver(pending: Pending): Promise<void> {
-      const found = await objects.open(pending.bucket, pending.key);
-      await found?.file.close();
-      if (found) dispatcher.enqueue(pending);
-      else journal.handled(pending.id);
-    }
-
+    const storage = await openStorage(options, report, closers);
+    const servers = await startServers(options, credentials, storage, closers);
+    await ensureTable(servers.dynamoEndpoint, credentials);
+    closers.add(() => storage.dispatcher.close());
+    for (const event of storage.journal.unhandled) await redeliver(event, storage);
+    closers.add(startTicks(clockSeconds, () => handlers.clock(), report));
+    const { objects, space } = storage;
     return {
-      environment: {
-        AWS_ENDPOINT_URL_DYNAMODB: dynamoEndpoint,
-        AWS_ENDPOINT_URL_S3: s3Endpoint,
-        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-        AWS_REGION: REGION,
-        MGRPO_TABLE: NAMES.table,
-        MGRPO_BUCKET: NAMES.bucket,
-      },
-      direct: openDirectStore({ server: table, files: objects, space, names: NAMES }),
-      writes: table.writes,
-      close: closeAll,
+      environment: environmentOf(servers, credentials),
+      direct: openDirectStore({ server: servers.table, files: objects, space, names: NAMES }),
+      writes: () => servers.table.writes(),
+      close: () => closers.closeAll(),
     };
   } catch (error) {
-    await closeAll();
-    throw error;
+    await closers.closeAll();
+    throw storageFault(directory, error);
   }
 }
 
+/** Closes what was opened, the latest first. */
+class Closers {
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  add(close: () => Promise<void>): void {
+    this.#closers.push(close);
+  }
+
+  async closeAll(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close();
+  }
+}
+
+const writeToStderr = (line: string) => void process.stderr.write(`${line}\n`);
+
+function requireSignatures({ host = LOOPBACK, verifySignatures = true }: LocalCloudOptions): void {
+  if (verifySignatures || host === LOOPBACK) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `a cloud on ${host} must verify signatures: leaving them out is for ${LOOPBACK} only`,
+  );
+}
+
+async function openPrivateFolder(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: OWNER_ONLY });
+  await chmod(directory, OWNER_ONLY);
+}
+
+interface Storage extends S3Services {
+  readonly journal: Journal;
+  readonly dispatcher: Dispatcher;
+}
+
+async function openStorage(
+  { directory, handlers, maxBytes, events = () => [0] }: LocalCloudOptions,
+  report: (line: string) => void,
+  closers: Closers,
+): Promise<Storage> {
+  const space = await openDiskSpace(directory, maxBytes);
+  const journal = await openJournal(join(directory, "events"), (event) => dispatcher.enqueue(event));
+  closers.add(async () => journal.close());
+  // The dispatcher is ready before anybody can put an object.
+  const dispatcher = openDispatcher({
+    handle: (event) => handlers.objectCreated(event),
+    handled: (id) => journal.handled(id),
+    deliveries: events,
+    report,
+  });
+  const objects = await openObjectFiles({ directory, space, journal });
+  const uploads = await openMultipartUploads(directory, objects, space);
+  if (!(await objects.buckets()).includes(NAMES.bucket)) await objects.createBucket(NAMES.bucket);
+  return { space, journal, dispatcher, objects, uploads };
+}
+
+interface Servers {
+  readonly table: TableServer;
+  readonly dynamoEndpoint: string;
+  readonly s3Endpoint: string;
+}
+
+async function startServers(
+  options: LocalCloudOptions,
+  credentials: Credentials,
+  storage: Storage,
+  closers: Closers,
+): Promise<Servers> {
+  const { directory, host = LOOPBACK, ports = { dynamo: 0, s3: 0 }, verifySignatures = true } = options;
+  const verifier = (service: Service): VerifyRequest =>
+    verifySignatures ? openSignatureVerifier({ credentials, region: REGION, service }) : openKeyVerifier(credentials);
+
+  const s3 = createS3Server(storage, verifier("s3"));
+  const s3Endpoint = await listen(s3, { host, port: ports.s3 }, "S3 of the local cloud");
+  closers.add(() => stop(s3));
+  const table = await openTableServer(join(directory, "table"), verifier("dynamodb"), storage.space);
+  closers.add(() => table.close());
+  const dynamoEndpoint = await listen(table.server, { host, port: ports.dynamo }, "DynamoDB of the local cloud");
+  closers.add(() => stop(table.server));
+  return { table, dynamoEndpoint, s3Endpoint };
+}
+
+async function redeliver(event: PendingEvent, { objects, dispatcher, journal }: Storage): Promise<void> {
+  const object = await objects.open(event.bucket, event.key);
+  await object?.file.close();
+  if (object) dispatcher.enqueue(event);
+  else journal.handled(event.id);
+}
+
+function environmentOf({ dynamoEndpoint, s3Endpoint }: Servers, credentials: Credentials): Record<string, string> {
+  return {
+    AWS_ENDPOINT_URL_DYNAMODB: dynamoEndpoint,
+    AWS_ENDPOINT_URL_S3: s3Endpoint,
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    AWS_REGION: REGION,
+    MGRPO_TABLE: NAMES.table,
+    MGRPO_BUCKET: NAMES.bucket,
+  };
+}
+
 async function ensureTable(endpoint: string, credentials: Credentials): Promise<void> {
-  quietAboutNode();
+  silenceNodeVersionWarning();
   const dynamo = new DynamoDBClient({ endpoint, credentials, region: REGION });
-  await createTable(dynamo, NAMES.table).finally(() => dynamo.destroy());
+  try {
+    await translated(
+      "open the table",
+      () => endpoint,
+      () => createTable(dynamo, NAMES.table),
+    );
+  } finally {
+    dynamo.destroy();
+  }
 }

@@ -1,102 +1,100 @@
 /**
- * @file Delivers "Object Created" to the handlers: at least once, in any order, a few at a time. A handler that throws is asked again,
- * later and later; after the last try the event waits in the journal for the next start, and the clock repairs meanwhile.
+ * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time. A handler that throws is called
+ * again, with backoff. After the last try the event stays in the journal until the next start; meanwhile the clock repairs.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import pLimit from "p-limit";
 import type { ObjectCreated } from "../../core/contracts/messages.ts";
-import type { Pending } from "./journal.ts";
+import type { PendingEvent } from "./journal.ts";
 
-const AT_ONCE = 8;
+const CONCURRENT_CALLS = 8;
 const TRIES = 20;
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 5_000;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 5_000;
 
-/** For tests: after how many seconds each delivery of a key's event happens. [] drops it, [0, 0] doubles it, [2] delays it. */
-export type Deliveries = (key: string) => readonly number[];
+/** For tests: the seconds after which each delivery of a key's event happens. [] drops it, [0, 0] doubles it, [2] delays it. */
+export type DeliverySchedule = (key: string) => readonly number[];
 
 export interface DispatcherOptions {
   readonly handle: (event: ObjectCreated) => Promise<void>;
   readonly handled: (id: number) => void;
-  readonly deliveries: Deliveries;
+  readonly deliveries: DeliverySchedule;
   readonly report: (line: string) => void;
 }
 
 export interface Dispatcher {
-  enqueue(pending: Pending): void;
-  /** Starts nothing more; waits for what is being handled. */
+  enqueue(event: PendingEvent): void;
+  /** Starts nothing more; waits for the calls under way. */
   close(): Promise<void>;
 }
 
-export function openDispatcher({ handle, handled, deliveries, report }: DispatcherOptions): Dispatcher {
-  const closing = new AbortController();
-  // Every event that waits listens.
-  setMaxListeners(0, closing.signal);
-  const running = new Set<Promise<void>>();
-  const queue: (() => Promise<void>)[] = [];
-  let busy = 0;
+export function openDispatcher(options: DispatcherOptions): Dispatcher {
+  const queue = new DeliveryQueue(options);
+  return {
+    enqueue: (event) => void queue.deliverAll(event),
+    close: () => queue.close(),
+  };
+}
 
-  /** Runs one handler call when its turn comes; true when it succeeded. */
-  const turn = (event: ObjectCreated, attempt: number) =>
-    new Promise<boolean>((resolve) => {
-      queue.push(async () => {
-        const failure = await handle(event).then(
-          () => undefined,
-          (error: unknown) => error ?? new Error("failed"),
-        );
-        if (failure !== undefined && attempt === TRIES)
-          report(`event of ${event.detail.object.key}: not handled in ${TRIES} tries: ${(failure as Error).message}`);
-        resolve(failure === undefined);
-      });
-      next();
-    });
+class DeliveryQueue {
+  readonly #options: DispatcherOptions;
+  readonly #closing = new AbortController();
+  readonly #limit = pLimit(CONCURRENT_CALLS);
+  readonly #running = new Set<Promise<unknown>>();
 
-  function next() {
-    if (busy >= AT_ONCE || closing.signal.aborted) return;
-    const work = queue.shift();
-    if (!work) return;
-    busy += 1;
-    const done = work().finally(() => {
-      busy -= 1;
-      running.delete(done);
-      next();
-    });
-    running.add(done);
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    // Every waiting delivery listens.
+    setMaxListeners(0, this.#closing.signal);
   }
 
-  /** Waits for: its delay, a free place, the handler. Unblocked by success, the last try, or close. */
-  async function deliver(pending: Pending, delaySeconds: number): Promise<boolean> {
-    if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal: closing.signal });
+  async deliverAll(event: PendingEvent): Promise<void> {
+    const { deliveries, handled, report } = this.#options;
+    try {
+      const delivered = await Promise.all(deliveries(event.key).map((delay) => this.#deliver(event, delay)));
+      if (delivered.every(Boolean)) handled(event.id);
+    } catch (error) {
+      // An event that is interrupted by the end stays in the journal.
+      if (!this.#closing.signal.aborted) report(`event of ${event.key}: ${(error as Error).message}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#limit.clearQueue();
+    await Promise.all(this.#running);
+    // Lets the calls that just succeeded reach the journal.
+    await pause(0);
+  }
+
+  /** Waits for: its delay, a free slot, the handler. Unblocked by: success, the last try, or close. */
+  async #deliver(event: PendingEvent, delaySeconds: number): Promise<boolean> {
+    const { signal } = this.#closing;
+    if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal });
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      if (await turn(eventOf(pending), attempt)) return true;
-      const wait = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
-      await pause(wait * (0.5 + Math.random() / 2), undefined, { signal: closing.signal });
+      if (await this.#limit(() => this.#call(event, attempt))) return true;
+      const backoff = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** (attempt - 1));
+      await pause(backoff * (0.5 + Math.random() / 2), undefined, { signal });
     }
     return false;
   }
 
-  return {
-    enqueue(pending) {
-      const all = deliveries(pending.key).map((delay) => deliver(pending, delay));
-      Promise.all(all)
-        .then((done) => {
-          if (done.every(Boolean)) handled(pending.id);
-        })
-        .catch((error: Error) => {
-          // Not handled before the end: the journal keeps it for the next start.
-          if (!closing.signal.aborted) report(`event of ${pending.key}: ${error.message}`);
-        });
-    },
-    async close() {
-      closing.abort();
-      await Promise.all(running);
-      // Lets what just succeeded reach the journal.
-      await pause(0);
-    },
-  };
+  /** True when the handler succeeded. */
+  async #call(event: PendingEvent, attempt: number): Promise<boolean> {
+    const call = this.#options.handle(objectCreated(event)).then(
+      () => undefined,
+      (error: unknown) => error ?? new Error("failed"),
+    );
+    this.#running.add(call);
+    const failure = await call.finally(() => this.#running.delete(call));
+    if (failure !== undefined && attempt === TRIES)
+      this.#options.report(`event of ${event.key}: not handled in ${TRIES} tries: ${(failure as Error).message}`);
+    return failure === undefined;
+  }
 }
 
-function eventOf({ bucket, key }: Pending): ObjectCreated {
+function objectCreated({ bucket, key }: PendingEvent): ObjectCreated {
   return {
     "detail-type": "Object Created",
     source: "aws.s3",

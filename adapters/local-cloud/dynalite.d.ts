@@ -1,7 +1,19 @@
-/** @file The part of dynalite that is used. It brings no types. */
-declare module "dynalite" {
-  import type { Server } from "node:http";
-  /** A server that has one `request` listener; `close` closes its LevelDB too. */
-  // biome-ignore lint/style/noDefaultExport: it is what the package exports
-  export default function dynalite(options: { path: string; createTableMs: number }): Server;
+/** @file The modules of dynalite in use. The package has no types. */
+declare module "dynalite/db/index.js" {
+  /** A LevelDB with the tables in it. */
+  export interface TableStore {
+    readonly db: {
+      open(): Promise<void>;
+      /** Waits for the operations under way. */
+      close(): Promise<void>;
+    };
+  }
+  export function create(options: { path: string; createTableMs: number }): TableStore;
+}
+declare module "dynalite/validations/index.js" {
+  import type { TableStore } from "dynalite/db/index.js";
+  /** A copy of the input with its values converted; throws an API error. */
+  export function checkTypes(input: object, types: object): object;
+  /** Throws an API error. */
+  export function checkValidations(input: object, types: object, custom: unknown, store: TableStore): void;
 }

@@ -1,7 +1,7 @@
 /**
- * @file The journal of events that are still to be handled: one line when an object is about to be there, one when its event was
- * handled. What has only the first line after a crash is delivered again. Lines go out in one write each; a torn last line belongs to
- * a request that was never answered. Written synchronously: a line costs less than handing it to a thread.
+ * @file The journal of events: one line before an object appears, one after its event is handled. An event that has only the first line
+ * after a crash is delivered again. Each line is one write; a torn last line belongs to a request that was never answered. Writes are
+ * synchronous, because a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name
  *     - <id>                     handled, or the object was not made
@@ -12,84 +12,104 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { writeAll } from "./s3/receive.ts";
 
-const Announced = z.strictObject({ bucket: z.string(), key: z.string() });
-export type Announced = z.infer<typeof Announced>;
+const ObjectAddress = z.strictObject({ bucket: z.string(), key: z.string() });
+export type ObjectAddress = z.infer<typeof ObjectAddress>;
 
-/** An object that is there and whose event is to be handled. */
-export interface Pending extends Announced {
+/** An event that is not handled yet. */
+export interface PendingEvent extends ObjectAddress {
   readonly id: number;
 }
 
 export interface Journal {
-  /** Writes the line; then call what it gave with whether the object was made. */
-  announce(object: Announced): (created: boolean) => void;
+  /** Writes the first line. Call the result with whether the object was made. */
+  announce(object: ObjectAddress): (created: boolean) => void;
   handled(id: number): void;
-  /** What an earlier process announced and did not handle; the objects may not be there. */
-  readonly left: readonly Pending[];
+  /** Events that an earlier process announced and did not handle. Their objects may not exist. */
+  readonly unhandled: readonly PendingEvent[];
   close(): void;
 }
 
-/** An idle journal of this size is emptied. */
-const WORTH_EMPTYING = 2 ** 20;
+/** An idle journal is truncated from this size on. */
+const TRUNCATE_BYTES = 2 ** 20;
 
-export async function openJournal(path: string, created: (pending: Pending) => void): Promise<Journal> {
-  const left = pendingOf(await readFile(path, "utf8").catch(emptyIfMissing));
-  writeFileSync(`${path}.new`, left.map(announcement).join(""));
+export async function openJournal(path: string, created: (event: PendingEvent) => void): Promise<Journal> {
+  const unhandled = parseJournal(await readFile(path, "utf8").catch(emptyIfMissing));
+  writeFileSync(`${path}.new`, unhandled.map(announcement).join(""));
   renameSync(`${path}.new`, path);
-  const file = openSync(path, "a");
-  const waiting = new Set(left.map(({ id }) => id));
-  let [nextId, size] = [left.reduce((highest, { id }) => Math.max(highest, id), 0) + 1, 0];
-  const append = (line: string) => {
-    size += line.length;
-    writeAll(file, Buffer.from(line));
-  };
-
-  function handled(id: number): void {
-    waiting.delete(id);
-    append(`- ${id}\n`);
-    if (size < WORTH_EMPTYING || waiting.size > 0) return;
-    size = 0;
-    ftruncateSync(file);
-  }
-
+  const file = new JournalFile(path, unhandled);
   return {
-    left,
+    unhandled,
     announce(object) {
-      const pending = { ...object, id: nextId++ };
-      waiting.add(pending.id);
-      append(announcement(pending));
+      const event = file.announce(object);
       return (made) => {
-        if (made) return created(pending);
+        if (made) return created(event);
         try {
-          handled(pending.id);
+          file.handled(event.id);
         } catch {
-          // A line too many only costs a look after the next start.
+          // The extra line only costs one lookup after the next start.
         }
       };
     },
-    handled,
-    close: () => closeSync(file),
+    handled: (id) => file.handled(id),
+    close: () => file.close(),
   };
 }
 
-const announcement = ({ id, bucket, key }: Pending) => `+ ${id} ${JSON.stringify({ bucket, key })}\n`;
+class JournalFile {
+  readonly #file: number;
+  readonly #pending: Set<number>;
+  #nextId: number;
+  #bytes = 0;
 
-function pendingOf(text: string): Pending[] {
-  const pending = new Map<number, Pending>();
+  constructor(path: string, unhandled: readonly PendingEvent[]) {
+    this.#file = openSync(path, "a");
+    this.#pending = new Set(unhandled.map(({ id }) => id));
+    this.#nextId = unhandled.reduce((highest, { id }) => Math.max(highest, id), 0) + 1;
+  }
+
+  announce(object: ObjectAddress): PendingEvent {
+    const event = { ...object, id: this.#nextId++ };
+    this.#pending.add(event.id);
+    this.#append(announcement(event));
+    return event;
+  }
+
+  handled(id: number): void {
+    this.#pending.delete(id);
+    this.#append(`- ${id}\n`);
+    if (this.#bytes < TRUNCATE_BYTES || this.#pending.size > 0) return;
+    this.#bytes = 0;
+    ftruncateSync(this.#file);
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  #append(line: string): void {
+    this.#bytes += line.length;
+    writeAll(this.#file, Buffer.from(line));
+  }
+}
+
+const announcement = ({ id, bucket, key }: PendingEvent) => `+ ${id} ${JSON.stringify({ bucket, key })}\n`;
+
+function parseJournal(text: string): PendingEvent[] {
+  const pending = new Map<number, PendingEvent>();
   for (const line of text.split("\n").slice(0, -1)) {
-    const match = /^([+-]) (\d+)(?: (.*))?$/s.exec(line);
-    const id = Number(match?.[2]);
-    if (match?.[1] === "-") pending.delete(id);
-    const announced = match?.[1] === "+" ? announcedIn(match[3] ?? "") : undefined;
-    if (announced) pending.set(id, { id, ...announced });
+    const [, sign, digits, json = ""] = /^([+-]) (\d+)(?: (.*))?$/s.exec(line) ?? [];
+    const id = Number(digits);
+    if (sign === "-") pending.delete(id);
+    const object = sign === "+" ? parseAddress(json) : undefined;
+    if (object) pending.set(id, { id, ...object });
   }
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short: the clock finds what that event meant. */
-function announcedIn(text: string): Announced | undefined {
+/** Undefined for a line that a full disk cut short; the clock repairs what its event would have done. */
+function parseAddress(text: string): ObjectAddress | undefined {
   try {
-    return parseJson(Announced, text, "journal of events");
+    return parseJson(ObjectAddress, text, "journal of events");
   } catch {
     return undefined;
   }

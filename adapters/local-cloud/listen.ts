@@ -1,43 +1,50 @@
-/** @file Listens on one address. */
+/** @file Starts and stops an HTTP server on one address. */
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MgrpoError } from "../../core/errors.ts";
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
 }
 
-/** Returns the endpoint's URL. */
-export async function listen(server: Server, { host, port }: Place, what: string): Promise<string> {
+const CLOSE_MILLISECONDS = 1_000;
+
+/** Returns the endpoint's URL. `what` names the server in errors. */
+export async function listen(server: Server, address: ListenAddress, what: string): Promise<string> {
+  const { host, port } = address;
   server.listen(port, host);
   try {
     await once(server, "listening");
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-      throw new MgrpoError("config-invalid", `${what}: ${host} is no address of this machine: name one of its own`, {
-        cause,
-      });
-    if (code !== "EADDRINUSE") throw cause;
-    throw new MgrpoError(
-      "port-in-use",
-      `${what}: port ${port} of ${host} is in use: stop what listens there, or choose another port (0: any free one)`,
-      { cause },
-    );
+    throw listenFault(address, what, cause);
   }
-  const address = host.includes(":") ? `[${host}]` : host;
-  return `http://${address}:${(server.address() as AddressInfo).port}`;
+  const name = host.includes(":") ? `[${host}]` : host;
+  return `http://${name}:${(server.address() as AddressInfo).port}`;
 }
 
-/** Ends a server once its answers are out. */
+function listenFault({ host, port }: ListenAddress, what: string, cause: unknown): unknown {
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return new MgrpoError("config-invalid", `${what}: ${host} is no address of this machine: name one of its own`, {
+      cause,
+    });
+  if (code !== "EADDRINUSE") return cause;
+  return new MgrpoError(
+    "port-in-use",
+    `${what}: port ${port} of ${host} is in use: stop what listens there, or choose another port (0: any free one)`,
+    { cause },
+  );
+}
+
+/** Stops the server once its answers are sent, or after a second. */
 export async function stop(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve, reject) => {
     server.close((error) => (error ? reject(error) : resolve()));
   });
   server.closeIdleConnections();
-  const patience = setTimeout(() => server.closeAllConnections(), 1_000);
-  await closed.finally(() => clearTimeout(patience));
+  const timeout = setTimeout(() => server.closeAllConnections(), CLOSE_MILLISECONDS);
+  await closed.finally(() => clearTimeout(timeout));
 }

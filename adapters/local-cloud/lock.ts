@@ -1,34 +1,38 @@
 /**
- * @file One process per directory. The lock is LevelDB's own, which the kernel drops with the process however it ends; a file beside
- * it says who holds it, for the message only.
+ * @file One process per directory. The lock is LevelDB's own, which the kernel releases with the process, however it ends. A file beside it
+ * names the owner, for the message only.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Level } from "level";
 import { MgrpoError } from "../../core/errors.ts";
+import { damagedStorage } from "./storage-faults.ts";
 
 /**
- * Directories this process holds. The kernel's locks are per process, and LevelDB's second try in one process would end the lock of
- * the first.
+ * Directories that this process holds. The kernel's locks are per process: a second attempt by LevelDB in the same process would release
+ * the first lock.
  */
 const held = new Set<string>();
 
-/** Returns what gives the lock back. */
+/** Returns a function that releases the lock. */
 export async function lockDirectory(directory: string): Promise<() => Promise<void>> {
   const path = resolve(directory, "lock");
   const owner = join(directory, "owner");
   if (held.has(path)) throw inUse(directory, String(process.pid));
   held.add(path);
   const lock = new Level(path);
+  const release = () => lock.close().finally(() => held.delete(path));
   try {
     await lock.open();
-  } catch (cause) {
-    held.delete(path);
-    if (((cause as Error).cause as { code?: string } | undefined)?.code !== "LEVEL_LOCKED") throw cause;
-    throw inUse(directory, await readFile(owner, "utf8").catch(() => "unknown"));
+    await writeFile(owner, String(process.pid));
+  } catch (error) {
+    await release();
+    const { code } = ((error as Error).cause ?? error) as { code?: string };
+    if (code === "LEVEL_LOCKED") throw inUse(directory, await readFile(owner, "utf8").catch(() => "unknown"));
+    if (code !== "LEVEL_CORRUPTION") throw error;
+    throw damagedStorage(path, "the lock cannot be opened", "delete this folder, which holds no data", error);
   }
-  await writeFile(owner, String(process.pid));
-  return () => lock.close().finally(() => held.delete(path));
+  return release;
 }
 
 function inUse(directory: string, pid: string): MgrpoError {

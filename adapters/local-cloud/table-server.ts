@@ -1,19 +1,25 @@
 /**
- * @file The DynamoDB API: dynalite on a LevelDB directory, behind a front that reads each request whole before dynalite sees it (a
- * client that dies in the middle of one would otherwise end this process), knows its callers, keeps a reserve on the disk, and counts
- * what writes cost.
+ * @file The DynamoDB API over HTTP and for this process itself. Reads each request whole, authenticates it, keeps a reserve on the disk, and
+ * counts what writes cost.
  */
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import dynalite from "dynalite";
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { AuthenticationError, type AuthenticationFault, type VerifyRequest } from "./authentication.ts";
+import type { DiskSpace } from "./disk-space.ts";
 import { asS3Error } from "./s3/errors.ts";
-import { type Distrust, Untrusted, type VerifySignature } from "./signature.ts";
-import type { Space } from "./space.ts";
-import { readAtOnce } from "./table-reads.ts";
+import {
+  type ApiError,
+  apiError,
+  isApiError,
+  type Json,
+  openTableDatabase,
+  type TableDatabase,
+} from "./table-database.ts";
 
-const WRITE = /\.(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/;
-const LARGEST_BODY = 16 * 2 ** 20;
-const DISTRUST: Record<Distrust, string> = {
+const WRITES = new Set(["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]);
+const DYNAMO = "com.amazonaws.dynamodb.v20120810#";
+const MAX_BODY_BYTES = 16 * 2 ** 20;
+const FAULT_NAMES: Record<AuthenticationFault, string> = {
   unsigned: "MissingAuthenticationTokenException",
   malformed: "IncompleteSignatureException",
   "another-key": "UnrecognizedClientException",
@@ -22,14 +28,8 @@ const DISTRUST: Record<Distrust, string> = {
   "body-unsigned": "InvalidSignatureException",
   mismatch: "InvalidSignatureException",
 };
-/** dynalite looks whether a request is signed, not by whom. */
-const OWN_HEADERS = {
-  "content-type": "application/x-amz-json-1.0",
-  authorization: "AWS4-HMAC-SHA256 Credential=own, SignedHeaders=host, Signature=none",
-  "x-amz-date": "20000101T000000Z",
-};
 
-/** Of all callers since the cloud started. Units of writes whose condition failed are counted as 1 each. */
+/** By all callers since the cloud started. A write whose condition failed counts as 1 unit. */
 export interface TableWrites {
   readonly requests: number;
   readonly bytes: number;
@@ -38,105 +38,133 @@ export interface TableWrites {
 
 export interface TableServer {
   readonly server: Server;
-  /** A call of this process itself: no request, no signature. Throws what the API answers, under the error's own name. */
-  call(operation: string, input: object): Promise<unknown>;
+  /** A call by this process, without a request or a signature. Rejects as the SDK does, with an error of the API's own name. */
+  call(operation: string, input: object): Promise<Json>;
   writes(): TableWrites;
+  /** Call it once the server is stopped. */
+  close(): Promise<void>;
 }
 
-type Request = Pick<IncomingMessage, "headers" | "method" | "url">;
-type Handler = (request: Readable, response: unknown) => void;
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Record<string, string | number>;
-  readonly body: string;
-}
-
-export function createTableServer(directory: string, verify: VerifySignature, space: Space): TableServer {
-  readAtOnce();
-  // Closing this server closes the database too, so it is the one that listens.
-  const server = dynalite({ path: directory, createTableMs: 0 });
-  const handler = server.listeners("request")[0] as Handler;
-  server.removeAllListeners("request");
-  server.keepAliveTimeout = 60_000;
-  let writes: TableWrites = { requests: 0, bytes: 0, units: 0 };
-
-  async function answer(request: Request, text: string): Promise<Answer> {
-    if (!WRITE.test(String(request.headers["x-amz-target"]))) return ask(handler, request, text);
-    const bytes = Buffer.byteLength(text);
-    await space.take(bytes);
-    const answered = await ask(handler, request, askedForCapacity(text));
-    const units = Number(/"CapacityUnits":([\d.]+)/.exec(answered.body)?.[1] ?? 1);
-    writes = { requests: writes.requests + 1, bytes: writes.bytes + bytes, units: writes.units + units };
-    return answered;
-  }
-
-  const refused = (thrown: unknown) => {
-    if (thrown instanceof Untrusted) return refusal(400, DISTRUST[thrown.why], thrown.message);
-    const error = asS3Error(thrown);
-    return refusal(error.status, error.code, error.message);
-  };
-
-  async function received(request: IncomingMessage): Promise<Answer> {
-    const body = await bodyOf(request);
-    const { method = "", url = "", headers } = request;
-    await verify({ method, url, headers, body });
-    return answer(request, body.toString());
-  }
-
-  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    received(request)
-      .catch(refused)
-      .then(({ status, headers, body }) => response.writeHead(status, headers).end(body));
+export async function openTableServer(
+  directory: string,
+  verify: VerifyRequest,
+  space: DiskSpace,
+): Promise<TableServer> {
+  const table = new MeteredTable(await openTableDatabase(directory), space);
+  const server = createServer((request, response) => {
+    answer(table, verify, request).then(
+      (output) => send(response, 200, output),
+      (error: unknown) => {
+        const { statusCode, body } = asApiError(error);
+        send(response, statusCode, body);
+      },
+    );
   });
+  server.keepAliveTimeout = 60_000;
   return {
     server,
-    async call(operation, input) {
-      const headers = { ...OWN_HEADERS, "x-amz-target": `DynamoDB_20120810.${operation}` };
-      const request = { headers, method: "POST", url: "/" };
-      const { status, body } = await answer(request, JSON.stringify(input)).catch(refused);
-      const parsed: { __type?: string; message?: string } = JSON.parse(body);
-      if (status === 200) return parsed;
-      const name = parsed.__type?.split("#").at(-1);
-      throw Object.assign(new Error(parsed.message), { name, $metadata: { httpStatusCode: status } });
-    },
-    writes: () => writes,
+    call: (operation, input) =>
+      table.call(operation, JSON.stringify(input)).catch((error: unknown) => {
+        throw asSdkError(asApiError(error));
+      }),
+    writes: () => table.writes,
+    close: () => table.close(),
   };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+/** The database, with its writes admitted and counted. */
+class MeteredTable {
+  readonly #database: TableDatabase;
+  readonly #space: DiskSpace;
+  writes: TableWrites = { requests: 0, bytes: 0, units: 0 };
+
+  constructor(database: TableDatabase, space: DiskSpace) {
+    this.#database = database;
+    this.#space = space;
+  }
+
+  async call(operation: string, json: string): Promise<Json> {
+    const input = parseInput(json);
+    if (!WRITES.has(operation)) return this.#database.call(operation, input);
+    const bytes = Buffer.byteLength(json);
+    await this.#space.reserve(bytes);
+    try {
+      const counted = { ...input, ReturnConsumedCapacity: "TOTAL" };
+      const { ConsumedCapacity: capacity, ...output } = await this.#database.call(operation, counted);
+      this.#count(bytes, unitsOf(capacity));
+      return "ReturnConsumedCapacity" in input ? { ...output, ConsumedCapacity: capacity } : output;
+    } catch (error) {
+      this.#count(bytes, 1);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+
+  #count(bytes: number, units: number): void {
+    const { writes } = this;
+    this.writes = { requests: writes.requests + 1, bytes: writes.bytes + bytes, units: writes.units + units };
+  }
+}
+
+function parseInput(json: string): Json {
+  let input: unknown;
+  try {
+    input = JSON.parse(json);
+  } catch {
+    throw malformedInput();
+  }
+  if (typeof input !== "object" || input === null) throw malformedInput();
+  return input as Json;
+}
+
+const malformedInput = () => apiError(400, "com.amazon.coral.service#SerializationException");
+
+/** Of one table, or of each table of a batch. */
+function unitsOf(capacity: unknown): number {
+  const tables = [capacity].flat() as { readonly CapacityUnits?: number }[];
+  return tables.reduce((sum, table) => sum + (table?.CapacityUnits ?? 1), 0);
+}
+
+async function answer(table: MeteredTable, verify: VerifyRequest, request: IncomingMessage): Promise<Json> {
+  const body = await readBody(request);
+  const { method = "", url = "", headers } = request;
+  await verify({ method, url, headers, body });
+  const [, operation = ""] = /^DynamoDB_20120810\.(\w+)$/.exec(String(headers["x-amz-target"])) ?? [];
+  return table.call(operation, body.toString());
+}
+
+/** Reads a body that is too long to its end, so that the caller still receives the answer. */
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     size += piece.length;
-    if (size <= LARGEST_BODY) pieces.push(piece);
+    if (size <= MAX_BODY_BYTES) pieces.push(piece);
   }
   return Buffer.concat(pieces);
 }
 
-/** dynalite tells the units of a write when it is asked to; the caller need not pay the bytes for asking. */
-function askedForCapacity(body: string): string {
-  return body.includes('"ReturnConsumedCapacity"')
-    ? body
-    : body.replace(/\}\s*$/, ',"ReturnConsumedCapacity":"TOTAL"}');
-}
-
-function ask(handler: Handler, { headers, method, url }: Request, text: string): Promise<Answer> {
-  return new Promise((resolve) => {
-    const answered: Record<string, string | number> = {};
-    const request = Object.assign(Readable.from(text === "" ? [] : [Buffer.from(text)]), { headers, method, url });
-    const response = {
-      statusCode: 200,
-      setHeader: (name: string, value: string | number) => {
-        answered[name] = value;
-      },
-      end: (body = "") => resolve({ status: response.statusCode, headers: answered, body }),
-    };
-    handler(request, response);
+function send(response: ServerResponse, status: number, output: object): void {
+  const body = JSON.stringify(output);
+  response.writeHead(status, {
+    "content-type": "application/x-amz-json-1.0",
+    "content-length": Buffer.byteLength(body),
+    "x-amzn-requestid": randomUUID(),
   });
+  response.end(body);
 }
 
-function refusal(status: number, name: string, message: string): Answer {
-  const body = JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${name}`, message });
-  return { status, headers: { "content-type": "application/x-amz-json-1.0" }, body };
+function asApiError(error: unknown): ApiError {
+  if (isApiError(error)) return error;
+  if (error instanceof AuthenticationError) return apiError(400, DYNAMO + FAULT_NAMES[error.reason], error.message);
+  const { status, code, message } = asS3Error(error);
+  return apiError(status, DYNAMO + code, message);
+}
+
+function asSdkError({ statusCode, body }: ApiError): Error {
+  const error = new Error(body.message ?? body.Message);
+  return Object.assign(error, { name: body.__type.split("#").at(-1), $metadata: { httpStatusCode: statusCode } });
 }

@@ -1,19 +1,19 @@
-/** @file What the clock of every store does. */
+/** @file What every store's clock does. */
 import { ok } from "node:assert/strict";
 import type { Clock } from "../../core/ports.ts";
-import type { Law } from "./law.ts";
+import type { ContractCheck } from "./check.ts";
 
-/** Beyond this, signatures of the requests would be refused too. */
-const LARGEST_DIFFERENCE_MINUTES = 15;
+/** Beyond this, a store refuses the signatures of requests too. */
+const MAX_DIFFERENCE_MINUTES = 15;
 
-export const clockLaws: readonly Law<Clock>[] = [
+export const clockChecks: readonly ContractCheck<Clock>[] = [
   {
-    name: "the store tells its time (the Date header), this machine agrees, and it goes on",
-    async holds(clock) {
+    name: "the store reports its time (the Date header), which agrees with this machine's and advances",
+    async verify(clock) {
       const before = await clock.storeTime();
       const minutes = Math.abs(before - Date.now()) / 60_000;
       ok(
-        minutes < LARGEST_DIFFERENCE_MINUTES,
+        minutes < MAX_DIFFERENCE_MINUTES,
         `this machine's clock and the store's differ by ${minutes.toFixed(1)} minutes`,
       );
       await clock.sleep(0.1);

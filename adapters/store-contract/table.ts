@@ -1,7 +1,7 @@
-/** @file What every Table does, and DynamoDB beneath it. */
+/** @file What every Table does, and the DynamoDB API beneath it. */
 import { deepEqual, equal } from "node:assert/strict";
 import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
-import type { Law, Place } from "./law.ts";
+import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const CONCURRENT = 20;
 /** More than a batch of 100 keys, and more than a page of 1 MB. */
@@ -12,27 +12,27 @@ const ITEM = { s: "a", n: 1, none: null, map: { "x.y": "a", list: [1, { b: 2 }] 
 const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, applied: boolean])[] = [
   ["exists", { exists: ["map", "x.y"] }, true],
   ["exists, null", { exists: ["none"] }, true],
-  ["exists, not", { exists: ["map", "z"] }, false],
-  ["exists below a string, not", { exists: ["s", "z"] }, false],
+  ["exists, fails", { exists: ["map", "z"] }, false],
+  ["exists below a string, fails", { exists: ["s", "z"] }, false],
   ["absent", { absent: ["map", "z"] }, true],
-  ["absent below what is not there", { absent: ["q", "z"] }, true],
-  ["absent, not", { absent: ["s"] }, false],
+  ["absent below a missing map", { absent: ["q", "z"] }, true],
+  ["absent, fails", { absent: ["s"] }, false],
   ["equals", { equals: [["map", "x.y"], "a"] }, true],
-  ["equals, not", { equals: [["n"], 2] }, false],
+  ["equals, fails", { equals: [["n"], 2] }, false],
   ["equals, another type", { equals: [["n"], "1"] }, false],
   ["equals, absent", { equals: [["z"], "a"] }, false],
 ];
 
-async function inserted(table: Table, place: Place, item: TableItem) {
-  const key = place.tableKey();
+async function inserted(table: Table, keys: FreshKeys, item: TableItem) {
+  const key = keys.tableKey();
   equal(await table.insert(key, item), true);
   return key;
 }
 
-export const tableLaws: readonly Law<Table>[] = [
+export const tableChecks: readonly ContractCheck<Table>[] = [
   {
-    name: "an item comes back as it was put, without its keys",
-    async holds(table, place) {
+    name: "an item comes back as written, without its keys",
+    async verify(table, keys) {
       const item = {
         text: "é\n",
         empty: "",
@@ -44,42 +44,42 @@ export const tableLaws: readonly Law<Table>[] = [
         list: [1, "a", [], {}],
         map: { "odd.name-#:": { deep: [] } },
       };
-      deepEqual(await table.get(await inserted(table, place, item)), item);
-      equal(await table.get(place.tableKey()), undefined);
+      deepEqual(await table.get(await inserted(table, keys, item)), item);
+      equal(await table.get(keys.tableKey()), undefined);
     },
   },
   {
-    name: "several come in the order asked for, also more than a batch holds",
-    async holds(table, place) {
-      const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, place, { i }));
-      const keys = await Promise.all(each);
-      const asked = [place.tableKey(), ...keys.toReversed(), place.tableKey()];
-      const items = keys.map((_, i) => ({ i: keys.length - 1 - i }));
-      deepEqual(await table.getAll(asked), [undefined, ...items, undefined]);
+    name: "several items come in the requested order, also more than a batch holds",
+    async verify(table, keys) {
+      const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, keys, { i }));
+      const inOrder = await Promise.all(each);
+      const requested = [keys.tableKey(), ...inOrder.toReversed(), keys.tableKey()];
+      const items = inOrder.map((_, i) => ({ i: inOrder.length - 1 - i }));
+      deepEqual(await table.getAll(requested), [undefined, ...items, undefined]);
       deepEqual(await table.getAll([]), []);
     },
   },
   {
     name: "the first insert wins and the second changes nothing",
-    async holds(table, place) {
-      const key = await inserted(table, place, { a: 1 });
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { a: 1 });
       equal(await table.insert(key, { a: 2 }), false, "a second insert overwrote the first");
       deepEqual(await table.get(key), { a: 1 });
     },
   },
   {
-    name: `one of ${CONCURRENT} inserts at once wins`,
-    async holds(table, place) {
-      const key = place.tableKey();
+    name: `one of ${CONCURRENT} concurrent inserts wins`,
+    async verify(table, keys) {
+      const key = keys.tableKey();
       const won = await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => table.insert(key, { i })));
       equal(won.filter(Boolean).length, 1, `${won.filter(Boolean).length} writers won`);
       deepEqual(await table.get(key), { i: won.indexOf(true) });
     },
   },
   {
-    name: "a read sees every write that was answered: one item, a batch, a query",
-    async holds(table, place) {
-      const key = await inserted(table, place, { n: 0 });
+    name: "a read sees every answered write: one item, a batch, a query",
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { n: 0 });
       for (let n = 1; n <= CONCURRENT; n++) {
         await table.update({ key, add: [[["n"], 1]], when: [] });
         deepEqual(await table.get(key), { n });
@@ -89,9 +89,9 @@ export const tableLaws: readonly Law<Table>[] = [
     },
   },
   {
-    name: "an update sets, adds and removes, and returns the item after it",
-    async holds(table, place) {
-      const key = await inserted(table, place, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
+    name: "an update sets, adds and removes, and returns the resulting item",
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
       const result = await table.update({
         key,
         set: [
@@ -112,17 +112,17 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   {
     name: "an update whose condition fails returns the item as it stands",
-    async holds(table, place) {
-      const key = await inserted(table, place, { state: "finalized" });
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { state: "finalized" });
       const change = { key, set: [[["x"], 1] as const], when: [{ equals: [["state"], "open"] as const }] };
       deepEqual(await table.update(change), { applied: false, item: { state: "finalized" } });
       deepEqual(await table.get(key), { state: "finalized" });
     },
   },
   {
-    name: "a map is set where there was none, once",
-    async holds(table, place) {
-      const key = await inserted(table, place, { state: "open" });
+    name: "a missing map is set once",
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { state: "open" });
       const begin = { key, set: [[["claims"], { "0": "w1" }] as const], when: [{ absent: ["claims"] }] };
       const item = { state: "open", claims: { "0": "w1" } };
       deepEqual(await table.update(begin), { applied: true, item });
@@ -130,9 +130,9 @@ export const tableLaws: readonly Law<Table>[] = [
     },
   },
   {
-    name: "an update never makes an item",
-    async holds(table, place) {
-      const key = place.tableKey();
+    name: "an update never creates an item",
+    async verify(table, keys) {
+      const key = keys.tableKey();
       for (const when of [[], [{ absent: ["x"] }], [{ equals: [["x"], 1] as const }]]) {
         const result = await table.update({ key, set: [[["x"], 1]], when });
         deepEqual(result, { applied: false, item: undefined });
@@ -142,24 +142,24 @@ export const tableLaws: readonly Law<Table>[] = [
   },
   ...CONDITIONS.map(([name, condition, applied]) => ({
     name: `condition: ${name}`,
-    async holds(table: Table, place: Place) {
-      const key = await inserted(table, place, ITEM);
+    async verify(table: Table, keys: FreshKeys) {
+      const key = await inserted(table, keys, ITEM);
       equal((await table.update({ key, set: [[["done"], 1]], when: [condition] })).applied, applied);
       equal((await table.get(key))?.["done"], applied ? 1 : undefined);
     },
   })),
   {
     name: "all conditions of a change must hold",
-    async holds(table, place) {
-      const key = await inserted(table, place, ITEM);
+    async verify(table, keys) {
+      const key = await inserted(table, keys, ITEM);
       const when = [{ equals: [["s"], "a"] }, { equals: [["n"], 2] }] as const;
       equal((await table.update({ key, set: [[["done"], 1]], when })).applied, false);
     },
   },
   {
-    name: "no update is lost, and one of those that exclude each other wins",
-    async holds(table, place) {
-      const key = await inserted(table, place, { n: 0, rollouts: {} });
+    name: "no update is lost, and one of several mutually exclusive updates wins",
+    async verify(table, keys) {
+      const key = await inserted(table, keys, { n: 0, rollouts: {} });
       const all = Array.from({ length: CONCURRENT }, (_, i) =>
         table.update({
           key,
@@ -173,9 +173,9 @@ export const tableLaws: readonly Law<Table>[] = [
     },
   },
   {
-    name: "a query lists a partition by prefix in order, however long the list",
-    async holds(table, place) {
-      const { pk } = place.tableKey();
+    name: "a query lists a partition by prefix, in order, across pages",
+    async verify(table, keys) {
+      const { pk } = keys.tableKey();
       const text = "x".repeat(BEYOND_A_PAGE);
       for (const n of ORDER) await table.insert({ pk, sk: `STEP#${String(n).padStart(3, "0")}` }, { n, text });
       await table.insert({ pk, sk: "AGENT#main" }, { n: -1 });

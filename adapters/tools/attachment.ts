@@ -1,6 +1,6 @@
 /**
- * @file The tool `read_attachment`: the file that comes with a question, as text. The text travels with the question (adapters/benchmarks),
- * so it is there wherever a worker runs, and no agent names a path.
+ * @file The tool `read_attachment`: the file that belongs to a question, as text. The text travels with the question (adapters/benchmarks), so
+ * every worker has it, and no agent names a path.
  */
 import * as z from "zod";
 import { Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
@@ -17,6 +17,6 @@ export const attachment: Tool<{ part?: number | undefined }> = {
     const { name, title, text, unreadable } = data.attachment;
     if (unreadable !== undefined) return `${name} cannot be read: ${unreadable}`;
     if (text.trim() === "") return `${name} holds no text`;
-    return showPart({ title, place: name, text }, part, context);
+    return showPart({ title, source: name, text }, part, context);
   },
 };

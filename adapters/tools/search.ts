@@ -1,15 +1,15 @@
-/** @file Search: BM25 over a small corpus, by MiniSearch. Words count, and so do whole names (what stands between separators). */
+/** @file Search: BM25 over a small corpus, by MiniSearch. It matches words, and whole names between separators. */
 import MiniSearch from "minisearch";
 
 export interface SearchIndex {
   /**
    * Titles, best first. A query of several terms ("Iraq, Syria") looks for what connects them: pages named by one of its terms
-   * are left out.
+   * are excluded.
    */
   titles(query: string, count: number): string[];
 }
 
-/** What a page is about counts more than what it mentions. */
+/** The subject of a page counts more than what it mentions. */
 const TITLE_BOOST = 3;
 
 /** Indexes pages, title -> text. */
@@ -31,7 +31,7 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
   };
 }
 
-/** Words, and phrases marked with `=` so that "Guinea" is told from "Equatorial Guinea". */
+/** Words, and phrases marked with `=` so that "Guinea" does not match "Equatorial Guinea". */
 function analyse(text: string): string[] {
   const parts = phrases(text);
   return parts.flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{N}'’-]+/u).filter(Boolean)]);

@@ -8,14 +8,14 @@ const FUNCTIONS = resolve(import.meta.dirname, "../../functions");
 const REQUIRE =
   "import { createRequire as topLevelCreateRequire } from 'module';const require = topLevelCreateRequire(import.meta.url);";
 
-/** In TypeScript, and as it is built. */
+/** Matches TypeScript and its build. */
 const EXPORTED = /^export (const handler\b|\{[^}]*\bhandler\b)/m;
 
 export interface Bundle {
   /** The ES module's path. */
   readonly path: string;
   readonly bytes: number;
-  /** Paths of everything that left bytes in it. */
+  /** Paths of all files that contribute bytes. */
   readonly inputs: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export function handlerNames(): string[] {
   return handlers.map((file) => file.replace(/\.[jt]s$/, "")).sort();
 }
 
-/** By the handler's name. */
+/** Bundles by name of the handler. */
 export async function bundleHandlers(names: readonly string[], folder: string): Promise<Map<string, Bundle>> {
   const { metafile } = await build({
     entryPoints: names.map((name) => join(FUNCTIONS, name)),

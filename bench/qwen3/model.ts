@@ -1,4 +1,4 @@
-/** @file A model of Qwen3-0.6B's shape with random weights, written to disk piece by piece: it is larger than what a bench should hold. */
+/** @file A model of Qwen3-0.6B's shape with random weights, written to disk in pieces, because it is too large to hold in memory. */
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -24,7 +24,7 @@ export const QWEN3_06B: ModelConfig = {
   projectionBias: false,
 };
 
-/** Of a new model's weights; norms are 1. */
+/** Standard deviation of new weights; norms are 1. */
 const STD = 0.02;
 const PIECE = 1 << 20;
 const PREFIX_BYTES = 8;

@@ -1,6 +1,6 @@
 /**
- * @file What a worker does with a model, in one process: samples and trains. Memory is PSS: a page that is mapped twice counts once, and
- * pages of a file that the system could drop count while they are here.
+ * @file The work of a worker with a model, in one process: sampling and training. Memory is PSS: a page that is mapped twice counts once, and
+ * resident pages of a file count although the system could drop them.
  */
 import { readFileSync } from "node:fs";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
@@ -22,7 +22,7 @@ export const TRAINED = 2;
 const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 const LOOK_MILLISECONDS = 100;
 
-/** Seconds for so many new tokens of each sequence, prefill included. */
+/** Seconds for `newTokens` of each sequence, prefill included. */
 export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
   const start = performance.now();
   await Promise.all(
@@ -40,7 +40,7 @@ export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newT
   return (performance.now() - start) / 1000;
 }
 
-/** Seconds of forward, backward and update on sequences of so many tokens. */
+/** Seconds of forward, backward and update on sequences of `tokens`. */
 export async function trainStep(trainer: Trainer, { vocabulary }: ModelConfig, tokens: number): Promise<number> {
   const batch = Array.from({ length: TRAINED }, (_, i) => ({
     tokens: randomTokens(i, tokens, vocabulary),
@@ -68,7 +68,7 @@ function randomTokens(seed: number, count: number, vocabulary: number): number[]
   return Array.from({ length: count }, () => integer(vocabulary));
 }
 
-/** Looks at this process's PSS every so often, while its engine's threads compute. `stop`: the most it saw, in bytes. */
+/** Samples the PSS of this process while the engine's threads compute. `stop` returns the peak in bytes. */
 export function watchMemory(): { stop(): number } {
   let peak = 0;
   const look = () => {

@@ -1,4 +1,4 @@
-/** @file What `npm run simulate` is asked for, from its command line. */
+/** @file The command line of `npm run simulate`. */
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
@@ -7,13 +7,13 @@ import type { Load } from "./plan.ts";
 
 const OPTIONS = {
   "rollouts-per-minute": { type: "string" },
-  /** The same, said otherwise. */
+  /** The same, per hour. */
   "rollouts-per-hour": { type: "string" },
   agents: { type: "string", default: "5" },
   hours: { type: "string", default: "1" },
-  /** A setting of the run, as mgrpo takes it. */
+  /** A setting of the run, as in `mgrpo train --set`. */
   set: { type: "string", multiple: true, default: [] as string[] },
-  /** One object instead of text. */
+  /** One JSON object instead of text. */
   json: { type: "boolean", default: false },
   /** The rows of docs/scale.md, one after another. */
   table: { type: "boolean", default: false },
@@ -29,21 +29,21 @@ const Arguments = z.strictObject({
   table: z.boolean(),
 });
 
-export interface Request {
+export interface SimulationRequest {
   readonly load: Load;
   readonly hours: number;
   readonly as: "text" | "json" | "table";
 }
 
 /** Throws `config-invalid`. */
-export function readArguments(args: readonly string[]): Request {
+export function readArguments(args: readonly string[]): SimulationRequest {
   const given = parse(Arguments, valuesOf(args), "simulate", "config-invalid");
   const { "rollouts-per-minute": perMinute, "rollouts-per-hour": perHour, agents, hours, set, json, table } = given;
   const rates = [perMinute, perHour].filter((rate) => rate !== undefined);
   if (rates.length !== (table ? 0 : 1))
     throw refused(
       table
-        ? "--table has its own rates: leave out --rollouts-per-minute and --rollouts-per-hour"
+        ? "--table uses fixed rates: leave out --rollouts-per-minute and --rollouts-per-hour"
         : "give one of --rollouts-per-minute and --rollouts-per-hour, for instance --rollouts-per-minute 100",
     );
   if (table && json) throw refused("--table prints rows of text: leave out --json");

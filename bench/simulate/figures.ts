@@ -1,32 +1,32 @@
-/** @file From a window's counts to the figures of the hours it stands for: use against limits, and dollars by line. */
-import { START_RUN, WOKEN } from "../../stacks/sizes.ts";
+/** @file Scales the counts of a window to the requested hours: use of each limit, and dollars by line. */
+import { EVENT_FUNCTIONS, START_RUN } from "../../stacks/sizes.ts";
 import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
 import type { Load, Plan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
-import type { Window } from "./run.ts";
+import type { MeasurementWindow } from "./run.ts";
 
-/** All totals are of `hours`, scaled from the window. */
+/** All totals are for `hours`, scaled from the window. */
 export interface Figures extends Load {
   readonly hours: number;
-  /** Rollouts a minute that the run came to. */
+  /** Rollouts per minute that the run reached. */
   readonly reached: number;
-  /** What the window's counts were multiplied by. */
+  /** The factor from the window's counts to the totals. */
   readonly factor: number;
   readonly workers: number;
-  /** The nearest first. */
-  readonly limits: readonly Use[];
+  /** The closest to its limit first. */
+  readonly limits: readonly LimitUse[];
   readonly units: { readonly writes: number; readonly reads: number };
   readonly s3: { readonly writes: number; readonly reads: number };
   readonly functions: { readonly invocations: number; readonly seconds: number };
-  /** `<caller> <operation> <what>` -> requests of one rollout. */
+  /** `<caller> <operation> <what>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
-  /** Dollars by line; `keeping`: a month of what the hours made. */
+  /** Dollars by line; `monthlyUsd`: to store for a month what the hours produced. */
   readonly usd: Readonly<Record<string, number>>;
-  readonly keeping: Readonly<Record<string, number>>;
+  readonly monthlyUsd: Readonly<Record<string, number>>;
 }
 
-export function figuresOf(load: Load, hours: number, plan: Plan, window: Window): Figures {
+export function figuresOf(load: Load, hours: number, plan: Plan, window: MeasurementWindow): Figures {
   const { meter, seconds, rollouts } = window;
   const factor = (load.rolloutsPerMinute * 60 * hours) / rollouts;
   const functions = [...meter.functions.values()];
@@ -37,7 +37,7 @@ export function figuresOf(load: Load, hours: number, plan: Plan, window: Window)
     reached: (rollouts / seconds) * 60,
     factor,
     workers: Object.values(plan.workers).reduce((sum, n) => sum + n, 0),
-    limits: usesOf(meter),
+    limits: limitUses(meter),
     units: { writes: meter.table.of("write").total * factor, reads: meter.table.of("read").total * factor },
     s3: { writes: meter.bucket.of("write").total * factor, reads: meter.bucket.of("read").total * factor },
     functions: {
@@ -46,25 +46,26 @@ export function figuresOf(load: Load, hours: number, plan: Plan, window: Window)
     },
     requestsPerRollout: Object.fromEntries(requests),
     usd: dollarsOf(window, factor),
-    keeping: keepingOf(window, factor),
+    monthlyUsd: monthlyDollarsOf(window, factor),
   };
 }
 
-/** A limit, and how near the busiest moment comes to it. */
-export interface Use {
+/** A limit and its use at the busiest moment. */
+export interface LimitUse {
   readonly what: string;
-  /** Where: the partition, the kind of item, the function. */
+  /** The partition, the kind of item, or the function. */
   readonly where: string;
   readonly used: number;
   readonly limit: number;
   readonly share: number;
 }
 
-const givenOf = (name: string) => (name in WOKEN ? WOKEN[name as keyof typeof WOKEN] : START_RUN);
+const sizeOf = (name: string) =>
+  name in EVENT_FUNCTIONS ? EVENT_FUNCTIONS[name as keyof typeof EVENT_FUNCTIONS] : START_RUN;
 
-/** The nearest first. */
-function usesOf(meter: Meter): Use[] {
-  const use = (name: keyof typeof LIMITS, used: number, where = ""): Use => {
+/** The closest to its limit first. */
+function limitUses(meter: Meter): LimitUse[] {
+  const use = (name: keyof typeof LIMITS, used: number, where = ""): LimitUse => {
     const { what, limit } = LIMITS[name];
     return { what, where, used, limit, share: used / limit };
   };
@@ -76,8 +77,8 @@ function usesOf(meter: Meter): Use[] {
     (top, [name, { largest }]) => (largest > top.largest ? { name, largest } : top),
     { name: "", largest: 0 },
   );
-  const times = [...meter.functions].map(([name, { longest }]): Use => {
-    const { seconds } = givenOf(name);
+  const times = [...meter.functions].map(([name, { longest }]): LimitUse => {
+    const { seconds } = sizeOf(name);
     const what = "seconds of a function";
     return { what, where: name, used: longest, limit: seconds, share: longest / seconds };
   });
@@ -97,14 +98,14 @@ function usesOf(meter: Meter): Use[] {
 }
 
 /** Dollars by line. */
-function dollarsOf({ meter, seconds }: Window, factor: number): Record<string, number> {
+function dollarsOf({ meter, seconds }: MeasurementWindow, factor: number): Record<string, number> {
   const functions = [...meter.functions];
   const invocations = functions.reduce((sum, [, use]) => sum + use.invocations, 0);
   const gigabyteSeconds = functions.reduce(
-    (sum, [name, use]) => sum + (use.seconds * givenOf(name).megabytes) / 1024,
+    (sum, [name, use]) => sum + (use.seconds * sizeOf(name).megabytes) / 1024,
     0,
   );
-  const emptyPolls = Object.keys(WOKEN).length * IDLE_POLLS_PER_SECOND * seconds;
+  const emptyPolls = Object.keys(EVENT_FUNCTIONS).length * IDLE_POLLS_PER_SECOND * seconds;
   const puts = [...meter.requests].filter(([name]) => name.includes(" PutObject "));
   const lines = {
     "DynamoDB writes": meter.table.of("write").total * PRICES.dynamoWrite.usd,
@@ -120,7 +121,7 @@ function dollarsOf({ meter, seconds }: Window, factor: number): Record<string, n
   return Object.fromEntries(Object.entries(lines).map(([line, usd]) => [line, usd * factor]));
 }
 
-function keepingOf({ meter, tableBytes }: Window, factor: number): Record<string, number> {
+function monthlyDollarsOf({ meter, tableBytes }: MeasurementWindow, factor: number): Record<string, number> {
   const objectBytes = [...meter.objects.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   return {
     "S3 bytes": objectBytes * factor * PRICES.s3Month.usd,

@@ -1,7 +1,4 @@
-/**
- * @file The limits of AWS that the simulation holds its counts against: the service quotas of us-east-1 by default, as AWS's documentation
- * stated them in November 2026.
- */
+/** @file The AWS limits that the simulation compares with: default quotas in us-east-1, from AWS's documentation in November 2026. */
 
 interface Limit {
   readonly what: string;
@@ -13,16 +10,16 @@ export const LIMITS = {
   partitionWrites: { what: "write units of a DynamoDB partition, in a second", limit: 1000 },
   partitionReads: { what: "read units of a DynamoDB partition, in a second", limit: 3000 },
   /**
-   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: what a new on-demand table gives at once. It grows by itself, to twice
-   * its former peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises; `update-table --warm-throughput` does it
-   * beforehand.
+   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: the initial throughput of an on-demand table. It grows by
+   * itself, to twice the former peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises on request;
+   * `update-table --warm-throughput` raises it in advance.
    */
   newTableWrites: { what: "write units of a new table, in a second", limit: 4000 },
   newTableReads: { what: "read units of a new table, in a second", limit: 12_000 },
   /** docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html; never raised. */
   itemBytes: { what: "bytes of a DynamoDB item", limit: 400 * 1024 },
   /**
-   * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, in half an hour or so.
+   * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, within about half an hour.
    */
   bucketWrites: { what: "S3 PUTs of a prefix, in a second", limit: 3500 },
   bucketReads: { what: "S3 GETs and HEADs of a prefix, in a second", limit: 5500 },
@@ -33,7 +30,7 @@ export const LIMITS = {
 } as const satisfies Record<string, Limit>;
 
 /**
- * How Lambda takes up a queue (docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html): batches at once to begin with, how many
- * more a minute while there is a backlog, and the most.
+ * How Lambda scales with a queue (docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html): initial concurrent batches, the increase per
+ * minute of backlog, and the maximum.
  */
 export const QUEUE_SCALING = { first: 5, perMinute: 300, most: 1000 } as const;

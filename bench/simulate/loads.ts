@@ -1,4 +1,4 @@
-/** @file The table of docs/scale.md: simulations of growing loads, each in a process of its own, since time is virtual for good in each. */
+/** @file The table of docs/scale.md: simulations of growing loads, each in its own process, because virtual time is permanent there. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
@@ -19,8 +19,8 @@ const HEAD = [
   "first limit",
 ];
 
-/** One row as soon as it is known. */
-export function printTable(settings: Omit<Load, "rolloutsPerMinute">): void {
+/** Prints each row as soon as it is computed. */
+export function printLoadTable(settings: Omit<Load, "rolloutsPerMinute">): void {
   printRow(HEAD);
   printRow(HEAD.map(() => "---"));
   for (const perHour of ROLLOUTS_PER_HOUR) printRow(rowOf(perHour, figuresOf(perHour, settings)));

@@ -1,25 +1,24 @@
 /**
- * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load asks of AWS, and what of it first meets a
- * limit. The functions, the store's adapters and the workers are the program's own; models, machines and AWS are not there, and time is
- * virtual.
+ * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load demands of AWS, and which limit it meets first. The
+ * functions, the store's adapters and the workers are real; models, machines and AWS are simulated, and time is virtual.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";
 import { figuresOf } from "./figures.ts";
-import { printTable } from "./loads.ts";
+import { printLoadTable } from "./loads.ts";
 import { planOf } from "./plan.ts";
-import { report } from "./report.ts";
+import { formatReport } from "./report.ts";
 import { simulate } from "./run.ts";
 import { installVirtualTime } from "./virtual-time.ts";
 
 async function main() {
   const { load, hours, as } = readArguments(process.argv.slice(2));
-  if (as === "table") return printTable(load);
+  if (as === "table") return printLoadTable(load);
   const plan = planOf(load);
   const time = installVirtualTime();
   const troubles = new Map<string, number>();
   const print = process.stdout.write.bind(process.stdout);
-  // What tick tells the alarms goes to the log of a function, and there is none.
+  // Tick logs its metrics to stdout, which nothing reads here.
   process.stdout.write = () => true;
   const window = await simulate(plan, time, (line) => {
     const { level, what, code, message, error }: Record<string, unknown> = JSON.parse(line);
@@ -31,9 +30,9 @@ async function main() {
   const isJson = as === "json";
   const text = isJson
     ? JSON.stringify({ ...figures, troubles: Object.fromEntries(troubles) })
-    : report(figures, plan, window);
-  const told = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
-  await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : told)].join("\n")}\n`, () => resolve()));
+    : formatReport(figures, plan, window);
+  const lines = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
+  await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : lines)].join("\n")}\n`, () => resolve()));
 }
 
 try {

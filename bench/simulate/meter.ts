@@ -1,8 +1,8 @@
-/** @file Counts what the simulated cloud is asked for, by what the limits and the bill go by. */
+/** @file Counts the use of the simulated cloud, by the units of limits and bills. */
 import type { BucketUse } from "./cloud/bucket.ts";
 import type { TableUse } from "./cloud/dynamo.ts";
 
-/** A count, and its busiest second. */
+/** A total, and its busiest second. */
 export interface Rate {
   total: number;
   peak: number;
@@ -34,17 +34,17 @@ export class Rates {
   }
 }
 
-/** Requests of one sort, by one sort of caller. */
-export interface Requests {
+/** Requests of one kind, by one kind of caller. */
+export interface RequestCount {
   requests: number;
-  /** Units of DynamoDB; of S3 the requests again. */
+  /** Units of DynamoDB; requests of S3. */
   units: number;
-  /** Writes that met something else than they expected. */
+  /** Writes whose condition failed. */
   refused: number;
 }
 
-/** Sizes of what lay somewhere after a write. */
-export interface Sizes {
+/** Sizes after each write. */
+export interface SizeStatistics {
   writes: number;
   bytes: number;
   largest: number;
@@ -53,23 +53,23 @@ export interface Sizes {
 export interface FunctionUse {
   invocations: number;
   coldStarts: number;
-  /** Events that failed and come again. */
+  /** Failed events, which are retried. */
   failed: number;
   timedOut: number;
   seconds: number;
   longest: number;
 }
 
-/** All of it since the last `restart`. */
+/** Counts since the last `restart`. */
 export class Meter {
   partitionWrites = new Rates();
   partitionReads = new Rates();
   table = new Rates();
   bucket = new Rates();
   events = new Rates();
-  requests = new Map<string, Requests>();
-  items = new Map<string, Sizes>();
-  objects = new Map<string, Sizes>();
+  requests = new Map<string, RequestCount>();
+  items = new Map<string, SizeStatistics>();
+  objects = new Map<string, SizeStatistics>();
   functions = new Map<string, FunctionUse>();
   queueRequests = 0;
   largestConcurrency = 0;
@@ -95,7 +95,7 @@ export class Meter {
     if (writeUnits > 0) this.partitionWrites.add(pk, second, writeUnits);
     this.table.add("read", second, readUnits);
     this.table.add("write", second, writeUnits);
-    this.asked(`${caller} ${operation} ${kind}`, requests, readUnits + writeUnits, applied);
+    this.countRequest(`${caller} ${operation} ${kind}`, requests, readUnits + writeUnits, applied);
     if (writeUnits > 0 && applied) grow(this.items, kind, bytes);
   }
 
@@ -104,7 +104,7 @@ export class Meter {
     const kind = kindOf(key);
     this.bucket.add(isRead ? "read" : "write", this.second(), 1);
     this.bucket.add(`${isRead ? "read" : "write"} ${kind}`, this.second(), 1);
-    this.asked(`${caller} ${operation} ${kind}`, 1, 1, applied);
+    this.countRequest(`${caller} ${operation} ${kind}`, 1, 1, applied);
     if (operation !== "PutObject" || !applied) return;
     grow(this.objects, kind, bytes);
     if (tagged) this.tags += 1;
@@ -117,7 +117,7 @@ export class Meter {
     return use;
   }
 
-  private asked(name: string, requests: number, units: number, applied: boolean): void {
+  private countRequest(name: string, requests: number, units: number, applied: boolean): void {
     const use = this.requests.get(name) ?? { requests: 0, units: 0, refused: 0 };
     use.requests += requests;
     use.units += units;
@@ -126,7 +126,7 @@ export class Meter {
   }
 }
 
-function grow(sizes: Map<string, Sizes>, kind: string, bytes: number): void {
+function grow(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): void {
   const size = sizes.get(kind) ?? { writes: 0, bytes: 0, largest: 0 };
   size.writes += 1;
   size.bytes += bytes;

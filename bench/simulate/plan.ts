@@ -1,7 +1,4 @@
-/**
- * @file From a rate to what is simulated: the size and length of a step, the workers that it takes, and the window that stands for the
- * hours.
- */
+/** @file Plans a simulation for a rate: the size and length of a step, its workers, and the window that represents the hours. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -11,7 +8,7 @@ import { teamConfig } from "./team.ts";
 export interface Load {
   readonly rolloutsPerMinute: number;
   readonly agents: number;
-  /** Settings of the run, as `--set` of mgrpo takes them. */
+  /** Settings of the run, as in `mgrpo train --set`. */
   readonly set: readonly string[];
 }
 
@@ -27,14 +24,14 @@ export interface Plan {
   readonly workers: Readonly<Record<string, number>>;
 }
 
-/** A step asks at least so many questions, and lasts at least so long. */
-const LEAST_QUESTIONS = 8;
-const LEAST_SECONDS = 60;
-/** Rollouts that a window holds, if that takes no more steps than these. */
+/** Minimum questions and duration of a step. */
+const MIN_QUESTIONS = 8;
+const MIN_SECONDS = 60;
+/** Target rollouts of a window, and its maximum steps. */
 const WINDOW_ROLLOUTS = 200;
-const MOST_STEPS = 3;
+const MAX_STEPS = 3;
 /**
- * From so many rollouts in a step on, the first one is the window: what warms up is little of it, and a second one would double the wait.
+ * From this many rollouts per step on, the first step is the window: warming up is a small part of it, and a second step would double the time.
  */
 const NO_WARM_UP = 3000;
 
@@ -46,9 +43,9 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   });
   const choice = { run: "simulated", seed: 1, arm: "mgrpo", set } as const;
   const { rolloutsPerQuestion } = resolveConfig(advised(1, 1), choice);
-  const questions = Math.max(LEAST_QUESTIONS, Math.round((perSecond * LEAST_SECONDS) / rolloutsPerQuestion));
+  const questions = Math.max(MIN_QUESTIONS, Math.round((perSecond * MIN_SECONDS) / rolloutsPerQuestion));
   const rolloutsInStep = questions * rolloutsPerQuestion;
-  const measured = Math.min(MOST_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsInStep));
+  const measured = Math.min(MAX_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsInStep));
   const warmUp = rolloutsInStep < NO_WARM_UP ? 1 : 0;
   const steps = warmUp + measured + 1;
   const config = resolveConfig(advised(questions, steps), choice);
@@ -66,7 +63,7 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   };
 }
 
-/** As many as it takes for a step's rollouts to end in their share of it, each wave of them as long as a slow one. */
+/** Enough for a step's rollouts to end within their share of it, if each wave takes as long as a slow rollout. */
 function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Record<string, number> {
   const callSeconds = 2 * SECONDS.turn;
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);
@@ -77,7 +74,7 @@ function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Re
   return Object.fromEntries(
     names.map((name) => {
       const slots = config.agents[name]?.engine.slots ?? 1;
-      // One that waits for a sub-agent leaves its slot to another (gpu-workers/serve.ts).
+      // A conversation that waits for a sub-agent frees its slot (gpu-workers/serve.ts).
       const needed =
         name === config.main ? inFlight / (2 * slots) : (inFlight * callsPerRollout) / (names.length - 1) / slots;
       return [name, Math.max(1, Math.ceil(needed))];

@@ -1,15 +1,15 @@
 /**
- * @file List prices of us-east-1 in US dollars, without free tier, tiers of volume, tax and discounts, looked up in November 2026: from
- * documentation and from what others write about it (`seen`, with its date if it has one), never from an invoice. Look up yours (`page`).
+ * @file List prices of us-east-1 in US dollars, without free tier, volume tiers, tax and discounts, as of November 2026: from documentation and
+ * articles (`seen`, with a date if it has one), never from an invoice. Check yours (`page`).
  */
 
 interface Price {
   /** Of one unit. */
   readonly usd: number;
   readonly unit: string;
-  /** The page of AWS that is the authority. */
+  /** The authoritative page of AWS. */
   readonly page: string;
-  /** Where the figure was read. */
+  /** The source of the figure. */
   readonly seen: string;
 }
 
@@ -28,7 +28,7 @@ export const PRICES = {
   dynamoRead: { usd: 0.125 / MILLION, unit: "read unit, on demand", page: dynamoPage, seen: dynamoSeen },
   s3Write: { usd: 5 / MILLION, unit: "PUT", page: s3Page, seen: s3Seen },
   s3Read: { usd: 0.4 / MILLION, unit: "GET or HEAD", page: s3Page, seen: s3Seen },
-  /** AWS's page counts events of S3 objects as data events that one opts into, and prices them as one's own; some call them free. */
+  /** AWS's page prices S3 object events as opt-in data events, like custom events; some sources call them free. */
   event: {
     usd: 1 / MILLION,
     unit: "object event on EventBridge",
@@ -67,5 +67,5 @@ export const PRICES = {
 
 /** Bytes of log that Lambda itself writes per invocation, in JSON (start, end, report). An assumption. */
 export const LOG_BYTES = 1000;
-/** Empty long polls that Lambda makes of an idle queue: five pollers, 20 s each. */
+/** Empty long polls of an idle queue by Lambda: five pollers, 20 s each. */
 export const IDLE_POLLS_PER_SECOND = 5 / 20;

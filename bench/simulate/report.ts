@@ -1,87 +1,126 @@
 /** @file The figures of a simulation as text. */
 import type { Figures } from "./figures.ts";
-import type { Sizes } from "./meter.ts";
+import type { Meter, SizeStatistics } from "./meter.ts";
 import type { Plan } from "./plan.ts";
-import type { Window } from "./run.ts";
+import type { MeasurementWindow } from "./run.ts";
 
-const MOST_REQUESTS = 14;
-/** A run that comes to less of the rate has not reached it. */
-const LEAST_OF_RATE = 0.85;
+const MAX_REQUEST_ROWS = 14;
+/** A run below this share of the requested rate has not reached it. */
+const MIN_RATE_SHARE = 0.85;
 
-export function report(figures: Figures, plan: Plan, { meter, seconds, rollouts }: Window): string {
-  const { hours, factor, limits, rolloutsPerMinute, agents } = figures;
-  const scaled = (n: number) => count(n * factor);
-  const dollars = Object.entries(figures.usd);
-  const total = dollars.reduce((sum, [, usd]) => sum + usd, 0);
-  const groups = meter.partitionWrites.entries().filter(([name]) => name.startsWith("GROUP#"));
-  const others = meter.partitionWrites.entries().filter(([name]) => !name.startsWith("GROUP#"));
-  const groupWrites = groups.reduce((sum, [, rate]) => sum + rate.total, 0);
-  const hottest = Math.max(0, ...groups.map(([, { peak }]) => peak));
-  const partition = (name: string, units: number, peak: number, n: string) => [name, n, scaled(units), count(peak)];
+type Scale = (n: number) => string;
 
-  return [
-    `${count(rolloutsPerMinute)} rollouts a minute, ${agents} agents, ${hours} h: ${count(rolloutsPerMinute * 60 * hours)} rollouts`,
-    `simulated: ${seconds.toFixed(0)} s of virtual time (${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of the run"}), ` +
-      `${count(figures.reached)} rollouts a minute; totals are ${factor.toFixed(1)} times what was counted`,
-    `workers: ${Object.entries(plan.workers)
-      .map(([agent, n]) => `${n} ${agent}`)
-      .join(", ")}`,
-    "",
+export function formatReport(figures: Figures, plan: Plan, window: MeasurementWindow): string {
+  const { meter, rollouts } = window;
+  const scaled: Scale = (n) => count(n * figures.factor);
+  const workers = Object.entries(plan.workers).map(([agent, n]) => `${n} ${agent}`);
+  const sections = [
+    `${describeLoad(figures)}\n${describeWindow(figures, plan, window)}\nworkers: ${workers.join(", ")}`,
     verdict(figures),
-    "",
-    table(
-      ["limit", "where", "busiest", "limit", "share"],
-      limits.map(({ what, where, used, limit, share }) => [what, where, count(used), count(limit), percent(share)]),
-    ),
-    "",
-    table(
-      ["partitions", "number", "write units", "busiest second"],
-      [
-        ...others.map(([name, rate]) => partition(name, rate.total, rate.peak, "1")),
-        partition("GROUP#…, one per question", groupWrites, hottest, scaled(groups.length)),
-      ],
-    ),
-    "",
-    table(["items of DynamoDB", "writes", "mean bytes", "largest"], sizes(meter.items, scaled)),
-    "",
-    table(["objects of S3", "PUTs", "mean bytes", "largest"], sizes(meter.objects, scaled)),
-    "",
-    table(
-      ["functions", "invocations", "seconds", "longest", "cold", "failed events", "timed out"],
-      [...meter.functions].map(([name, { invocations, seconds: busy, longest, coldStarts, failed, timedOut }]) => [
-        ...[name, scaled(invocations), scaled(busy), longest.toFixed(2)],
-        ...[scaled(coldStarts), scaled(failed), scaled(timedOut)],
-      ]),
-    ),
-    "",
-    table(
-      ["requests (the most)", "in all", "per rollout", "units", "refused"],
-      [...meter.requests]
-        .sort(([, a], [, b]) => b.units - a.units)
-        .slice(0, MOST_REQUESTS)
-        .map(([name, { requests, units, refused }]) => [
-          ...[name, scaled(requests), (requests / rollouts).toFixed(2), scaled(units), scaled(refused)],
-        ]),
-    ),
-    "",
-    table(
-      ["dollars", `${hours} h`, "per 1,000 rollouts"],
-      [...dollars, ["together", total] as const].map(([line, usd]) => [
-        ...[line, usd.toFixed(4), ((usd * 1000) / (rollouts * factor)).toFixed(5)],
-      ]),
-    ),
-    "",
+    limitTable(figures),
+    partitionTable(meter, scaled),
+    sizeTable("items of DynamoDB", "writes", meter.items, scaled),
+    sizeTable("objects of S3", "PUTs", meter.objects, scaled),
+    functionTable(meter, scaled),
+    requestTable(meter, rollouts, scaled),
+    dollarTable(figures, rollouts),
     table(
       ["dollars a month for what was made", ""],
-      Object.entries(figures.keeping).map(([line, usd]) => [line, usd.toFixed(4)]),
+      Object.entries(figures.monthlyUsd).map(([line, usd]) => [line, usd.toFixed(4)]),
     ),
-  ].join("\n");
+  ];
+  return sections.join("\n\n");
 }
 
-/** The limit that this load passes by most, or comes nearest to. */
+function describeLoad({ rolloutsPerMinute, agents, hours }: Figures): string {
+  const rollouts = count(rolloutsPerMinute * 60 * hours);
+  return `${count(rolloutsPerMinute)} rollouts a minute, ${agents} agents, ${hours} h: ${rollouts} rollouts`;
+}
+
+function describeWindow({ reached, factor }: Figures, plan: Plan, { seconds }: MeasurementWindow): string {
+  const warmUp = plan.warmUp > 0 ? `, after ${plan.warmUp} to warm up` : ", the first of the run";
+  const steps = `${plan.measured} steps of ${count(plan.rolloutsPerStep)} rollouts${warmUp}`;
+  return (
+    `simulated: ${seconds.toFixed(0)} s of virtual time (${steps}), ` +
+    `${count(reached)} rollouts a minute; totals are ${factor.toFixed(1)} times what was counted`
+  );
+}
+
+function limitTable({ limits }: Figures): string {
+  return table(
+    ["limit", "where", "busiest", "limit", "share"],
+    limits.map(({ what, where, used, limit, share }) => [what, where, count(used), count(limit), percent(share)]),
+  );
+}
+
+function partitionTable({ partitionWrites }: Meter, scaled: Scale): string {
+  const isGroup = ([name]: readonly [string, unknown]) => name.startsWith("GROUP#");
+  const groups = partitionWrites.entries().filter(isGroup);
+  const others = partitionWrites.entries().filter((entry) => !isGroup(entry));
+  const groupWrites = groups.reduce((sum, [, rate]) => sum + rate.total, 0);
+  const hottest = Math.max(0, ...groups.map(([, { peak }]) => peak));
+  return table(
+    ["partitions", "number", "write units", "busiest second"],
+    [
+      ...others.map(([name, rate]) => [name, "1", scaled(rate.total), count(rate.peak)]),
+      ["GROUP#…, one per question", scaled(groups.length), scaled(groupWrites), count(hottest)],
+    ],
+  );
+}
+
+function sizeTable(what: string, writes: string, sizes: ReadonlyMap<string, SizeStatistics>, scaled: Scale): string {
+  return table(
+    [what, writes, "mean bytes", "largest"],
+    [...sizes].map(([kind, size]) => [kind, scaled(size.writes), count(size.bytes / size.writes), count(size.largest)]),
+  );
+}
+
+function functionTable({ functions }: Meter, scaled: Scale): string {
+  return table(
+    ["functions", "invocations", "seconds", "longest", "cold", "failed events", "timed out"],
+    [...functions].map(([name, use]) => [
+      name,
+      scaled(use.invocations),
+      scaled(use.seconds),
+      use.longest.toFixed(2),
+      scaled(use.coldStarts),
+      scaled(use.failed),
+      scaled(use.timedOut),
+    ]),
+  );
+}
+
+function requestTable(meter: Meter, rollouts: number, scaled: Scale): string {
+  const busiest = [...meter.requests].sort(([, a], [, b]) => b.units - a.units).slice(0, MAX_REQUEST_ROWS);
+  return table(
+    ["requests (the most)", "in all", "per rollout", "units", "refused"],
+    busiest.map(([name, { requests, units, refused }]) => [
+      name,
+      scaled(requests),
+      (requests / rollouts).toFixed(2),
+      scaled(units),
+      scaled(refused),
+    ]),
+  );
+}
+
+function dollarTable({ usd: lines, hours, factor }: Figures, rollouts: number): string {
+  const dollars = Object.entries(lines);
+  const total = dollars.reduce((sum, [, usd]) => sum + usd, 0);
+  return table(
+    ["dollars", `${hours} h`, "per 1,000 rollouts"],
+    [...dollars, ["together", total] as const].map(([line, usd]) => [
+      line,
+      usd.toFixed(4),
+      ((usd * 1000) / (rollouts * factor)).toFixed(5),
+    ]),
+  );
+}
+
+/** The limit that this load exceeds most, or comes closest to. */
 export function firstLimit({ limits: [first], rolloutsPerMinute, reached }: Figures): string {
   const slow =
-    reached < LEAST_OF_RATE * rolloutsPerMinute
+    reached < MIN_RATE_SHARE * rolloutsPerMinute
       ? `steps take too long, ${count(reached)} rollouts a minute are reached; `
       : "";
   if (!first) return slow;
@@ -94,17 +133,11 @@ function verdict(figures: Figures): string {
   return `${first && first.share > 1 ? "BEYOND A LIMIT" : "the nearest limit"}: ${firstLimit(figures)}`;
 }
 
-function sizes(all: ReadonlyMap<string, Sizes>, scaled: (n: number) => string): string[][] {
-  return [...all].map(([kind, { writes, bytes, largest }]) => [
-    ...[kind, scaled(writes), count(bytes / writes), count(largest)],
-  ]);
-}
-
 export const count = (n: number) =>
   n.toLocaleString("en-US", { maximumFractionDigits: n > 0 && n < 10 && !Number.isInteger(n) ? 1 : 0 });
 export const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 
-/** The first column to the left, the others to the right; one that is text throughout is on the left too. */
+/** Aligns the first column and columns of text to the left, numbers to the right. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const isText = head.map((_, i) => i === 0 || rows.every((row) => !/^[\d.,]/.test(row[i] ?? "")));

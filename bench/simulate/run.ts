@@ -1,8 +1,8 @@
-/** @file One simulation: a run from its start until the window is over. */
+/** @file One simulation: a run from its start to the end of the measurement window. */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { stream } from "../../core/random.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { LEAST_TRAINING_SHARE } from "./assumptions.ts";
+import { MIN_TRAINING_SHARE } from "./assumptions.ts";
 import { openMemoryBucket } from "./cloud/bucket.ts";
 import { openMemoryTable } from "./cloud/dynamo.ts";
 import { openSimulatedFunctions } from "./cloud/functions.ts";
@@ -13,16 +13,16 @@ import { openTeamEngine, prepareTeam, rewards } from "./team.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { runWorkers } from "./workers.ts";
 
-export interface Window {
+export interface MeasurementWindow {
   readonly meter: Meter;
   readonly seconds: number;
   readonly rollouts: number;
-  /** Bytes that the table grew by. */
+  /** Growth of the table in bytes. */
   readonly tableBytes: number;
 }
 
-/** `log` takes what functions and workers report, one line each. */
-export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<Window> {
+/** `log` takes the reports of functions and workers, one line each. */
+export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<MeasurementWindow> {
   const { config, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
   const teamAt = (team: number) =>
@@ -36,7 +36,7 @@ export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => v
   const cloud: Cloud = { table, bucket, meter, random: stream("simulated cloud") };
   const functions = openSimulatedFunctions(() => cloud, rewards, log);
 
-  async function run(): Promise<Window> {
+  async function run(): Promise<MeasurementWindow> {
     const [begins, ends] = [teamAt(warmUp), teamAt(warmUp + measured)];
     const { objects } = openSimulatedStore(cloud, { name: "launch" });
     await functions.invoke("start-run", await prepareTeam(objects, config));
@@ -65,7 +65,7 @@ interface Moment {
   readonly tableBytes: number;
 }
 
-/** Training takes what is left of the step, so that the run keeps its rate; if rollouts took longer, its least share. */
+/** Training takes the rest of the step, so that the run keeps its rate, or its minimum share if rollouts took too long. */
 function pacer({ config, stepSeconds }: Plan, time: VirtualTime): () => Promise<void> {
   const trainers = Object.keys(config.agents).length;
   const origin = time.now();
@@ -73,6 +73,6 @@ function pacer({ config, stepSeconds }: Plan, time: VirtualTime): () => Promise<
   return () => {
     const step = Math.floor(done++ / trainers);
     const end = origin + (step + 1) * stepSeconds;
-    return pause(Math.max(end - time.now(), LEAST_TRAINING_SHARE * stepSeconds));
+    return pause(Math.max(end - time.now(), MIN_TRAINING_SHARE * stepSeconds));
   };
 }

@@ -1,6 +1,6 @@
 /**
- * @file The simulated team: a main agent and its sub-agents, whose turns are written here and take virtual time, with the tokenizers of
- * atlas. All else of a rollout is the program's own.
+ * @file The simulated team: a main agent and its sub-agents with scripted turns, which take virtual time, and the tokenizers of atlas.
+ * Everything else of a rollout is real.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
 import { CALLS, MALFORMED, RIGHT, SECONDS, SLOTS } from "./assumptions.ts";
-import { about, pause } from "./cloud/store.ts";
+import { jitter, pause } from "./cloud/store.ts";
 
 const MODELS = join(import.meta.dirname, "../../recipes/atlas/models");
 const TOKENIZER_FILES = ["tokenizer.json", "tokenizer_config.json"];
@@ -26,7 +26,7 @@ const LOG_PROB = -0.5;
 
 const subAgents = (agents: number) => Array.from({ length: agents - 1 }, (_, i) => `searcher-${i + 1}`);
 
-/** What a recipe would recommend. Workers ask and beat as docs/deploy.md has it. */
+/** The recommendation of a recipe, with the polls and heartbeats of docs/deploy.md. */
 export function teamConfig(agents: number): Omit<RunConfigInput, "run" | "recipe" | "arm"> {
   const limits = { turnTokens: 200, contextTokens: 4000 };
   const engine = { slots: SLOTS };
@@ -63,7 +63,7 @@ const search: Tool<{ query: string }> = {
 };
 export const tools: ReadonlyMap<string, Tool> = new Map<string, Tool>([["search", search]]);
 
-/** Puts questions and base files, as the command line does, and asks for the run. */
+/** Uploads questions and base files, as the command line does. Returns the request for start-run. */
 export async function prepareTeam(objects: ObjectStore, config: RunConfig): Promise<StartRun> {
   const set = new TextEncoder().encode(canonicalJson({ train: questions, heldOut: [] }));
   await objects.commit(objectKeys.questions(config.run), set);
@@ -80,7 +80,7 @@ export async function prepareTeam(objects: ObjectStore, config: RunConfig): Prom
   return { config, questionsSha256: sha256(set), bases };
 }
 
-/** The policy of every agent. `trained` is waited for by each optimizer step: it paces the run. */
+/** The policy of every agent. Each optimizer step awaits `trained`, which paces the run. */
 export function openTeamEngine(subs: readonly string[], trained: () => Promise<void>): PolicyEngine {
   let saved = 0;
   return {
@@ -95,8 +95,8 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
       return {
         async sample({ stream: name }) {
           const random = stream("script", ...name);
-          await pause(about(SECONDS.turn, random));
-          const tokens = tokensOf(say(name, subs, random.uniform(), random.integer));
+          await pause(jitter(SECONDS.turn, random));
+          const tokens = tokensOf(scriptedTurn(name, subs, random.uniform(), random.integer));
           return { tokens, logProbs: tokens.map(() => LOG_PROB), stop: "stop" };
         },
         release() {},
@@ -127,7 +127,7 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
 }
 
 /** The name of a turn's stream ends in agent, call, "turn" and the turn. */
-function say(
+function scriptedTurn(
   name: readonly (string | number)[],
   subs: readonly string[],
   luck: number,
@@ -146,7 +146,7 @@ function say(
   return Array.from({ length: calls }, () => call("delegate", { agent: subs[integer(subs.length)], task })).join("\n");
 }
 
-/** Some bytes that are nobody else's: real weights would only be larger. */
+/** Unique bytes; real weights would only be larger. */
 function weightsOf(what: string, version: number): Uint8Array {
   return new TextEncoder().encode(`${what} ${version}`);
 }

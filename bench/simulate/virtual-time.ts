@@ -1,6 +1,6 @@
 /**
- * @file Virtual time for a whole process: timers, clocks and the timeouts of AbortSignal are replaced, and time jumps from one timer to the
- * next as soon as nobody has anything left to do. What runs in it must wait for timers and promises only, never for the network or a disk.
+ * @file Virtual time for a whole process: replaces timers, clocks and the timeouts of AbortSignal, and jumps to the next timer as soon as
+ * nothing is left to do. Code in it must wait for timers and promises only, never for the network or a disk.
  */
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { MgrpoError } from "../../core/errors.ts";
@@ -8,152 +8,194 @@ import { MgrpoError } from "../../core/errors.ts";
 export interface VirtualTime {
   /** Seconds since the installation. */
   now(): number;
-  /** Moves time on until the promise settles. Rejects with it, or with `deadline` when nothing will ever happen again. */
+  /** Advances time until the promise settles. Rejects with its error, or with `deadline` if no timer is left. */
   run<T>(until: Promise<T>): Promise<T>;
 }
 
-/** Wall-clock milliseconds at the installation: any moment, always the same. */
+/** Wall-clock milliseconds at the installation: arbitrary and constant. */
 const EPOCH = Date.UTC(2026, 0, 1);
 
 interface Timer {
   /** Milliseconds. */
   readonly at: number;
-  /** Timers of the same moment fire in the order of their making. */
+  /** Timers of the same moment fire in the order of their creation. */
   readonly order: number;
   fire: (() => void) | undefined;
 }
 
-/** For good: there is no way back to real time in this process. */
-export function installVirtualTime(): VirtualTime {
-  const turn = setImmediate;
-  const timers = createQueue();
-  let now = 0;
-  let made = 0;
+type Callback = (...args: unknown[]) => void;
 
-  function after(milliseconds: number, fire: () => void): Timer {
+/** Permanent: this process never returns to real time. */
+export function installVirtualTime(): VirtualTime {
+  const time = new Timeline(setImmediate);
+  replaceTimers(time);
+  replaceClocks(time);
+  replaceTimeouts(time);
+  return time;
+}
+
+class Timeline implements VirtualTime {
+  readonly #timers = new TimerQueue();
+  readonly #setImmediate: typeof setImmediate;
+  #count = 0;
+  /** Milliseconds since the installation. */
+  milliseconds = 0;
+
+  constructor(realSetImmediate: typeof setImmediate) {
+    this.#setImmediate = realSetImmediate;
+  }
+
+  now(): number {
+    return this.milliseconds / 1000;
+  }
+
+  after(milliseconds: number, fire: () => void): Timer {
     const delay = Math.max(1, Math.ceil(milliseconds || 0));
-    const timer: Timer = { at: now + delay, order: made++, fire };
-    timers.push(timer);
+    const timer: Timer = { at: this.milliseconds + delay, order: this.#count++, fire };
+    this.#timers.push(timer);
     return timer;
   }
 
-  const setTimer = (callback: (...args: unknown[]) => void, milliseconds = 0, ...args: unknown[]) =>
-    handleOf(after(milliseconds, () => callback(...args)));
-  const setRepeating = (callback: (...args: unknown[]) => void, milliseconds = 0, ...args: unknown[]) => {
-    const repeat = (): Timer =>
-      after(milliseconds, () => {
-        current.timer = repeat();
-        callback(...args);
-      });
-    const current = { timer: repeat() };
-    return handleOf(current.timer, () => current.timer);
-  };
-  const clearTimer = (handle: unknown) => {
+  async run<T>(until: Promise<T>): Promise<T> {
+    let isOver = false;
+    const end = () => {
+      isOver = true;
+    };
+    until.then(end, end);
+    for (;;) {
+      await this.#settled();
+      if (isOver) return until;
+      const first = this.#timers.pop();
+      if (!first) throw new MgrpoError("deadline", `the simulation stands still after ${this.now()} s`);
+      this.milliseconds = first.at;
+      for (let timer: Timer | undefined = first; timer; timer = this.#timers.pop(first.at)) timer.fire?.();
+    }
+  }
+
+  /** Every promise that can settle at this moment has settled: their callbacks run between two turns of the event loop. */
+  #settled(): Promise<void> {
+    const turn = this.#setImmediate;
+    return new Promise((resolve) => turn(() => turn(() => resolve())));
+  }
+}
+
+function replaceTimers(time: Timeline): void {
+  const clear = (handle: unknown) => {
     if (handle instanceof Handle) handle.clear();
   };
   Object.assign(globalThis, {
-    setTimeout: setTimer,
-    setInterval: setRepeating,
-    clearTimeout: clearTimer,
-    clearInterval: clearTimer,
+    setTimeout: (callback: Callback, milliseconds = 0, ...args: unknown[]) => {
+      const timer = time.after(milliseconds, () => callback(...args));
+      return new Handle(() => timer);
+    },
+    setInterval: (callback: Callback, milliseconds = 0, ...args: unknown[]) => {
+      const repeat = (): Timer =>
+        time.after(milliseconds, () => {
+          current = repeat();
+          callback(...args);
+        });
+      let current = repeat();
+      return new Handle(() => current);
+    },
+    clearTimeout: clear,
+    clearInterval: clear,
   });
+}
+
+function replaceClocks(time: Timeline): void {
+  Object.defineProperty(performance, "now", { value: () => time.milliseconds });
+  Date.now = () => EPOCH + time.milliseconds;
+}
+
+function replaceTimeouts(time: Timeline): void {
   AbortSignal.timeout = (milliseconds) => {
     const controller = new AbortController();
-    after(milliseconds, () => controller.abort(new DOMException("timed out", "TimeoutError")));
+    time.after(milliseconds, () => controller.abort(new DOMException("timed out", "TimeoutError")));
     return controller.signal;
   };
-  Object.defineProperty(performance, "now", { value: () => now });
-  Date.now = () => EPOCH + now;
   const promises = createRequire(import.meta.url)("node:timers/promises") as { setTimeout: unknown };
   promises.setTimeout = (milliseconds = 0, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const aborted = () => {
+      const abort = () => {
         timer.fire = undefined;
         reject(signal?.reason);
       };
-      const timer = after(milliseconds, () => {
-        signal?.removeEventListener("abort", aborted);
+      const timer = time.after(milliseconds, () => {
+        signal?.removeEventListener("abort", abort);
         resolve(value);
       });
-      signal?.addEventListener("abort", aborted, { once: true });
+      signal?.addEventListener("abort", abort, { once: true });
     });
   syncBuiltinESMExports();
-
-  /** All promises that can settle without time going on have settled: their callbacks run between two turns of the event loop. */
-  const settled = () => new Promise<void>((resolve) => turn(() => turn(() => resolve())));
-
-  return {
-    now: () => now / 1000,
-    async run(until) {
-      let over = false;
-      const end = () => {
-        over = true;
-      };
-      until.then(end, end);
-      for (;;) {
-        await settled();
-        if (over) return until;
-        const first = timers.pop();
-        if (!first) throw new MgrpoError("deadline", `the simulation stands still after ${now / 1000} s`);
-        now = first.at;
-        for (let timer: Timer | undefined = first; timer; timer = timers.pop(now)) timer.fire?.();
-      }
-    },
-  };
 }
 
-/** What a timer function returns: enough of Node's Timeout for those who unref it. */
+/** The result of a timer function: as much of Node's Timeout as callers use. */
 class Handle {
-  readonly clear: () => void;
-  constructor(clear: () => void) {
-    this.clear = clear;
+  readonly #timer: () => Timer;
+
+  constructor(timer: () => Timer) {
+    this.#timer = timer;
   }
+
+  clear(): void {
+    this.#timer().fire = undefined;
+  }
+
   ref(): this {
     return this;
   }
+
   unref(): this {
     return this;
   }
+
   hasRef(): boolean {
     return true;
   }
 }
 
-function handleOf(timer: Timer, current = () => timer): Handle {
-  return new Handle(() => {
-    current().fire = undefined;
-  });
-}
+/** A binary heap with the earliest timer first. */
+class TimerQueue {
+  readonly #heap: Timer[] = [];
 
-/** A binary heap: the earliest timer first. */
-function createQueue() {
-  const heap: Timer[] = [];
-  const before = (a: Timer, b: Timer) => a.at < b.at || (a.at === b.at && a.order < b.order);
-  const swap = (i: number, j: number) => {
-    [heap[i], heap[j]] = [heap[j] as Timer, heap[i] as Timer];
-  };
-  return {
-    push(timer: Timer) {
-      let i = heap.push(timer) - 1;
-      for (let up = (i - 1) >> 1; i > 0 && before(timer, heap[up] as Timer); i = up, up = (i - 1) >> 1) swap(i, up);
-    },
-    /** The earliest one, if it is not after `latest`. */
-    pop(latest = Number.POSITIVE_INFINITY): Timer | undefined {
-      const [first] = heap;
-      if (!first || first.at > latest) return undefined;
-      const last = heap.pop() as Timer;
-      if (heap.length === 0) return first;
-      heap[0] = last;
-      for (let i = 0; ; ) {
-        const [left, right] = [2 * i + 1, 2 * i + 2];
-        let least = i;
-        for (const child of [left, right])
-          if (child < heap.length && before(heap[child] as Timer, heap[least] as Timer)) least = child;
-        if (least === i) return first;
-        swap(i, least);
-        i = least;
-      }
-    },
-  };
+  push(timer: Timer): void {
+    let i = this.#heap.push(timer) - 1;
+    for (let up = (i - 1) >> 1; i > 0 && this.#isBefore(i, up); i = up, up = (i - 1) >> 1) this.#swap(i, up);
+  }
+
+  /** The earliest timer, if it is not after `latest`. */
+  pop(latest = Number.POSITIVE_INFINITY): Timer | undefined {
+    const [first] = this.#heap;
+    if (!first || first.at > latest) return undefined;
+    this.#swap(0, this.#heap.length - 1);
+    this.#heap.pop();
+    this.#sink();
+    return first;
+  }
+
+  /** Moves the root down to its place. */
+  #sink(): void {
+    for (let i = 0; ; ) {
+      let least = i;
+      for (const child of [2 * i + 1, 2 * i + 2])
+        if (child < this.#heap.length && this.#isBefore(child, least)) least = child;
+      if (least === i) return;
+      this.#swap(i, least);
+      i = least;
+    }
+  }
+
+  #at(i: number): Timer {
+    return this.#heap[i] as Timer;
+  }
+
+  #isBefore(i: number, j: number): boolean {
+    const [a, b] = [this.#at(i), this.#at(j)];
+    return a.at < b.at || (a.at === b.at && a.order < b.order);
+  }
+
+  #swap(i: number, j: number): void {
+    [this.#heap[i], this.#heap[j]] = [this.#at(j), this.#at(i)];
+  }
 }

@@ -1,4 +1,4 @@
-/** @file Simulated workers: the program's own, on a simulated store and network, with the written policy. */
+/** @file Simulated workers: the real ones, on a simulated store and network, with the scripted policy. */
 import type { Hono } from "hono";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -11,7 +11,7 @@ import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import type { Plan } from "./plan.ts";
 import { rewards, tools } from "./team.ts";
 
-/** Workers come up over so many seconds, as machines do. */
+/** Workers start over this many seconds, as machines do. */
 const STAGGER_SECONDS = 5;
 
 /** Starts all workers of the plan. Resolves when they have ended, rejects with the first failure. */
@@ -36,7 +36,7 @@ export async function runWorkers(
 }
 
 function noApi({ policy }: AgentConfig): never {
-  throw new RangeError(`nobody in a simulation is behind an API (${policy})`);
+  throw new RangeError(`no agent of a simulation is behind an API (${policy})`);
 }
 
 /** Calls between workers, within this process. */

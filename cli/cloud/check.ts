@@ -6,10 +6,10 @@ import { randomBytes } from "node:crypto";
 import colors from "picocolors";
 import { deleteItems } from "../../adapters/aws/setup.ts";
 import { openAwsStore } from "../../adapters/aws/store.ts";
-import { clockLaws } from "../../adapters/store-contract/clock.ts";
-import { type Law, openPlace, type Place } from "../../adapters/store-contract/law.ts";
-import { multipartLaws, objectLaws } from "../../adapters/store-contract/objects.ts";
-import { tableLaws } from "../../adapters/store-contract/table.ts";
+import { type ContractCheck, type FreshKeys, openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { clockChecks } from "../../adapters/store-contract/clock.ts";
+import { multipartChecks, objectChecks } from "../../adapters/store-contract/objects.ts";
+import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { storeNames } from "../store-names.ts";
@@ -38,12 +38,12 @@ export async function check(): Promise<void> {
     // What cannot be reached at all is one clear line, not one per behaviour.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
-    const [keys, items] = [openPlace(`check/${trial}`), openPlace(`CHECK#${trial}`)];
+    const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
     const all = [
-      tried("objects", objectLaws, objects.store, keys),
-      tried("objects", multipartLaws, parts.store, keys),
-      tried("table", tableLaws, table.store, items),
-      tried("clock", clockLaws, store.clock, keys),
+      tried("objects", objectChecks, objects.store, keys),
+      tried("objects", multipartChecks, parts.store, keys),
+      tried("table", tableChecks, table.store, items),
+      tried("clock", clockChecks, store.clock, keys),
     ];
     for (const behaviours of all)
       for await (const behaviour of behaviours) {
@@ -65,12 +65,12 @@ export async function check(): Promise<void> {
 
 async function* tried<Port>(
   about: Behaviour["about"],
-  laws: readonly Law<Port>[],
+  checks: readonly ContractCheck<Port>[],
   port: Port,
-  place: Place,
+  keys: FreshKeys,
 ): AsyncGenerator<Behaviour> {
-  for (const { name, holds } of laws) {
-    const fault = await holds(port, place).then(
+  for (const { name, verify } of checks) {
+    const fault = await verify(port, keys).then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );

@@ -2,7 +2,7 @@
  * @file `mgrpo cloud setup`: makes the table and the bucket that the environment names, or finds them made; and sees to it that what is left
  * of uploads that broke off goes, where the store can do that.
  */
-import { createBucket, createTable, forgetUploads, type Rule } from "../../adapters/aws/setup.ts";
+import { createBucket, createTable, expireUploads, type LifecycleOutcome } from "../../adapters/aws/setup.ts";
 import { storeNames } from "../store-names.ts";
 import { withEndpoints } from "./clients.ts";
 
@@ -15,7 +15,7 @@ export async function setup(): Promise<void> {
     report("table", table, tableFound, endpoints.dynamoUrl, region);
     const bucketFound = await asked("s3", `bucket '${bucket}'`, () => createBucket(s3, bucket));
     report("bucket", bucket, bucketFound, endpoints.s3Url, region);
-    reportRule(await asked("s3", `lifecycle of bucket '${bucket}'`, () => forgetUploads(s3, bucket)));
+    reportRule(await asked("s3", `lifecycle of bucket '${bucket}'`, () => expireUploads(s3, bucket)));
   });
 }
 
@@ -24,7 +24,7 @@ function report(kind: string, name: string, found: "created" | "there", endpoint
   else console.log(`  ${kind} '${name}' ${found === "created" ? "created" : "is there"} (${endpoint}, ${region})`);
 }
 
-function reportRule(rule: Rule): void {
+function reportRule(rule: LifecycleOutcome): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "lifecycle", ...rule }));
   else if (rule.found !== "none") console.log("  parts of uploads that break off go after two days");
   else console.log(`  no rule drops the parts of uploads that break off: ${rule.why}`);

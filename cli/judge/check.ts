@@ -1,6 +1,6 @@
 /** @file `mgrpo judge check`: a judge against people who labelled the same answers, or scored the same work. */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
-import { askCorrect, askQuality, type Judge } from "../../adapters/judges/vote.ts";
+import { type Judge, judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -36,7 +36,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
 
 async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
   const verdicts = await inParallel(labels, WIDTH, ({ question, reference, answer }) =>
-    askCorrect(judge, criteria, { question, reference, answer }),
+    judgeCorrectness(judge, criteria, { question, reference, answer }),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
   return {
@@ -53,7 +53,7 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
 
 async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
   const verdicts = await inParallel(labels, WIDTH, ({ task, steps, report }) =>
-    askQuality(judge, criteria, { task, steps, report }),
+    judgeQuality(judge, criteria, { task, steps, report }),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
   return {

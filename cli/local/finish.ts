@@ -1,7 +1,7 @@
 /** @file The end of a run: checkpoints as Hugging Face folders, `held-out.json`, `report.json` and `curve.svg`. Safe to repeat. */
 import { constants, copyFileSync, mkdirSync } from "node:fs";
 import { join, relative } from "node:path";
-import { openOutside } from "../../adapters/checkpoints/outside.ts";
+import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
 import { type Part, TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -39,7 +39,7 @@ export async function exportCheckpoints(
   if (!bytes)
     throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step} of the run is closed`);
   const team = parseJson(TeamManifest, bytes, key);
-  const checkpoints = openCheckpoints(config.run, store, openOutside());
+  const checkpoints = openCheckpoints(config.run, store, openExternalFiles());
   await checkpoints.verifyTeam(team);
   const results: Record<string, AgentResult> = {};
   for (const [agent, { version }] of Object.entries(team.agents)) {

@@ -74,7 +74,7 @@ test("one agent of ours and one behind an API, by settings; an agent without an 
 });
 
 test.each<[string, Reply, string[], RegExp]>([
-  ["an account without money", fails(402, "no credits"), [], /model 'planner' .*wants to be paid first/],
+  ["an account without money", fails(402, "no credits"), [], /model 'planner' .*requires payment/],
   [
     "a key that is nowhere",
     fails(401, "?"),

@@ -74,9 +74,9 @@ test.each(["launch", "dispatch", "check"])("no such bucket: %s", async (name) =>
 
 const xml = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
 const json = (name: string, message = "no") => JSON.stringify({ __type: `com.amazon#${name}`, message });
-const OVER = /asked for more than it allows: wait/;
-const EXPIRED = /have expired: get new ones/;
-const FORBIDDEN = /forbids it: .*another account's/;
+const OVER = /is throttling: wait/;
+const EXPIRED = /expired credentials: get new ones/;
+const FORBIDDEN = /forbids it: .*another account/;
 
 /** As AWS says it: of S3 to a HEAD without a word, which is found out all the same. */
 const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: RegExp, retryable: boolean][] = [

@@ -55,10 +55,10 @@ test("check: a store that overwrites, and one that knows no conditions, are told
   });
   const found = faults(await told("cloud", "check"));
   expect(found.sort()).toEqual([
-    "one of 20 commits at once wins",
-    "one of 20 inserts at once wins",
-    "one of 4 uploads in parts at once wins",
-    "the first commit wins (If-None-Match: *); the same bytes again are ours, others are not",
+    "one of 20 concurrent commits wins",
+    "one of 20 concurrent inserts wins",
+    "one of 4 concurrent multipart uploads wins",
+    "the first commit wins (If-None-Match: *); the same bytes again are ours, other bytes are not",
     "the first insert wins and the second changes nothing",
   ]);
   expect(process.exitCode).toBe(1);

@@ -56,7 +56,7 @@ test("an empty account ends it at once in one line, with nothing scored; then th
   const refused = told(...command("paid"));
   await expect(refused).rejects.toMatchObject({
     code: "run-halted",
-    message: `model 'planner' at ${server.url} wants to be paid first: top up the account (HTTP 402: no credits)`,
+    message: `model 'planner' at ${server.url} requires payment: top up the account (HTTP 402: no credits)`,
   });
   expect(kept.mock.calls.flat().join()).toMatch(/what was answered is kept in .*; the same command goes on/);
   expect(askedSince(0)).toEqual([0, 1, 2]);

@@ -90,7 +90,7 @@ test("a server that wants to be paid: one line, no agreement", async () => {
   reply = () => fails(402, "no credit left");
   await expect(check(JSON.stringify(LABELS[0]))).rejects.toMatchObject({
     code: "endpoint-refused",
-    message: expect.stringContaining("wants to be paid first"),
+    message: expect.stringContaining("requires payment"),
   });
 });
 

@@ -6,8 +6,8 @@ import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type FileCache, openFileCache } from "../../adapters/checkpoints/cache.ts";
+import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
-import { openOutside } from "../../adapters/checkpoints/outside.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
 import { type LocalCloud, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { CheckpointSource } from "../../core/checkpoint-source.ts";
@@ -111,13 +111,13 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
     const part = { sha256: await sha256OfFile(file), bytes: file.bytes, origin: file.origin ?? file.path };
     const files = { "model.safetensors": part };
     const manifest = { run: "r", agent: "a", version: 0, trained: false, files, stats: null, seconds: null };
-    const elsewhere = openOutside(openFileCache(join(directory, "cache", "elsewhere")));
+    const elsewhere = openExternalFiles(openFileCache(join(directory, "cache", "elsewhere")));
     const opened = await openCheckpoints("r", memoryStore(), elsewhere).files(manifest, "inference");
     expect(textOf(opened.get("model.safetensors"))).toBe("weights");
     const another = { ...part, sha256: "0".repeat(64) };
-    await expect(openOutside(cache)(another)).rejects.toThrow(/is not the file that the run was started with/);
+    await expect(openExternalFiles(cache)(another)).rejects.toThrow(/is not the file that the run was started with/);
     const gone = { ...another, origin: `${part.origin}-gone` };
-    await expect(openOutside(cache)(gone)).rejects.toMatchObject({ code: "not-found" });
+    await expect(openExternalFiles(cache)(gone)).rejects.toMatchObject({ code: "not-found" });
   });
 });
 

@@ -1,11 +1,11 @@
 /** @file What every Clock does. */
 import { expect, test } from "vitest";
-import { clockLaws } from "../../adapters/store-contract/clock.ts";
-import { openPlace } from "../../adapters/store-contract/law.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { clockChecks } from "../../adapters/store-contract/clock.ts";
 import type { Clock } from "../../core/ports.ts";
 
 export function clockContract(open: () => Clock) {
-  for (const { name, holds } of clockLaws) test(name, () => holds(open(), openPlace("clock")));
+  for (const { name, verify } of clockChecks) test(name, () => verify(open(), openFreshKeys("clock")));
 
   test("monotonic seconds and sleep agree", async () => {
     const before = open().monotonic();

@@ -1,4 +1,4 @@
-/** @file The SDK's controls, against a server that speaks AWS's protocols, and those in memory that other tests use, keep the contract. */
+/** @file The SDK's controls on a server with AWS's protocols keep the contract, and so do those in memory for other tests. */
 import { afterAll, describe, expect, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";
@@ -8,7 +8,9 @@ const plane = controlPlane(["a", "b"]);
 const server = await serveControlPlane(plane);
 const before = { ...process.env };
 Object.assign(process.env, server.environment, {
-  ...{ AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "secret" },
+  AWS_REGION: "us-east-1",
+  AWS_ACCESS_KEY_ID: "id",
+  AWS_SECRET_ACCESS_KEY: "secret",
 });
 afterAll(async () => {
   process.env = before;
@@ -22,12 +24,13 @@ describe("in memory", () => {
   controlsContract(() => ({ plane: inMemory, controls: memoryControls(inMemory) }));
 });
 
-test("what AWS refuses says what was tried, is told by a code, and may be tried again", async () => {
+test("a refusal by AWS names the operation, has a code, and is retryable", async () => {
   const { clockSwitch } = controlsOf({ clockRule: "other" });
   await expect(clockSwitch.turn("on")).rejects.toMatchObject({
-    ...{ code: "deployment-unreachable", retryable: true },
+    code: "deployment-unreachable",
+    retryable: true,
     message: expect.stringMatching(
-      /^turn the clock other on: AWS did not do it \(ResourceNotFoundException: no rule other\)/,
+      /^turn the clock other on: AWS refused \(ResourceNotFoundException: no rule other\)/,
     ),
   });
 });

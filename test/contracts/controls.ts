@@ -1,10 +1,10 @@
-/** @file The contract of Controls, for every adapter: `plane` is what it moves, with the groups `a` and `b` and the rule `clock`. */
+/** @file The contract of Controls, for every adapter. `plane` is the state it controls, with the groups `a` and `b` and the rule `clock`. */
 import { expect, test } from "vitest";
 import type { Controls } from "../../core/ports.ts";
 import type { ControlPlane } from "../fakes/control-plane.ts";
 
 export function controlsContract(open: () => { controls: Controls; plane: ControlPlane }) {
-  test("capacities are what was written last; the same once more changes nothing", async () => {
+  test("capacities are what was written last; a repeated write changes nothing", async () => {
     const { controls, plane } = open();
     await controls.capacities.write("a", 3);
     await controls.capacities.write("a", 3);
@@ -13,13 +13,13 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
     expect(plane.capacities).toEqual(new Map(Object.entries({ a: 0, b: 0 })));
   });
 
-  test("a group that is not there is an error, to read and to write", async () => {
+  test("a missing group is an error, to read and to write", async () => {
     const { controls } = open();
     await expect(controls.capacities.read(["a", "c"])).rejects.toThrow(/c/);
     await expect(controls.capacities.write("c", 1)).rejects.toThrow(/c/);
   });
 
-  test("the clock is as it was turned last, however often", async () => {
+  test("the clock has the state that was set last, however often", async () => {
     const { controls, plane } = open();
     for (const to of ["on", "on", "off", "off", "on"] as const) {
       await controls.clockSwitch.turn(to);

@@ -1,12 +1,12 @@
 /**
- * @file The contract suites on endpoints from elsewhere: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two with a comma
- * between, and the standard AWS variables their keys and region. Table and bucket are made for the suite and deleted after it.
+ * @file The contract suites on external endpoints: MGRPO_TEST_ENDPOINTS names them, one URL for DynamoDB and S3 or two separated by a comma,
+ * and the standard AWS variables their keys and region. The suite creates its table and bucket, and deletes them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { multipartLaws } from "../../adapters/store-contract/objects.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { multipartChecks } from "../../adapters/store-contract/objects.ts";
 import { told } from "../cli/printed.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
@@ -16,7 +16,7 @@ const [dynamo = "", s3 = dynamo] = (process.env["MGRPO_TEST_ENDPOINTS"] ?? "").s
 
 describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   const table = `mgrpo-test-${randomBytes(4).toString("hex")}`;
-  // The suites ask for it when their tests run, after it was opened.
+  // Opened before the tests run, which read these variables then.
   let store: AwsStore;
   let inParts: AwsStore;
   beforeAll(async () => {
@@ -35,8 +35,8 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
 
   describe("objects", () => objectStoreContract(() => store.objects));
   describe("objects in parts", () => {
-    const place = openPlace("runs/parts");
-    for (const { name, holds } of multipartLaws) test(name, () => holds(inParts.objects, place));
+    const keys = openFreshKeys("runs/parts");
+    for (const { name, verify } of multipartChecks) test(name, () => verify(inParts.objects, keys));
   });
   describe("table", () => tableContract(() => store.table));
   describe("clock", () => clockContract(() => store.clock));

@@ -1,4 +1,4 @@
-/** @file The store in memory keeps the contracts that the adapters keep. */
+/** @file The store in memory keeps the contracts of the adapters. */
 import { describe } from "vitest";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { clockContract } from "./clock.ts";

@@ -1,17 +1,17 @@
-/** @file What every ObjectStore does: the laws of stores, and what the port itself owes its callers. */
+/** @file What every ObjectStore does: the contract checks of stores, and what the port itself promises. */
 import { expect, test } from "vitest";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { objectLaws } from "../../adapters/store-contract/objects.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { objectChecks } from "../../adapters/store-contract/objects.ts";
 import type { ObjectStore } from "../../core/ports.ts";
 
-const place = openPlace(`runs/contract-${process.pid}-${Date.now()}`);
+const keys = openFreshKeys(`runs/contract-${process.pid}-${Date.now()}`);
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 export function objectStoreContract(open: () => ObjectStore) {
-  for (const { name, holds } of objectLaws) test(name, () => holds(open(), place));
+  for (const { name, verify } of objectChecks) test(name, () => verify(open(), keys));
 
   test("changing the array after a commit or a get changes nothing", async () => {
-    const [key, body] = [place.objectKey(), bytes("abc")];
+    const [key, body] = [keys.objectKey(), bytes("abc")];
     await open().commit(key, body);
     body[0] = 0;
     const got = await open().get(key);

@@ -1,19 +1,19 @@
-/** @file What every Table does: the laws of stores, and what the port itself owes its callers. */
+/** @file What every Table does: the contract checks of stores, and what the port itself promises. */
 import { expect, test } from "vitest";
-import { openPlace } from "../../adapters/store-contract/law.ts";
-import { tableLaws } from "../../adapters/store-contract/table.ts";
+import { openFreshKeys } from "../../adapters/store-contract/check.ts";
+import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { Table, TableItem } from "../../core/ports.ts";
 
-const place = openPlace(`CONTRACT#${process.pid}#${Date.now()}`);
+const keys = openFreshKeys(`CONTRACT#${process.pid}#${Date.now()}`);
 
 export function tableContract(open: () => Table) {
   async function inserted(item: TableItem) {
-    const key = place.tableKey();
+    const key = keys.tableKey();
     expect(await open().insert(key, item)).toBe(true);
     return key;
   }
 
-  for (const { name, holds } of tableLaws) test(name, () => holds(open(), place));
+  for (const { name, verify } of tableChecks) test(name, () => verify(open(), keys));
 
   test("undefined entries are left out", async () => {
     const key = await inserted({ map: { a: 1, b: undefined } });
@@ -24,7 +24,7 @@ export function tableContract(open: () => Table) {
     const key = await inserted({ a: 1 });
     const refused = { code: "record-damaged", retryable: false };
     await expect(open().update({ key, set: [[["m", "x"], 1]], when: [] })).rejects.toMatchObject(refused);
-    await expect(open().insert(place.tableKey(), { a: Number.NaN })).rejects.toMatchObject(refused);
+    await expect(open().insert(keys.tableKey(), { a: Number.NaN })).rejects.toMatchObject(refused);
     expect(await open().get(key)).toEqual({ a: 1 });
   });
 }

@@ -1,6 +1,6 @@
 /**
- * @file What a deployment's functions move: in memory, and as AWS speaks of it over HTTP (Auto Scaling in its Query protocol, EventBridge
- * in JSON).
+ * @file The control plane of a deployment: in memory, and over HTTP in AWS's protocols (Auto Scaling in its Query protocol, EventBridge in
+ * JSON).
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

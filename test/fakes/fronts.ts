@@ -1,11 +1,11 @@
-/** @file Servers between the program and what it calls: proxies, with TLS too, and endpoints that answer badly. */
+/** @file Servers between the program and what it calls: proxies, also with TLS, and faulty endpoints. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 
-/** Of 127.0.0.1, signed by itself. */
+/** Self-signed, for 127.0.0.1. */
 export const CERTIFICATE = new URL("../fixtures/tls/certificate.pem", import.meta.url).pathname;
 const KEY = new URL("../fixtures/tls/key.pem", import.meta.url).pathname;
 

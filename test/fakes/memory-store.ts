@@ -1,4 +1,4 @@
-/** @file The store in memory, for tests of everything above it. It passes the same contract suites as the adapters. */
+/** @file The store in memory, for tests of everything above it. It passes the contract suites of the adapters. */
 import { MgrpoError } from "../../core/errors.ts";
 import type {
   Clock,

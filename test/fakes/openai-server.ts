@@ -1,9 +1,9 @@
-/** @file A small server that speaks OpenAI's chat completions as the real ones do, their failures included. */
+/** @file A small server for OpenAI's chat completions, with the failures of real ones. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** What a client sent, as far as tests look at it. */
+/** The parts of a request that tests inspect. */
 export interface ChatRequest {
   readonly path: string;
   readonly authorization: string | undefined;
@@ -24,7 +24,7 @@ export interface ChatRequestMessage {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-/** An HTTP answer, or what else becomes of a connection. `truncated`: the body breaks off half-way. */
+/** An HTTP answer, or a fault of the connection. `truncated`: the body is cut off half-way. */
 export type Reply =
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
   | "hang"

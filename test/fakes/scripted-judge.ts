@@ -1,8 +1,8 @@
-/** @file A judge that obeys nothing but its criteria: it reads the one JSON object that it is sent, and keeps what it was sent. */
+/** @file A judge that obeys only its criteria: it parses the JSON object of each request, and records the requests. */
 import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { CompletionRequest, LanguageModel } from "../../core/language-model-ports.ts";
 
-/** What a judge is sent about an answer, or about a sub-agent's work. */
+/** The input of a judge: an answer, or the work of a sub-agent. */
 export interface Sent {
   readonly question?: string;
   readonly reference?: string;
@@ -22,13 +22,13 @@ export function scriptedJudge(decide: (sent: Sent, call: number) => object): Scr
     requests,
     async complete(request) {
       requests.push(request);
-      const said = decide(JSON.parse(request.messages.at(-1)?.content ?? ""), requests.length - 1);
-      return { text: JSON.stringify(said), usage: { inputTokens: 100, outputTokens: 10 } };
+      const fields = decide(JSON.parse(request.messages.at(-1)?.content ?? ""), requests.length - 1);
+      return { text: JSON.stringify(fields), usage: { inputTokens: 100, outputTokens: 10 } };
     },
   };
 }
 
-/** Right when the answer holds the reference. */
+/** Correct if the answer contains the reference. */
 export const holdsReference = ({ answer = "", reference = "" }: Sent) => ({
   reason: "compared",
   stated: answer,

@@ -1,4 +1,4 @@
-/** @file A team whose every word is written here, on any store: commits outcomes and manifests as workers would, with no engine. */
+/** @file A scripted team on any store: commits outcomes and manifests as workers do, without an engine. */
 import { createHash } from "node:crypto";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";

@@ -1,9 +1,9 @@
 /** @file Decodes the aws-chunked content encoding: `<hex length>[;chunk-signature=...]\r\n<bytes>\r\n` ..., `0\r\n`, trailers. */
 import { S3Error } from "./errors.ts";
 
-const LONGEST_LINE = 16_384;
+const MAX_LINE_BYTES = 16_384;
 
-/** Yields the payload; fills `trailers`, names in lower case, before it ends. */
+/** Yields the payload. Before it ends, it fills `trailers`, with names in lower case. */
 export async function* decodeAwsChunked(
   source: AsyncIterable<Buffer>,
   trailers: Map<string, string>,
@@ -24,7 +24,7 @@ export async function* decodeAwsChunked(
       } else if (state === "end of chunk") {
         if (pending.length < 2) break;
         if (pending.toString("latin1", 0, 2) !== "\r\n")
-          throw new S3Error("IncompleteBody", "a chunk is longer than it says");
+          throw new S3Error("IncompleteBody", "a chunk is longer than its header says");
         pending = pending.subarray(2);
         state = "length";
       } else {
@@ -35,8 +35,8 @@ export async function* decodeAwsChunked(
         state = left === 0 ? "trailers" : "bytes";
       }
     }
-    if (state !== "bytes" && pending.length > LONGEST_LINE)
-      throw new S3Error("IncompleteBody", "a chunk header without end");
+    if (state !== "bytes" && pending.length > MAX_LINE_BYTES)
+      throw new S3Error("IncompleteBody", "a chunk header does not end");
   }
   if (state !== "trailers") throw new S3Error("IncompleteBody", "the body ends before its last chunk");
   for (const line of pending.toString("latin1").split("\r\n")) {
@@ -47,6 +47,6 @@ export async function* decodeAwsChunked(
 
 function lengthOf(line: string): number {
   const match = /^([0-9a-f]+)(;.*)?$/i.exec(line);
-  if (!match?.[1]) throw new S3Error("IncompleteBody", "a chunk without its length");
+  if (!match?.[1]) throw new S3Error("IncompleteBody", "a chunk has no length");
   return Number.parseInt(match[1], 16);
 }

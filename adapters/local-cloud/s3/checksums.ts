@@ -1,4 +1,4 @@
-/** @file Digests of a body as it streams by, and their comparison with what the client said. */
+/** @file Digests of a body while it streams, compared with what the client promised. */
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { crc32 } from "node:zlib";
@@ -33,25 +33,27 @@ const ALGORITHMS: Record<string, () => Digest> = {
 };
 
 const PREFIX = "x-amz-checksum-";
-/** Not names of checksums, but about them. */
-const ABOUT = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
+/** Headers about checksums, not of one. */
+const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
 
-export interface Verifier {
+export interface BodyVerifier {
   update(bytes: Uint8Array): void;
-  /** Throws unless every digest that headers or trailers named agrees; returns the digests. */
-  verified(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
+  /** Throws unless every digest named by headers or trailers agrees; returns the digests. */
+  finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
 /**
- * The ETag, and whatever digest the headers promise, in themselves or in trailers to come. The ETag is the MD5; of large objects whose
- * SHA-256 was signed it is made of that, in the form of an upload in parts, which nobody takes for an MD5.
+ * Computes the ETag and every digest that the headers promise, in themselves or in trailers. The ETag is the MD5. For large objects whose
+ * SHA-256 is signed, it is derived from that, in the form of a multipart upload's ETag, which no client takes for an MD5.
  */
-export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Verifier {
+export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {
   const trailing = String(headers["x-amz-trailer"] ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase());
-  const named = [...Object.keys(headers), ...trailing].filter((name) => name.startsWith(PREFIX) && !ABOUT.has(name));
-  const sums = named.map((name) => [name.slice(PREFIX.length), opened(name.slice(PREFIX.length))] as const);
+  const named = [...Object.keys(headers), ...trailing].filter(
+    (name) => name.startsWith(PREFIX) && !NOT_CHECKSUMS.has(name),
+  );
+  const sums = named.map((name) => [name.slice(PREFIX.length), openDigest(name.slice(PREFIX.length))] as const);
   const promisedSha256 = /^[0-9a-f]{64}$/.exec(String(headers["x-amz-content-sha256"]))?.[0];
   const md5 = isLarge && promisedSha256 && !headers["content-md5"] ? undefined : createHash("md5");
   const sha256 = promisedSha256 === undefined ? undefined : createHash("sha256");
@@ -61,15 +63,15 @@ export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Ver
       sha256?.update(bytes);
       for (const [, sum] of sums) sum.update(bytes);
     },
-    verified(trailers) {
+    finish(trailers) {
       const digest = md5?.digest();
       if (sha256 && sha256.digest("hex") !== promisedSha256)
-        throw new S3Error("XAmzContentSHA256Mismatch", "the body is not what was signed");
-      if (digest) agree("content-md5", headers["content-md5"], digest.toString("base64"));
+        throw new S3Error("XAmzContentSHA256Mismatch", "the body is not the one that was signed");
+      if (digest) requireEqual("content-md5", headers["content-md5"], digest.toString("base64"));
       const checksums: Record<string, string> = {};
       for (const [algorithm, sum] of sums) {
         const found = sum.base64();
-        agree(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", found);
+        requireEqual(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", found);
         checksums[algorithm] = found;
       }
       return { etag: digest?.toString("hex") ?? `${promisedSha256?.slice(0, 32)}-1`, checksums };
@@ -77,13 +79,13 @@ export function openVerifier(headers: IncomingHttpHeaders, isLarge = false): Ver
   };
 }
 
-function opened(algorithm: string): Digest {
+function openDigest(algorithm: string): Digest {
   const open = ALGORITHMS[algorithm];
   if (!open) throw new S3Error("NotImplemented", `checksum ${algorithm}; use ${Object.keys(ALGORITHMS).join(", ")}`);
   return open();
 }
 
-function agree(what: string, promised: string | string[] | undefined, found: string) {
+function requireEqual(what: string, promised: string | string[] | undefined, found: string) {
   if (promised !== undefined && promised !== found)
-    throw new S3Error("BadDigest", `${what} of the body is ${found}, promised was ${promised}`);
+    throw new S3Error("BadDigest", `${what} of the body is ${found}, promised: ${promised}`);
 }

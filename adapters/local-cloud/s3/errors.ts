@@ -1,6 +1,7 @@
-/** @file S3's errors, by their own codes. */
-
-import { type Distrust, Untrusted } from "../signature.ts";
+/** @file S3's errors, by their own codes, and two of our own for faults of the files beneath. */
+import { isMgrpoError } from "../../../core/errors.ts";
+import { AuthenticationError, type AuthenticationFault } from "../authentication.ts";
+import { storageFault } from "../storage-faults.ts";
 
 const STATUS = {
   AccessDenied: 403,
@@ -9,6 +10,8 @@ const STATUS = {
   BadDigest: 400,
   BucketAlreadyOwnedByYou: 409,
   BucketNotEmpty: 409,
+  // Our own: files that are there and cannot be read. Not 5xx, which clients retry.
+  DamagedStorage: 422,
   IncompleteBody: 400,
   InsufficientStorage: 507,
   InternalError: 500,
@@ -27,21 +30,25 @@ const STATUS = {
   PreconditionFailed: 412,
   RequestTimeTooSkewed: 403,
   SignatureDoesNotMatch: 403,
+  // Our own: a folder that is read-only, or another user's.
+  UnwritableStorage: 422,
   XAmzContentSHA256Mismatch: 400,
 } as const;
 
+export type S3ErrorCode = keyof typeof STATUS;
+
 export class S3Error extends Error {
-  readonly code: keyof typeof STATUS;
+  readonly code: S3ErrorCode;
   readonly status: number;
 
-  constructor(code: keyof typeof STATUS, message: string) {
+  constructor(code: S3ErrorCode, message: string) {
     super(message);
     this.code = code;
     this.status = STATUS[code];
   }
 }
 
-const DISTRUST: Record<Distrust, keyof typeof STATUS> = {
+const FAULT_CODES: Record<AuthenticationFault, S3ErrorCode> = {
   unsigned: "AccessDenied",
   malformed: "AuthorizationHeaderMalformed",
   "another-key": "InvalidAccessKeyId",
@@ -51,11 +58,14 @@ const DISTRUST: Record<Distrust, keyof typeof STATUS> = {
   mismatch: "SignatureDoesNotMatch",
 };
 
-/** What to answer when a handler threw: a full disk is told from other faults. */
-export function asS3Error(error: unknown): S3Error {
-  if (error instanceof S3Error) return error;
-  if (error instanceof Untrusted) return new S3Error(DISTRUST[error.why], error.message);
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOSPC" || code === "EDQUOT") return new S3Error("InsufficientStorage", message);
+/** The answer to a request whose handler threw. */
+export function asS3Error(thrown: unknown): S3Error {
+  if (thrown instanceof S3Error) return thrown;
+  if (thrown instanceof AuthenticationError) return new S3Error(FAULT_CODES[thrown.reason], thrown.message);
+  const fault = storageFault("the cloud's folder", thrown);
+  const { message } = fault as Error;
+  if (isMgrpoError(fault, "record-damaged")) return new S3Error("DamagedStorage", message);
+  if (isMgrpoError(fault, "storage-unwritable")) return new S3Error("UnwritableStorage", message);
+  if (isMgrpoError(fault, "disk-full")) return new S3Error("InsufficientStorage", (thrown as Error).message);
   return new S3Error("InternalError", message);
 }

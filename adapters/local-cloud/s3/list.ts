@@ -1,18 +1,18 @@
-/** @file ListObjectsV2: one page of a bucket's keys, in the order of their bytes. */
-import type { ObjectFacts } from "./object-files.ts";
+/** @file ListObjectsV2: one page of a bucket's keys, in byte order. */
+import type { ObjectMetadata } from "./object-metadata.ts";
 import { toXml } from "./xml.ts";
 
-const LARGEST_PAGE = 1000;
+const MAX_PAGE_KEYS = 1000;
 const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-export function listPage(bucket: string, all: readonly ObjectFacts[], query: URLSearchParams): string {
+export function listPage(bucket: string, all: readonly ObjectMetadata[], query: URLSearchParams): string {
   const prefix = query.get("prefix") ?? "";
   const delimiter = query.get("delimiter") ?? "";
-  const size = Math.min(LARGEST_PAGE, Number(query.get("max-keys") ?? LARGEST_PAGE));
+  const size = Math.min(MAX_PAGE_KEYS, Number(query.get("max-keys") ?? MAX_PAGE_KEYS));
   const token = query.get("continuation-token");
   const after = token === null ? (query.get("start-after") ?? "") : Buffer.from(token, "base64url").toString();
 
-  const contents: ObjectFacts[] = [];
+  const contents: ObjectMetadata[] = [];
   const folders = new Set<string>();
   let last = "";
   let truncated = false;
@@ -20,7 +20,7 @@ export function listPage(bucket: string, all: readonly ObjectFacts[], query: URL
     if (!facts.key.startsWith(prefix)) continue;
     const cut = delimiter === "" ? -1 : facts.key.indexOf(delimiter, prefix.length);
     const entry = cut < 0 ? facts.key : facts.key.slice(0, cut + delimiter.length);
-    // A folder counts as passed once it was listed, whatever keys it holds.
+    // A listed folder counts as passed, whatever keys it holds.
     if (folders.has(entry) || byBytes(entry, after) <= 0) continue;
     if (contents.length + folders.size >= size) {
       truncated = true;

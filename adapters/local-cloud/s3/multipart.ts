@@ -1,118 +1,52 @@
 /**
- * @file Uploads in parts: a folder per upload with one file per part, named `<number>-<md5>`, put together at the end. What nobody
- * completed goes when the cloud is started after two days.
+ * @file Multipart uploads: a folder per upload with one file per part, named `<number>-<md5>`, joined at the end. An upload that nobody
+ * completes is removed at the first start after two days.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, createReadStream, openSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Space } from "../space.ts";
+import * as z from "zod";
+import { parseJson } from "../../../core/contracts/parse.ts";
+import { isMgrpoError } from "../../../core/errors.ts";
+import type { DiskSpace } from "../disk-space.ts";
+import { damagedStorage } from "../storage-faults.ts";
 import { S3Error } from "./errors.ts";
-import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
-import { discard, type Received, writeAll } from "./receive.ts";
+import type { ObjectFiles } from "./object-files.ts";
+import type { ObjectMetadata } from "./object-metadata.ts";
+import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
 /** As long as the bucket of a deployment keeps them (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
+const MAX_PART_NUMBER = 10_000;
+const READ_BYTES = 2 ** 20;
 
-interface Upload {
-  readonly bucket: string;
-  readonly key: string;
-  readonly headers: Record<string, string>;
-}
+const Upload = z.strictObject({
+  bucket: z.string(),
+  key: z.string(),
+  headers: z.record(z.string(), z.string()),
+});
+type Upload = z.infer<typeof Upload>;
 
-export interface PartFacts {
+/** A part as CompleteMultipartUpload names it. */
+export interface PartReference {
   readonly number: number;
   readonly etag: string;
-  readonly size: number;
 }
 
-export interface MultipartUploads {
-  begin(upload: Upload): Promise<string>;
-  put(id: string, number: number, received: Received): Promise<void>;
-  parts(id: string): Promise<PartFacts[]>;
-  complete(
-    id: string,
-    wanted: readonly { number: number; etag: string }[],
-    onlyIfAbsent: boolean,
-  ): Promise<ObjectFacts>;
-  abort(id: string): Promise<void>;
+export interface PartMetadata extends PartReference {
+  readonly size: number;
 }
 
 export async function openMultipartUploads(
   directory: string,
   objects: ObjectFiles,
-  space: Space,
+  space: DiskSpace,
 ): Promise<MultipartUploads> {
   const root = join(directory, "uploads");
   await mkdir(root, { recursive: true });
-
-  const folder = async (id: string) => {
-    const path = join(root, /^[0-9a-f-]{36}$/.test(id) ? id : "none");
-    if (!(await stat(path).catch(() => undefined))) throw new S3Error("NoSuchUpload", id);
-    return path;
-  };
-
-  const uploads: MultipartUploads = {
-    async begin(upload) {
-      const id = randomUUID();
-      await mkdir(join(root, id));
-      await writeFile(join(root, id, "upload.json"), JSON.stringify(upload));
-      return id;
-    },
-    async put(id, number, received) {
-      closeSync(received.file);
-      if (!(number >= 1 && number <= 10_000)) throw new S3Error("InvalidArgument", `part ${number}`);
-      const path = await folder(id);
-      const former = (await uploads.parts(id)).filter((part) => part.number === number && part.etag !== received.etag);
-      await rename(received.path, join(path, `${number}-${received.etag}`));
-      for (const part of former) await rm(join(path, `${number}-${part.etag}`), { force: true });
-    },
-    async parts(id) {
-      const path = await folder(id);
-      const names = (await readdir(path))
-        .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
-        .filter((match) => match !== null);
-      const parts = names.map(async ([name, number, etag]) => ({
-        number: Number(number),
-        etag: String(etag),
-        size: (await stat(join(path, name))).size,
-      }));
-      return (await Promise.all(parts)).sort((a, b) => a.number - b.number);
-    },
-    async complete(id, wanted, onlyIfAbsent) {
-      const path = await folder(id);
-      const upload = JSON.parse(await readFile(join(path, "upload.json"), "utf8")) as Upload;
-      const parts = chosen(await uploads.parts(id), wanted);
-      const size = parts.reduce((total, part) => total + part.size, 0);
-      await space.take(size);
-      const whole = join(objects.temporary, randomUUID());
-      const file = openSync(whole, "wx");
-      const md5 = createHash("md5")
-        .update(Buffer.from(parts.map((part) => part.etag).join(""), "hex"))
-        .digest("hex");
-      try {
-        for (const part of parts)
-          for await (const bytes of createReadStream(join(path, `${part.number}-${part.etag}`), {
-            highWaterMark: 2 ** 20,
-          }))
-            writeAll(file, bytes as Buffer);
-      } catch (error) {
-        discard({ path: whole, file });
-        throw error;
-      }
-      const received = { path: whole, file, size, etag: `${md5}-${parts.length}`, checksums: {} };
-      const { key, headers } = upload;
-      const facts = await objects.commit(upload.bucket, { key, received, headers, onlyIfAbsent });
-      await uploads.abort(id);
-      return facts;
-    },
-    async abort(id) {
-      const path = await folder(id);
-      for (const part of await uploads.parts(id)) space.give(part.size);
-      await rm(path, { recursive: true });
-    },
-  };
-  // A worker that was killed completes nothing. Each part that is put is news of its folder.
+  const uploads = new MultipartUploads(root, objects, space);
+  // A killed worker completes nothing. Every new part changes the time of its folder.
   for (const id of await readdir(root)) {
     const { mtimeMs } = await stat(join(root, id));
     if (Date.now() - mtimeMs > ABANDONED_MILLISECONDS) await uploads.abort(id);
@@ -120,12 +54,118 @@ export async function openMultipartUploads(
   return uploads;
 }
 
-/** The parts asked for, which must be there, the same, and in order. */
-function chosen(there: readonly PartFacts[], wanted: readonly { number: number; etag: string }[]): PartFacts[] {
+export class MultipartUploads {
+  readonly #root: string;
+  readonly #objects: ObjectFiles;
+  readonly #space: DiskSpace;
+
+  constructor(root: string, objects: ObjectFiles, space: DiskSpace) {
+    this.#root = root;
+    this.#objects = objects;
+    this.#space = space;
+  }
+
+  async begin(upload: Upload): Promise<string> {
+    const id = randomUUID();
+    await mkdir(join(this.#root, id));
+    await writeFile(join(this.#root, id, "upload.json"), JSON.stringify(upload));
+    return id;
+  }
+
+  /** Replaces an earlier part of the same number. */
+  async putPart(id: string, number: number, received: ReceivedFile): Promise<void> {
+    closeSync(received.file);
+    if (!(number >= 1 && number <= MAX_PART_NUMBER)) throw new S3Error("InvalidArgument", `part ${number}`);
+    const folder = await this.#folder(id);
+    const parts = await this.parts(id);
+    const replaced = parts.filter((part) => part.number === number && part.etag !== received.etag);
+    await rename(received.path, partPath(folder, { number, etag: received.etag }));
+    for (const part of replaced) await rm(partPath(folder, part), { force: true });
+  }
+
+  /** Ordered by number. */
+  async parts(id: string): Promise<PartMetadata[]> {
+    const folder = await this.#folder(id);
+    const names = (await readdir(folder))
+      .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
+      .filter((match) => match !== null);
+    const parts = names.map(async ([name, number, etag]) => ({
+      number: Number(number),
+      etag: String(etag),
+      size: (await stat(join(folder, name))).size,
+    }));
+    return (await Promise.all(parts)).sort((a, b) => a.number - b.number);
+  }
+
+  async complete(id: string, wanted: readonly PartReference[], onlyIfAbsent: boolean): Promise<ObjectMetadata> {
+    const folder = await this.#folder(id);
+    const { bucket, key, headers } = await readUpload(folder);
+    const parts = selectParts(await this.parts(id), wanted);
+    const received = await this.#join(folder, parts);
+    const metadata = await this.#objects.commit(bucket, { key, received, headers, onlyIfAbsent });
+    await this.abort(id);
+    return metadata;
+  }
+
+  async abort(id: string): Promise<void> {
+    const folder = await this.#folder(id);
+    for (const part of await this.parts(id)) this.#space.release(part.size);
+    await rm(folder, { recursive: true });
+  }
+
+  async #folder(id: string): Promise<string> {
+    const path = join(this.#root, /^[0-9a-f-]{36}$/.test(id) ? id : "none");
+    if (!(await stat(path).catch(() => undefined))) throw new S3Error("NoSuchUpload", id);
+    return path;
+  }
+
+  async #join(folder: string, parts: readonly PartMetadata[]): Promise<ReceivedFile> {
+    const size = parts.reduce((total, part) => total + part.size, 0);
+    await this.#space.reserve(size);
+    const path = join(this.#objects.temporary, randomUUID());
+    const file = openSync(path, "wx");
+    try {
+      for (const part of parts) {
+        const bytes = createReadStream(partPath(folder, part), { highWaterMark: READ_BYTES });
+        for await (const piece of bytes) writeAll(file, piece as Buffer);
+      }
+    } catch (error) {
+      discard({ path, file });
+      throw error;
+    }
+    return { path, file, size, etag: joinedEtag(parts), checksums: {} };
+  }
+}
+
+const partPath = (folder: string, { number, etag }: PartReference) => join(folder, `${number}-${etag}`);
+
+/** S3's ETag of a multipart upload: the MD5 of the parts' MD5s, and their number. */
+function joinedEtag(parts: readonly PartReference[]): string {
+  const md5s = Buffer.from(parts.map(({ etag }) => etag).join(""), "hex");
+  return `${createHash("md5").update(md5s).digest("hex")}-${parts.length}`;
+}
+
+async function readUpload(folder: string): Promise<Upload> {
+  const path = join(folder, "upload.json");
+  try {
+    return parseJson(Upload, await readFile(path), path);
+  } catch (cause) {
+    if (!isMgrpoError(cause)) throw cause;
+    throw damagedStorage(
+      path,
+      "it does not describe an upload",
+      "delete its folder, and the upload starts again",
+      cause,
+    );
+  }
+}
+
+/** The parts that the request names, which must exist, be unchanged, and be in order. */
+function selectParts(stored: readonly PartMetadata[], wanted: readonly PartReference[]): PartMetadata[] {
   return wanted.map(({ number, etag }, i) => {
-    const part = there.find((one) => one.number === number);
-    if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} is not what was uploaded`);
-    if (number <= (wanted[i - 1]?.number ?? 0)) throw new S3Error("InvalidPartOrder", `part ${number} comes too late`);
+    const part = stored.find((one) => one.number === number);
+    if (part?.etag !== etag) throw new S3Error("InvalidPart", `part ${number} is not the one that was uploaded`);
+    if (number <= (wanted[i - 1]?.number ?? 0)) throw new S3Error("InvalidPartOrder", `part ${number} is out of order`);
     return part;
   });
 }

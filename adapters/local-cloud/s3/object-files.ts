@@ -1,183 +1,175 @@
 /**
- * @file Objects as files. One object is one file, named by the hash of its key: its bytes, then what is known of it as JSON, then the
- * JSON's length in 4 bytes. It is complete before it gets its name, so an object is there wholly or not at all, also after kill -9:
+ * @file Objects as files, named by the hash of their keys. A file is complete before it gets its name, so an object exists wholly or not at
+ * all, also after kill -9:
  *
  *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> answer
  *
- * `link` fails when the name is taken: the file system picks the one winner. (No fsync: this outlives the process, not the machine's
- * power.)
+ * `link` fails when the name is taken: the file system picks the one winner. There is no fsync: objects survive the end of the process, not
+ * a loss of power.
  */
 import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { DiskSpace } from "../disk-space.ts";
 import type { Journal } from "../journal.ts";
-import type { Space } from "../space.ts";
 import { S3Error } from "./errors.ts";
-import { discard, type Received, writeAll } from "./receive.ts";
+import { bytesOf, metadataTrailer, type ObjectMetadata, readMetadata } from "./object-metadata.ts";
+import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
-export interface ObjectFacts {
-  readonly key: string;
-  readonly size: number;
-  readonly etag: string;
-  readonly modified: number;
-  readonly checksums: Record<string, string>;
-  /** Content type and encoding and x-amz-meta-*, as they are sent back. */
-  readonly headers: Record<string, string>;
+export interface ObjectFilesOptions {
+  readonly directory: string;
+  readonly space: DiskSpace;
+  readonly journal: Journal;
 }
 
-export interface ObjectFiles {
-  readonly temporary: string;
-  createBucket(bucket: string): Promise<void>;
-  deleteBucket(bucket: string): Promise<void>;
-  buckets(): Promise<string[]>;
-  requireBucket(bucket: string): Promise<void>;
-  /** Makes a received file the object. The file is used up, whatever happens. */
-  commit(bucket: string, object: Committed): Promise<ObjectFacts>;
-  /** Facts and an open file of the bytes, which the caller closes. */
-  open(bucket: string, key: string): Promise<{ facts: ObjectFacts; file: FileHandle } | undefined>;
-  /** The bytes of a small object, in one go. */
-  read(bucket: string, key: string): Promise<Uint8Array | undefined>;
-  delete(bucket: string, key: string): Promise<void>;
-  /** Facts of all objects of a bucket, by key. */
-  all(bucket: string): Promise<ObjectFacts[]>;
-}
-
-export interface Committed {
+export interface ObjectCommit {
   readonly key: string;
-  readonly received: Received;
+  readonly received: ReceivedFile;
   readonly headers: Record<string, string>;
   /** If-None-Match: * */
   readonly onlyIfAbsent: boolean;
 }
 
-export interface ObjectFilesOptions {
-  readonly directory: string;
-  readonly space: Space;
-  readonly journal: Journal;
+/** An object's metadata and its open file, which the caller closes. */
+export interface OpenObject {
+  readonly metadata: ObjectMetadata;
+  readonly file: FileHandle;
 }
 
-export async function openObjectFiles({ directory, space, journal }: ObjectFilesOptions): Promise<ObjectFiles> {
-  const [root, temporary] = [join(directory, "buckets"), join(directory, "temporary")];
-  // What a killed process was still receiving.
-  await rm(temporary, { recursive: true, force: true });
-  await mkdir(root, { recursive: true });
-  await mkdir(temporary, { recursive: true });
-  const folder = (bucket: string) => join(root, valid(bucket));
-  const fileOf = (bucket: string, key: string) => {
-    const name = createHash("sha256").update(key).digest("hex");
-    return join(folder(bucket), name.slice(0, 2), name);
-  };
-  const known = new Set<string>();
-  const shards = new Set<string>();
-  const makeShard = (path: string) => {
-    if (shards.has(path)) return;
-    mkdirSync(path, { recursive: true });
-    shards.add(path);
-  };
-
-  const files: ObjectFiles = {
-    temporary,
-    async createBucket(bucket) {
-      await mkdir(folder(bucket)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === "EEXIST") throw new S3Error("BucketAlreadyOwnedByYou", bucket);
-        throw error;
-      });
-    },
-    async deleteBucket(bucket) {
-      if ((await files.all(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
-      known.delete(bucket);
-      shards.clear();
-      for (const shard of await readdir(folder(bucket))) await rmdir(join(folder(bucket), shard));
-      await rmdir(folder(bucket));
-    },
-    buckets: async () => (await readdir(root)).sort(),
-    async requireBucket(bucket) {
-      if (known.has(bucket)) return;
-      await unlessMissing(readdir(folder(bucket)), () => {
-        throw new S3Error("NoSuchBucket", `there is no bucket ${bucket}`);
-      });
-      known.add(bucket);
-    },
-    async commit(bucket, object) {
-      const { key, received, headers, onlyIfAbsent } = object;
-      const { size, etag, checksums } = received;
-      const facts = { key, size, etag, modified: Date.now(), checksums, headers };
-      const [from, to] = [received.path, fileOf(bucket, key)];
-      let settled: (created: boolean) => void = () => {};
-      try {
-        writeAll(received.file, factsAtTheEnd(facts));
-        settled = journal.announce({ bucket, key });
-        makeShard(dirname(to));
-        if (!onlyIfAbsent) renameSync(from, to);
-        else linkSync(from, to);
-        settled(true);
-        return facts;
-      } catch (error) {
-        settled(false);
-        space.give(received.size);
-        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-        throw new S3Error("PreconditionFailed", `${key} is there already`);
-      } finally {
-        discard(received);
-      }
-    },
-    async open(bucket, key) {
-      const file = await unlessMissing(open(fileOf(bucket, key), "r"), () => undefined);
-      if (!file) return undefined;
-      return { file, facts: await readFacts(file) };
-    },
-    async read(bucket, key) {
-      // Four calls of a thread (open, stat, read, close) would take longer than reading a few kilobytes.
-      const reading = async () => readFileSync(fileOf(bucket, key));
-      const whole = await unlessMissing(reading(), () => undefined);
-      return whole && new Uint8Array(whole.buffer, whole.byteOffset, bytesBeforeFacts(whole));
-    },
-    async delete(bucket, key) {
-      const found = await files.open(bucket, key);
-      if (!found) return;
-      await found.file.close();
-      await rm(fileOf(bucket, key), { force: true });
-      space.give(found.facts.size);
-    },
-    async all(bucket) {
-      const facts: ObjectFacts[] = [];
-      for (const name of await readdir(folder(bucket), { recursive: true, withFileTypes: true })) {
-        if (!name.isFile()) continue;
-        const file = await unlessMissing(open(join(name.parentPath, name.name), "r"), () => undefined);
-        if (!file) continue;
-        facts.push(await readFacts(file).finally(() => file.close()));
-      }
-      return facts.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
-    },
-  };
+export async function openObjectFiles(options: ObjectFilesOptions): Promise<ObjectFiles> {
+  const files = new ObjectFiles(options);
+  // Leftovers of a killed process.
+  await rm(files.temporary, { recursive: true, force: true });
+  await mkdir(files.root, { recursive: true });
+  await mkdir(files.temporary, { recursive: true });
   return files;
 }
 
-function factsAtTheEnd(facts: ObjectFacts): Buffer {
-  const json = Buffer.from(JSON.stringify(facts));
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(json.length);
-  return Buffer.concat([json, length]);
+export class ObjectFiles {
+  readonly root: string;
+  readonly temporary: string;
+  readonly #space: DiskSpace;
+  readonly #journal: Journal;
+  /** Buckets and folders that are known to exist. */
+  readonly #buckets = new Set<string>();
+  readonly #shards = new Set<string>();
+
+  constructor({ directory, space, journal }: ObjectFilesOptions) {
+    this.root = join(directory, "buckets");
+    this.temporary = join(directory, "temporary");
+    this.#space = space;
+    this.#journal = journal;
+  }
+
+  async buckets(): Promise<string[]> {
+    return (await readdir(this.root)).sort();
+  }
+
+  async createBucket(bucket: string): Promise<void> {
+    await mkdir(this.#folder(bucket)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "EEXIST") throw new S3Error("BucketAlreadyOwnedByYou", bucket);
+      throw error;
+    });
+  }
+
+  async deleteBucket(bucket: string): Promise<void> {
+    if ((await this.all(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
+    this.#buckets.delete(bucket);
+    this.#shards.clear();
+    const folder = this.#folder(bucket);
+    for (const shard of await readdir(folder)) await rmdir(join(folder, shard));
+    await rmdir(folder);
+  }
+
+  async requireBucket(bucket: string): Promise<void> {
+    if (this.#buckets.has(bucket)) return;
+    await unlessMissing(readdir(this.#folder(bucket)), () => {
+      throw new S3Error("NoSuchBucket", `there is no bucket ${bucket}`);
+    });
+    this.#buckets.add(bucket);
+  }
+
+  /** Makes a received file the object. The file is consumed, whatever happens. */
+  async commit(bucket: string, { key, received, headers, onlyIfAbsent }: ObjectCommit): Promise<ObjectMetadata> {
+    const { size, etag, checksums } = received;
+    const metadata = { key, size, etag, modified: Date.now(), checksums, headers };
+    let settle: (created: boolean) => void = () => {};
+    try {
+      writeAll(received.file, metadataTrailer(metadata));
+      settle = this.#journal.announce({ bucket, key });
+      this.#place(received.path, this.#path(bucket, key), onlyIfAbsent);
+      settle(true);
+      return metadata;
+    } catch (error) {
+      settle(false);
+      this.#space.release(received.size);
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      throw new S3Error("PreconditionFailed", `${key} exists already`);
+    } finally {
+      discard(received);
+    }
+  }
+
+  async open(bucket: string, key: string): Promise<OpenObject | undefined> {
+    return openObject(this.#path(bucket, key));
+  }
+
+  /** All bytes of a small object. */
+  async read(bucket: string, key: string): Promise<Uint8Array | undefined> {
+    const path = this.#path(bucket, key);
+    // Synchronous: four round trips to a thread (open, stat, read, close) take longer than reading a few kilobytes.
+    const whole = await unlessMissing((async () => readFileSync(path))(), () => undefined);
+    return whole && bytesOf(whole, path);
+  }
+
+  async delete(bucket: string, key: string): Promise<void> {
+    const object = await this.open(bucket, key);
+    if (!object) return;
+    await object.file.close();
+    await rm(this.#path(bucket, key), { force: true });
+    this.#space.release(object.metadata.size);
+  }
+
+  /** The metadata of all objects of a bucket, ordered by key. */
+  async all(bucket: string): Promise<ObjectMetadata[]> {
+    const all: ObjectMetadata[] = [];
+    for (const entry of await readdir(this.#folder(bucket), { recursive: true, withFileTypes: true })) {
+      const object = entry.isFile() ? await openObject(join(entry.parentPath, entry.name)) : undefined;
+      await object?.file.close();
+      if (object) all.push(object.metadata);
+    }
+    return all.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+  }
+
+  #place(from: string, to: string, onlyIfAbsent: boolean): void {
+    const shard = dirname(to);
+    if (!this.#shards.has(shard)) mkdirSync(shard, { recursive: true });
+    this.#shards.add(shard);
+    if (onlyIfAbsent) linkSync(from, to);
+    else renameSync(from, to);
+  }
+
+  #folder(bucket: string): string {
+    if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) throw new S3Error("InvalidBucketName", bucket);
+    return join(this.root, bucket);
+  }
+
+  #path(bucket: string, key: string): string {
+    const name = createHash("sha256").update(key).digest("hex");
+    return join(this.#folder(bucket), name.slice(0, 2), name);
+  }
 }
 
-async function readFacts(file: FileHandle): Promise<ObjectFacts> {
-  const { size } = await file.stat();
-  const tail = Buffer.alloc(Math.min(size, 8192));
-  await file.read(tail, 0, tail.length, size - tail.length);
-  const end = tail.length - 4;
-  const length = tail.readUInt32BE(end);
-  if (length <= end) return JSON.parse(tail.toString("utf8", end - length, end));
-  const json = Buffer.alloc(length);
-  await file.read(json, 0, length, size - 4 - length);
-  return JSON.parse(json.toString("utf8"));
-}
-
-const bytesBeforeFacts = (whole: Buffer) => whole.length - 4 - whole.readUInt32BE(whole.length - 4);
-
-function valid(bucket: string): string {
-  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) throw new S3Error("InvalidBucketName", bucket);
-  return bucket;
+async function openObject(path: string): Promise<OpenObject | undefined> {
+  const file = await unlessMissing(open(path, "r"), () => undefined);
+  if (!file) return undefined;
+  try {
+    return { file, metadata: await readMetadata(file, path) };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 async function unlessMissing<T, U>(result: Promise<T>, otherwise: () => U): Promise<T | U> {

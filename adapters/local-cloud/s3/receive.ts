@@ -1,18 +1,18 @@
 /**
- * @file Receives a request's body into a temporary file, with every promise about it checked. Files are written synchronously: most
- * bodies have a few kilobytes, whose writing takes less time than handing it to a thread, and larger ones come in pieces.
+ * @file Receives a request's body into a temporary file and checks it against every promise of its headers. Writes are synchronous: most
+ * bodies have a few kilobytes, which are written faster than handed to another thread; larger ones arrive in pieces.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { decodeAwsChunked } from "./aws-chunked.ts";
-import { openVerifier } from "./checksums.ts";
+import { openBodyVerifier } from "./checksums.ts";
 import { S3Error } from "./errors.ts";
 
-export interface Received {
-  /** A file that holds the bytes, now the caller's to close, and to rename or remove. */
+export interface ReceivedFile {
+  /** A file with the bytes. The caller must close it, and rename or remove it. */
   readonly path: string;
   /** Its descriptor, at the end of the bytes. */
   readonly file: number;
@@ -21,100 +21,118 @@ export interface Received {
   readonly checksums: Record<string, string>;
 }
 
-/** Small bodies, such as XML, straight into memory. */
-const LARGEST_TEXT = 4 * 2 ** 20;
+/** For bodies that are read into memory, such as XML. */
+const MAX_TEXT_BYTES = 4 * 2 ** 20;
 
-/** From here on an object's MD5 takes longer than all else that is done with it. */
+/** From this size on, the MD5 of an object takes longer than everything else done with it. */
 const LARGE_BYTES = 2 ** 20;
 
-/** A network's pieces are small; files are written in larger ones. */
+/** Pieces from the network are small; files are written in larger ones. */
 const WRITE_BYTES = 2 ** 20;
 
-export async function receive(
+export async function receiveFile(
   request: IncomingMessage,
   temporary: string,
-  space: Space,
+  space: DiskSpace,
   kind: "object" | "part",
-): Promise<Received> {
+): Promise<ReceivedFile> {
   const expected = expectedLength(request.headers);
-  await space.take(expected ?? 0);
-  const path = join(temporary, randomUUID());
-  const file = openSync(path, "wx");
-  try {
-    const verifier = openVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
+  return toTemporaryFile(temporary, space, expected ?? 0, async (file) => {
+    const verifier = openBodyVerifier(request.headers, kind === "object" && (expected ?? 0) >= LARGE_BYTES);
     const trailers = new Map<string, string>();
-    let [size, written] = [0, 0];
-    const held: Buffer[] = [];
-    const write = () => {
-      written = size;
-      writeTogether(file, held.splice(0));
-    };
+    const writer = new PieceWriter(file);
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
-      held.push(bytes);
-      size += bytes.length;
-      if (size - written >= WRITE_BYTES) write();
+      writer.add(bytes);
     }
-    write();
-    whole(expected, size);
-    return { path, file, size, ...verifier.verified(trailers) };
-  } catch (error) {
-    discard({ path, file });
-    space.give(expected ?? 0);
-    throw error;
-  }
+    writer.flush();
+    requireComplete(expected, writer.size);
+    return { size: writer.size, ...verifier.finish(trailers) };
+  });
 }
 
-/** Bytes of this process itself, as if they had been received. */
-export async function receiveBytes(bytes: Uint8Array, temporary: string, space: Space): Promise<Received> {
-  await space.take(bytes.length);
+/** Bytes of this process, as if they had been received. */
+export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSpace): Promise<ReceivedFile> {
+  return toTemporaryFile(temporary, space, bytes.length, async (file) => {
+    writeAll(file, bytes);
+    return { size: bytes.length, etag: createHash("md5").update(bytes).digest("hex"), checksums: {} };
+  });
+}
+
+/** Opens a file, lets `write` fill it, and removes it if that fails. */
+async function toTemporaryFile(
+  temporary: string,
+  space: DiskSpace,
+  bytes: number,
+  write: (file: number) => Promise<Omit<ReceivedFile, "path" | "file">>,
+): Promise<ReceivedFile> {
+  await space.reserve(bytes);
   const path = join(temporary, randomUUID());
   const file = openSync(path, "wx");
   try {
-    writeAll(file, bytes);
+    return { path, file, ...(await write(file)) };
   } catch (error) {
     discard({ path, file });
-    space.give(bytes.length);
+    space.release(bytes);
     throw error;
   }
-  return { path, file, size: bytes.length, etag: createHash("md5").update(bytes).digest("hex"), checksums: {} };
 }
 
-/** Appends all of the bytes; a single write may take only a part of them. */
+/** Collects pieces and writes them together. */
+class PieceWriter {
+  readonly #file: number;
+  readonly #pieces: Uint8Array[] = [];
+  #written = 0;
+  size = 0;
+
+  constructor(file: number) {
+    this.#file = file;
+  }
+
+  add(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+    this.size += piece.length;
+    if (this.size - this.#written >= WRITE_BYTES) this.flush();
+  }
+
+  flush(): void {
+    const pieces = this.#pieces.splice(0);
+    const bytes = this.size - this.#written;
+    this.#written = this.size;
+    // One call for all of them, without a copy; it may write only some of the bytes.
+    const written = pieces.length > 0 ? writevSync(this.#file, pieces) : 0;
+    if (written < bytes) writeAll(this.#file, Buffer.concat(pieces).subarray(written));
+  }
+}
+
+/** Appends all bytes; a single write may take only some of them. */
 export function writeAll(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
 }
 
-/** The same of several pieces, without a copy of them in one. */
-function writeTogether(file: number, pieces: readonly Uint8Array[]): void {
-  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const written = pieces.length > 0 ? writevSync(file, pieces) : 0;
-  if (written < bytes) writeAll(file, Buffer.concat(pieces).subarray(written));
-}
-
-export function discard({ path, file }: Pick<Received, "path" | "file">): void {
+export function discard({ path, file }: Pick<ReceivedFile, "path" | "file">): void {
   closeSync(file);
   rmSync(path, { force: true });
 }
 
 export async function receiveText(request: IncomingMessage): Promise<string> {
-  const verifier = openVerifier(request.headers);
+  const verifier = openBodyVerifier(request.headers);
   const trailers = new Map<string, string>();
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const bytes of payload(request, trailers)) {
     size += bytes.length;
-    if (size > LARGEST_TEXT) throw new S3Error("MalformedXML", `a request of more than ${LARGEST_TEXT} bytes`);
+    if (size > MAX_TEXT_BYTES) throw new S3Error("MalformedXML", `a request of more than ${MAX_TEXT_BYTES} bytes`);
     verifier.update(bytes);
     pieces.push(bytes);
   }
-  whole(expectedLength(request.headers), size);
-  verifier.verified(trailers);
+  requireComplete(expectedLength(request.headers), size);
+  verifier.finish(trailers);
   return Buffer.concat(pieces).toString();
 }
 
 function payload(request: IncomingMessage, trailers: Map<string, string>): AsyncIterable<Buffer> {
-  // A body that is refused half-way must not take the connection with it: the answer still has to go out.
+  // A body that is refused half-way must not close the connection: the answer still has to go out.
   const bytes: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
   return isChunked(request.headers) ? decodeAwsChunked(bytes, trailers) : bytes;
 }
@@ -127,7 +145,7 @@ function expectedLength(headers: IncomingHttpHeaders): number | undefined {
   return length === undefined ? undefined : Number(length);
 }
 
-function whole(expected: number | undefined, size: number) {
+function requireComplete(expected: number | undefined, size: number): void {
   if (expected !== undefined && expected !== size)
-    throw new S3Error("IncompleteBody", `${size} bytes came of ${expected}`);
+    throw new S3Error("IncompleteBody", `received ${size} bytes of ${expected}`);
 }

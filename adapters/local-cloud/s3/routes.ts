@@ -1,22 +1,22 @@
-/** @file What each request of the S3 API does: buckets, objects, multipart uploads. What is not here is answered 501, never ignored. */
+/** @file The requests of the S3 API: buckets, objects, multipart uploads. Anything else is answered 501, never ignored. */
 import { rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Space } from "../space.ts";
+import type { DiskSpace } from "../disk-space.ts";
 import { S3Error } from "./errors.ts";
 import { listPage } from "./list.ts";
 import type { MultipartUploads } from "./multipart.ts";
 import type { ObjectFiles } from "./object-files.ts";
-import { sendObject } from "./read.ts";
-import { receive, receiveText } from "./receive.ts";
+import { receiveFile, receiveText } from "./receive.ts";
+import { sendObject } from "./send-object.ts";
 import { parseDelete, parseParts, toXml } from "./xml.ts";
 
-export interface Routes {
+export interface S3Services {
   readonly objects: ObjectFiles;
   readonly uploads: MultipartUploads;
-  readonly space: Space;
+  readonly space: DiskSpace;
 }
 
-export interface Call {
+export interface S3Request {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly bucket: string;
@@ -24,35 +24,35 @@ export interface Call {
   readonly query: URLSearchParams;
 }
 
-/** Request features that would change what a write means, and are not built. */
-const NOT_BUILT = [
+/** Headers that change what a write means, and are not supported. */
+const UNSUPPORTED_HEADERS = [
   "x-amz-copy-source",
   "if-match",
   "x-amz-write-offset-bytes",
   "x-amz-server-side-encryption-customer-algorithm",
 ];
-const LONGEST_KEY_BYTES = 1024;
+const MAX_KEY_BYTES = 1024;
 
-export async function route(routes: Routes, call: Call): Promise<void> {
-  if (call.bucket === "") return listBuckets(routes, call);
-  if (call.key === "") return bucketRoute(routes, call);
-  if (Buffer.byteLength(call.key) > LONGEST_KEY_BYTES) throw new S3Error("KeyTooLongError", call.key);
-  await routes.objects.requireBucket(call.bucket);
+export async function route(services: S3Services, call: S3Request): Promise<void> {
+  if (call.bucket === "") return listBuckets(services, call);
+  if (call.key === "") return bucketRoute(services, call);
+  if (Buffer.byteLength(call.key) > MAX_KEY_BYTES) throw new S3Error("KeyTooLongError", call.key);
+  await services.objects.requireBucket(call.bucket);
   return call.query.has("uploads") || call.query.has("uploadId")
-    ? uploadRoute(routes, call)
-    : objectRoute(routes, call);
+    ? uploadRoute(services, call)
+    : objectRoute(services, call);
 }
 
-async function listBuckets({ objects }: Routes, { request, response }: Call): Promise<void> {
-  if (request.method !== "GET") throw notBuilt(request);
+async function listBuckets({ objects }: S3Services, { request, response }: S3Request): Promise<void> {
+  if (request.method !== "GET") throw unsupported(request);
   const Bucket = (await objects.buckets()).map((Name) => ({ Name, CreationDate: new Date(0).toISOString() }));
   send(response, 200, toXml("ListAllMyBucketsResult", { Owner: { ID: "local" }, Buckets: { Bucket } }));
 }
 
-async function bucketRoute({ objects }: Routes, { request, response, bucket, query }: Call): Promise<void> {
+async function bucketRoute({ objects }: S3Services, { request, response, bucket, query }: S3Request): Promise<void> {
   const subject = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
   if (subject !== undefined && !(subject === "delete" && request.method === "POST") && subject !== "location")
-    throw notBuilt(request);
+    throw unsupported(request);
   if (request.method === "PUT") {
     await receiveText(request);
     await objects.createBucket(bucket);
@@ -66,7 +66,7 @@ async function bucketRoute({ objects }: Routes, { request, response, bucket, que
     await objects.deleteBucket(bucket);
     return send(response, 204);
   }
-  if (request.method !== "POST" || subject !== "delete") throw notBuilt(request);
+  if (request.method !== "POST" || subject !== "delete") throw unsupported(request);
   const { keys, quiet } = parseDelete(await receiveText(request));
   for (const key of keys) await objects.delete(bucket, key);
   send(response, 200, toXml("DeleteResult", quiet ? {} : { Deleted: keys.map((Key) => ({ Key })) }));
@@ -84,21 +84,24 @@ const LIST_PARAMETERS = new Set([
   "fetch-owner",
 ]);
 
-async function objectRoute({ objects, space }: Routes, { request, response, bucket, key }: Call): Promise<void> {
+async function objectRoute(
+  { objects, space }: S3Services,
+  { request, response, bucket, key }: S3Request,
+): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return sendObject(objects, bucket, key, request, response);
   if (request.method === "DELETE") {
     await objects.delete(bucket, key);
     return send(response, 204);
   }
-  if (request.method !== "PUT") throw notBuilt(request);
+  if (request.method !== "PUT") throw unsupported(request);
   const onlyIfAbsent = writeCondition(request);
-  const received = await receive(request, objects.temporary, space, "object");
+  const received = await receiveFile(request, objects.temporary, space, "object");
   const headers = keptHeaders(request.headers);
-  const facts = await objects.commit(bucket, { key, received, headers, onlyIfAbsent });
-  send(response, 200, "", { etag: `"${facts.etag}"`, ...checksumHeaders(received.checksums) });
+  const metadata = await objects.commit(bucket, { key, received, headers, onlyIfAbsent });
+  send(response, 200, "", { etag: `"${metadata.etag}"`, ...checksumHeaders(received.checksums) });
 }
 
-async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Promise<void> {
+async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Request): Promise<void> {
   const { request, response, bucket, key, query } = call;
   const id = query.get("uploadId") ?? "";
   if (request.method === "POST" && query.has("uploads")) {
@@ -107,8 +110,10 @@ async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Pro
   }
   if (request.method === "PUT") {
     writeCondition(request);
-    const received = await receive(request, objects.temporary, space, "part");
-    await uploads.put(id, Number(query.get("partNumber")), received).finally(() => rm(received.path, { force: true }));
+    const received = await receiveFile(request, objects.temporary, space, "part");
+    await uploads
+      .putPart(id, Number(query.get("partNumber")), received)
+      .finally(() => rm(received.path, { force: true }));
     return send(response, 200, "", { etag: `"${received.etag}"`, ...checksumHeaders(received.checksums) });
   }
   if (request.method === "GET") {
@@ -127,15 +132,15 @@ async function uploadRoute({ objects, uploads, space }: Routes, call: Call): Pro
     await uploads.abort(id);
     return send(response, 204);
   }
-  if (request.method !== "POST") throw notBuilt(request);
+  if (request.method !== "POST") throw unsupported(request);
   const onlyIfAbsent = writeCondition(request);
-  const facts = await uploads.complete(id, parseParts(await receiveText(request)), onlyIfAbsent);
-  send(response, 200, toXml("CompleteMultipartUploadResult", { Bucket: bucket, Key: key, ETag: `"${facts.etag}"` }));
+  const metadata = await uploads.complete(id, parseParts(await receiveText(request)), onlyIfAbsent);
+  send(response, 200, toXml("CompleteMultipartUploadResult", { Bucket: bucket, Key: key, ETag: `"${metadata.etag}"` }));
 }
 
-/** True for If-None-Match: *. */
+/** True for `If-None-Match: *`. */
 function writeCondition({ headers }: IncomingMessage): boolean {
-  const name = NOT_BUILT.find((one) => headers[one] !== undefined);
+  const name = UNSUPPORTED_HEADERS.find((one) => headers[one] !== undefined);
   if (name !== undefined) throw new S3Error("NotImplemented", `${name} of a write`);
   const condition = headers["if-none-match"];
   if (condition !== undefined && condition !== "*") throw new S3Error("NotImplemented", `if-none-match: ${condition}`);
@@ -152,7 +157,7 @@ function keptHeaders(headers: IncomingHttpHeaders): Record<string, string> {
 const checksumHeaders = (checksums: Record<string, string>) =>
   Object.fromEntries(Object.entries(checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
 
-const notBuilt = (request: IncomingMessage) =>
+const unsupported = (request: IncomingMessage) =>
   new S3Error("NotImplemented", `${request.method} ${request.url} is not part of the local cloud`);
 
 export function send(response: ServerResponse, status: number, xml = "", headers: Record<string, string> = {}): void {

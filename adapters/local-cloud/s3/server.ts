@@ -1,30 +1,30 @@
-/** @file The S3 API over HTTP: who may call, what is addressed, and errors as S3 tells them. Path style only. */
+/** @file The S3 API over HTTP: authentication, addressing, and errors in S3's form. Path style only. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { VerifySignature } from "../signature.ts";
+import type { VerifyRequest } from "../authentication.ts";
 import { asS3Error, S3Error } from "./errors.ts";
-import { type Routes, route, send } from "./routes.ts";
+import { route, type S3Services, send } from "./routes.ts";
 import { toXml } from "./xml.ts";
 
-export function createS3Server(routes: Routes, verify: VerifySignature): Server {
+export function createS3Server(routes: S3Services, verify: VerifyRequest): Server {
   const server = createServer((request, response) => {
     answer(routes, verify, request, response).catch((error: unknown) => refuse(request, response, error));
   });
-  // Weights may take longer than Node's five minutes.
+  // An upload of weights may take longer than Node's default of five minutes.
   server.requestTimeout = 0;
   server.keepAliveTimeout = 60_000;
   return server;
 }
 
-async function answer(routes: Routes, verify: VerifySignature, request: IncomingMessage, response: ServerResponse) {
+async function answer(routes: S3Services, verify: VerifyRequest, request: IncomingMessage, response: ServerResponse) {
   const { method = "", url = "", headers } = request;
   await verify({ method, url, headers });
   const [path = "", search = ""] = url.split(/\?(.*)/s);
-  // Not `new URL`, which would take `..` in a key for a step up.
+  // `new URL` would resolve `..` in a key.
   const [, bucket = "", ...rest] = path.split("/");
-  await route(routes, { request, response, bucket, key: decoded(rest.join("/")), query: new URLSearchParams(search) });
+  await route(routes, { request, response, bucket, key: decode(rest.join("/")), query: new URLSearchParams(search) });
 }
 
-function decoded(path: string): string {
+function decode(path: string): string {
   try {
     return decodeURIComponent(path);
   } catch {
@@ -39,7 +39,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, thrown: unkn
   }
   const error = asS3Error(thrown);
   const body = request.method === "HEAD" ? "" : toXml("Error", { Code: error.code, Message: error.message });
-  // The rest of the body is read all the same: a client that is still sending would see a broken connection, not this answer.
+  // Read the rest of the body: a client that is still sending would see a broken connection instead of this answer.
   request.resume();
   send(response, error.status, body);
 }

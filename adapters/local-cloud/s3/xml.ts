@@ -1,6 +1,7 @@
 /** @file The few XML documents of S3. */
 import { XMLBuilder, XMLParser } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
+import type { PartReference } from "./multipart.ts";
 
 const builder = new XMLBuilder({ suppressEmptyNode: false });
 const parser = new XMLParser({
@@ -12,27 +13,27 @@ const parser = new XMLParser({
 
 export type XmlTree = { readonly [name: string]: XmlTree | readonly XmlTree[] | string | number | boolean | undefined };
 
-/** Control characters of keys as references: a parser would drop or change them. */
+/** Control characters in keys become references: a parser would drop or change them. */
 export function toXml(root: string, tree: XmlTree): string {
   const body = String(builder.build({ [root]: tree }));
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what has to be escaped
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these have to be escaped
   const escaped = body.replace(/[\u0001-\u001f\u007f]/g, (character) => `&#${character.charCodeAt(0)};`);
   return `<?xml version="1.0" encoding="UTF-8"?>\n${escaped}`;
 }
 
-/** The keys of a Delete request, and whether it wants no answer for each. */
+/** The keys of a Delete request; `quiet`: it wants no answer per key. */
 export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
   const { Delete } = parser.parse(text) as { Delete?: { Object?: { Key?: unknown }[]; Quiet?: unknown } };
   if (!Delete?.Object) throw new S3Error("MalformedXML", "no objects to delete");
   return { keys: Delete.Object.map(({ Key }) => String(Key)), quiet: Delete.Quiet === "true" };
 }
 
-/** The parts of a CompleteMultipartUpload request, in their order. */
-export function parseParts(text: string): { number: number; etag: string }[] {
+/** The parts of a CompleteMultipartUpload request, in order. */
+export function parseParts(text: string): PartReference[] {
   const { CompleteMultipartUpload } = parser.parse(text) as {
     CompleteMultipartUpload?: { Part?: { PartNumber?: unknown; ETag?: unknown }[] };
   };
-  if (!CompleteMultipartUpload?.Part) throw new S3Error("MalformedXML", "no parts to put together");
+  if (!CompleteMultipartUpload?.Part) throw new S3Error("MalformedXML", "no parts to join");
   return CompleteMultipartUpload.Part.map(({ PartNumber, ETag }) => ({
     number: Number(PartNumber),
     etag: String(ETag).replaceAll('"', ""),

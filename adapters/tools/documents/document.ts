@@ -1,4 +1,4 @@
-/** @file What is told to the thread that reads documents, and what it tells. */
+/** @file The messages to and from the thread that reads documents. */
 
 export interface Document {
   readonly url: string;
@@ -10,5 +10,5 @@ export interface Document {
 /** `unreadable`: why, for the agent. */
 export type Extracted = { readonly title: string; readonly text: string } | { readonly unreadable: string };
 
-/** Out of time or memory, or more than a library can take: the document did it. */
-export const TOO_COMPLICATED: Extracted = { unreadable: "it is too complicated to be read" };
+/** The document exceeds the time, the memory, or the limits of a library. */
+export const TOO_COMPLEX: Extracted = { unreadable: "it is too complex to be read" };

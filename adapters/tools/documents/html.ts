@@ -1,31 +1,31 @@
 /**
- * @file HTML as Markdown: its main content by Mozilla's Readability, or the whole body where there is none (lists, front pages), by
- * turndown, with absolute links.
+ * @file HTML as Markdown, by turndown, with absolute links: the main content by Mozilla's Readability, or the whole body of a page without any
+ * (lists, front pages).
  */
 import { gfm } from "@joplin/turndown-plugin-gfm";
 import { isProbablyReaderable, Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
 import { type DefaultTreeAdapterTypes, parse, serialize } from "parse5";
 import TurndownService from "turndown";
-import { type Extracted, TOO_COMPLICATED } from "./document.ts";
+import { type Extracted, TOO_COMPLEX } from "./document.ts";
 
-/** Levels of elements; browsers flatten what lies deeper, and some libraries take quadratic time for it. */
-const DEEPEST = 512;
+/** Levels of elements. Browsers flatten deeper ones, and some libraries take quadratic time for them. */
+const MAX_DEPTH = 512;
 
-/** What a reader of the page would not see either, or could not read. */
-const UNSEEN = [
+/** What a human reader would not see, or could not read. */
+const INVISIBLE = [
   "script, style, template, noscript, svg, canvas, iframe, object, embed, form input, link, meta",
   '[hidden], [aria-hidden="true"], [style*="display:none" i], [style*="display: none" i], [style*="visibility:hidden" i]',
 ].join(", ");
 
 export function extractHtml(html: string, url: string): Extracted {
-  // linkedom wants all the tags that HTML lets authors leave out: parse5 puts them in.
+  // linkedom needs the tags that HTML lets authors omit; parse5 adds them.
   const tree = parse(html);
-  if (isDeeper(tree, DEEPEST)) return TOO_COMPLICATED;
+  if (isDeeper(tree, MAX_DEPTH)) return TOO_COMPLEX;
   const { document } = parseHTML(serialize(tree));
   const title = document.querySelector("title")?.textContent?.trim() ?? "";
   const base = baseOf(document, url);
-  for (const node of document.querySelectorAll(UNSEEN)) node.remove();
+  for (const node of document.querySelectorAll(INVISIBLE)) node.remove();
   for (const [selector, attribute] of [
     ["a[href]", "href"],
     ["img[src]", "src"],

@@ -1,42 +1,42 @@
-/** @file A text longer than an agent may see, shown by parts that reach it whole. */
+/** @file Splits a text that is too long for the agent into parts that it can see whole. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { partsWithin } from "../../../core/conversation/token-room.ts";
 import type { ToolContext } from "../../../core/ports.ts";
 
-/** Room for the lines above a part, beside title and place. */
+/** Characters for the lines above a part, besides title and source. */
 const HEADING = 40;
 const HEADING_NOTE = "part 999, goes on in part 1000";
-export const LONGEST_TITLE = 120;
-const LONGEST_PLACE = 300;
-const SHORTEST_PART = 100;
+export const MAX_TITLE = 120;
+const MAX_SOURCE = 300;
+const MIN_PART = 100;
 
-export interface Titled {
+export interface TitledText {
   readonly title: string;
-  /** Where it is from: an address, a file's name. */
-  readonly place: string;
+  /** An address, or the name of a file. */
+  readonly source: string;
   readonly text: string;
 }
 
-/** That part under its heading, or that there is none. */
-export async function showPart(document: Titled, part: number, context: ToolContext): Promise<string> {
-  const { shown, isLast, parts } = await look(partsFor(document, context), part);
-  if (shown === undefined) return `${document.place} has no part ${part}: its last one is part ${parts}`;
+/** The part under its heading, or a sentence that it does not exist. */
+export async function showPart(document: TitledText, part: number, context: ToolContext): Promise<string> {
+  const { shown, isLast, parts } = await findPart(partsFor(document, context), part);
+  if (shown === undefined) return `${document.source} has no part ${part}: its last one is part ${parts}`;
   const note = isLast ? `part ${part}, the last one` : `part ${part}, goes on in part ${part + 1}`;
-  return headed(document, isLast && part === 1 ? "" : note, shown);
+  return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
-/** Parts that reach the agent whole under their heading, by characters and by its tokens. */
-function* partsFor(page: Titled, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
-  const heading = Math.min(page.place.length, LONGEST_PLACE) + Math.min(page.title.length, LONGEST_TITLE) + HEADING;
-  const characters = Math.max(responseCharacters - heading, SHORTEST_PART);
+/** Parts that fit with their heading, by characters and by the agent's tokens. */
+function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
+  const heading = Math.min(page.source.length, MAX_SOURCE) + Math.min(page.title.length, MAX_TITLE) + HEADING;
+  const characters = Math.max(responseCharacters - heading, MIN_PART);
   if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
-  const room = { tokens: Math.max(tokens - count(headed(page, HEADING_NOTE, "")), 1), count };
+  const room = { tokens: Math.max(tokens - count(withHeading(page, HEADING_NOTE, "")), 1), count };
   for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
 }
 
-/** One part, and whether it is the last. Parts are made one by one: this process has other things to do than to read a whole page at once. */
-async function look(
+/** One part, and whether it is the last. Parts are made one by one, so that a long page does not block this process. */
+async function findPart(
   parts: Iterable<string>,
   wanted: number,
 ): Promise<{ shown: string | undefined; isLast: boolean; parts: number }> {
@@ -51,15 +51,19 @@ async function look(
   return { shown, isLast: true, parts: seen };
 }
 
-/** The text under its title, its place and a note, as far as there are such. */
-export function headed({ title, place }: Pick<Titled, "title" | "place">, note: string, text: string): string {
-  const heading = [clip(title.replace(/\s+/g, " "), LONGEST_TITLE), clip(place, LONGEST_PLACE), note].filter(
+/** The text under its title, its source and a note; empty ones are left out. */
+export function withHeading(
+  { title, source: place }: Pick<TitledText, "title" | "source">,
+  note: string,
+  text: string,
+): string {
+  const heading = [clip(title.replace(/\s+/g, " "), MAX_TITLE), clip(place, MAX_SOURCE), note].filter(
     (line) => line !== "",
   );
   return `${heading.join("\n")}\n\n${text}`;
 }
 
-/** Consecutive parts of at most so many characters, ended at a line or word where one ends in their last fifth. */
+/** Consecutive parts of at most `characters`, ended at a line or word if one ends in their last fifth. */
 export function partsOf(text: string, characters: number): string[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length; ) {
@@ -74,7 +78,7 @@ export function partsOf(text: string, characters: number): string[] {
   return parts;
 }
 
-/** A prefix that does not end in half a character; at least one. */
+/** A prefix of at least one character that does not split a surrogate pair. */
 export function clip(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;

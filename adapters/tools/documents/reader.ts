@@ -1,6 +1,6 @@
 /**
- * @file Reads documents in a thread of its own, one at a time, so that none can hold up this process (its heartbeats!) or fill its memory.
- * A document that takes too long or too much ends its thread; the next one gets a new thread.
+ * @file Reads documents in a separate thread, one at a time, so that none can block this process (and its heartbeats) or fill its memory. A
+ * document that takes too much time or memory ends its thread; the next one gets a new thread.
  *
  *     idle ──document──> reading ──text──> idle
  *                           └── too slow, out of memory, crashed ──> (no thread): "it cannot be read"
@@ -10,7 +10,7 @@
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../../built-module.ts";
 import { MgrpoError } from "../../../core/errors.ts";
-import { type Document, type Extracted, TOO_COMPLICATED } from "./document.ts";
+import { type Document, type Extracted, TOO_COMPLEX } from "./document.ts";
 
 export interface Reader {
   read(document: Document): Promise<Extracted>;
@@ -32,7 +32,7 @@ export function openReader(seconds = SECONDS): Reader {
   }
 
   async function readNow(document: Document): Promise<Extracted> {
-    if (closed) throw closing();
+    if (closed) throw readerClosed();
     const thread = worker ?? startWorker();
     worker = thread;
     thread.ref();
@@ -49,10 +49,10 @@ export function openReader(seconds = SECONDS): Reader {
     });
     thread.unref();
     if (extracted) return extracted;
-    // That this program ends says nothing about the document.
-    if (closed) throw closing();
+    // Closing says nothing about the document.
+    if (closed) throw readerClosed();
     await end();
-    return TOO_COMPLICATED;
+    return TOO_COMPLEX;
   }
 
   return {
@@ -68,7 +68,7 @@ export function openReader(seconds = SECONDS): Reader {
   };
 }
 
-const closing = () => new MgrpoError("cancelled", "the reader of documents was closed");
+const readerClosed = () => new MgrpoError("cancelled", "the reader of documents was closed");
 
 function startWorker(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };
@@ -77,7 +77,7 @@ function startWorker(): Worker {
     env: {},
     resourceLimits,
   });
-  // An error (out of memory) ends the thread, and its end is what is looked at.
+  // An error (out of memory) ends the thread, which `exit` reports.
   worker.on("error", () => {});
   return worker;
 }

@@ -1,16 +1,16 @@
 /** @file The cells of an Excel workbook (.xlsx), sheet by sheet, one row per line. */
 import { unzipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
-import { type Extracted, TOO_COMPLICATED } from "./document.ts";
+import { type Extracted, TOO_COMPLEX } from "./document.ts";
 
-/** Of all parts together, as the archive declares them: it is unpacked into buffers of that size, which no limit on the heap counts. */
-const LARGEST_BYTES = 200e6;
-/** Each large part is unpacked in a thread of its own. */
-const MOST_PARTS = 2000;
+/** Of all parts, as the archive declares them. They are unpacked into buffers of that size, which no heap limit covers. */
+const MAX_BYTES = 200e6;
+/** Each large part is unpacked in its own thread. */
+const MAX_PARTS = 2000;
 
 export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> {
   try {
-    if (!isModest(bytes)) return TOO_COMPLICATED;
+    if (!isModest(bytes)) return TOO_COMPLEX;
     const sheets = await readWorkbook(new Uint8Array(bytes).buffer);
     const texts = sheets.map(({ sheet, data }, i) => {
       const rows = data.map((cells) => cells.map(textOf).join("\t"));
@@ -31,7 +31,7 @@ function isModest(bytes: Uint8Array): boolean {
       return false;
     },
   });
-  return size <= LARGEST_BYTES && parts <= MOST_PARTS;
+  return size <= MAX_BYTES && parts <= MAX_PARTS;
 }
 
 function textOf(value: unknown): string {

@@ -1,4 +1,4 @@
-/** @file The parts that are used of libraries that bring no types. */
+/** @file Types of the parts in use, for libraries without types. */
 declare module "@joplin/turndown-plugin-gfm" {
   import type TurndownService from "turndown";
   /** Tables, strikethrough and task lists. */

@@ -1,7 +1,8 @@
 /**
- * @file Opens the web tools of a run as its settings say: `search` and `visit`, `reason` where there is a model for it, `calculate`, and
- * the tools of MCP servers. What is missing is said before anything runs.
+ * @file Opens the web tools of a run by its settings: `search` and `visit`, `reason` if it has a model, `calculate`, and the tools of MCP
+ * servers. Missing keys are reported before anything runs.
  */
+import type { Dispatcher } from "undici";
 import { PRICE } from "../../../core/contracts/budget.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import type { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
@@ -9,107 +10,148 @@ import { parse } from "../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { LanguageModel, Tool } from "../../../core/ports.ts";
 import type { OpenedTools, ToolsOpening } from "../../../core/recipe.ts";
-import { openReader } from "../documents/reader.ts";
+import { openReader, type Reader } from "../documents/reader.ts";
+import { type Backends, openBackends } from "./external/backend.ts";
+import { allowanceOf, openRunBudget, type RunBudget } from "./external/budget.ts";
+import { type AnswerCache, openAnswerCache } from "./external/cache.ts";
+import { type ExternalCalls, openExternalCalls } from "./external/calls.ts";
+import { openFolderObjects } from "./external/folder-objects.ts";
 import type { McpServer } from "./mcp/server.ts";
-import { readTowardsGoal } from "./models/extract.ts";
+import { goalExtractor } from "./models/extract.ts";
 import type { ToolModel } from "./models/model.ts";
 import { reasonTool } from "./models/reason.ts";
-import { openBackends } from "./outside/backend.ts";
-import { allowanceOf, openRunBudget, type RunBudget } from "./outside/budget.ts";
-import { type Cache, openCache } from "./outside/cache.ts";
-import { openFolderObjects } from "./outside/folder-objects.ts";
-import { openOutside } from "./outside/outside.ts";
 import type { SearchBackend } from "./search/backend.ts";
 import { brave } from "./search/brave.ts";
 import { searchTool } from "./search/search.ts";
 import { searxng } from "./search/searxng.ts";
 import { serper } from "./search/serper.ts";
 import { tavily } from "./search/tavily.ts";
-import { type ModelSettings, type SearchSettings, WebSettings } from "./settings.ts";
+import { type McpSettings, type ModelSettings, type SearchSettings, WebSettings } from "./settings.ts";
 import { addressCheck } from "./visit/addresses.ts";
 import { guardedAgent } from "./visit/guard.ts";
-import { leakageGuard } from "./visit/leakage.ts";
+import { type LeakageGuard, leakageGuard } from "./visit/leakage.ts";
 import { visitTool } from "./visit/visit.ts";
 
-/** Opens a model that tools ask. Rejects with `config-invalid` when its key is missing. */
+/** Opens a model for a tool. Rejects with `config-invalid` when its key is missing. */
 export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["environment"]) => Promise<LanguageModel>;
 
-export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = ask): Promise<OpenedTools> {
-  const { config, environment, store } = opening;
+export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
+  const { config } = opening;
   const settings = parse(WebSettings, config.tools, `tools of run '${config.run}'`, "config-invalid");
-  const isReplay = settings.cache.mode === "replay";
-  const variable = (place: string) => (name: string) => {
-    const value = environment[name];
-    // A replay asks nobody.
-    if (value || isReplay) return value ?? "";
-    throw new MgrpoError("config-invalid", `${place} needs the environment variable ${name}, which is not set`);
-  };
-
-  const backends = openBackends(store?.clock ?? { sleep: async () => {} });
-  const reader = openReader();
-  const dispatcher = guardedAgent(addressCheck(settings.visit.allowAddresses));
-  const guard = leakageGuard(settings.blocked);
-  const outside = openOutside({
-    cache: cacheOf(settings, opening),
-    run: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNCOUNTED,
-    backends,
-    guard,
-  });
-  const servers: McpServer[] = [];
-  const close = async () => {
-    const parts = [backends.close(), reader.close(), dispatcher.destroy(), ...servers.map((server) => server.close())];
-    await Promise.all(parts);
-  };
-
+  const services = await openServices(settings, opening, openModel);
   try {
-    const { search, visit, reason, extract } = settings;
     refuseUnpriced(settings, config);
-    const modelOf = async ({ model: spec, ...rest }: ModelSettings): Promise<ToolModel> => ({
-      ...rest,
-      usdPerMillionTokens: rest.usdPerMillionTokens ?? FREE,
-      name: spec.provider === "openai" ? `${spec.baseUrl} ${spec.model}` : `${spec.provider} ${spec.model}`,
-      model: isReplay ? NOBODY : await openModel(spec, environment),
-    });
-    const offered: Tool[] = [
-      visitTool({
-        settings: visit,
-        fetching: { ...visit, dispatcher, guard },
-        reader,
-        outside,
-        ...(extract && { readTowards: readTowardsGoal(await modelOf(extract), outside) }),
-      }),
-    ];
-    if (search) offered.push(searchTool(search, searchBackend(search, variable("tools.search.keyVariable")), outside));
-    if (reason) offered.push(reasonTool(await modelOf(reason), outside));
-    // Large libraries, loaded where somebody calls what needs them.
-    if (Object.values(config.agents).some(({ tools }) => tools.includes("calculate"))) {
-      offered.push((await import("../calculate.ts")).calculate);
-    }
-    for (const [name, its] of Object.entries(settings.mcp)) {
-      if (isReplay && !its.cached)
-        throw new MgrpoError("config-invalid", `tools.mcp.${name}.cached is false: its answers cannot be replayed`);
-      const [{ openMcpServer }, { mcpTools }] = await Promise.all([
-        import("./mcp/server.ts"),
-        import("./mcp/tools.ts"),
-      ]);
-      const server = openMcpServer(name, its, variable(`tools.mcp.${name}`));
-      servers.push(server);
-      offered.push(...(await mcpTools(name, its, server, outside)));
-    }
+    const offered = await offeredTools(services);
     const tools = new Map(offered.map((tool) => [tool.name, tool]));
     if (tools.size < offered.length)
       throw new MgrpoError("config-invalid", "tools.mcp: two tools have the same name: rename a server");
     const allowance = allowanceOf(settings.budget.rollout);
-    return { tools, close, ...(allowance && { allowance }) };
+    return { tools, close: () => closeServices(services), ...(allowance && { allowance }) };
   } catch (error) {
-    await close();
+    await closeServices(services);
     throw error;
   }
 }
 
+/** What the tools of one run share. */
+interface Services {
+  readonly settings: WebSettings;
+  readonly opening: ToolsOpening;
+  readonly openModel: OpenModel;
+  readonly backends: Backends;
+  readonly reader: Reader;
+  readonly dispatcher: Dispatcher;
+  readonly guard: LeakageGuard;
+  readonly calls: ExternalCalls;
+  /** Opened servers, to be closed. */
+  readonly servers: McpServer[];
+}
+
+async function openServices(settings: WebSettings, opening: ToolsOpening, openModel: OpenModel): Promise<Services> {
+  const { config, store } = opening;
+  const backends = openBackends(store?.clock ?? { sleep: async () => {} });
+  const guard = leakageGuard(settings.blocked);
+  return {
+    settings,
+    opening,
+    openModel,
+    backends,
+    reader: openReader(),
+    dispatcher: guardedAgent(addressCheck(settings.visit.allowAddresses)),
+    guard,
+    calls: openExternalCalls({
+      cache: cacheOf(settings, opening),
+      runBudget: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNMETERED_BUDGET,
+      backends,
+      guard,
+    }),
+    servers: [],
+  };
+}
+
+async function closeServices({ backends, reader, dispatcher, servers }: Services): Promise<void> {
+  const closing = servers.map((server) => server.close());
+  await Promise.all([backends.close(), reader.close(), dispatcher.destroy(), ...closing]);
+}
+
+async function offeredTools(services: Services): Promise<Tool[]> {
+  const { settings, opening, calls } = services;
+  const { search, reason } = settings;
+  const tools = [await openVisit(services)];
+  if (search) tools.push(searchTool(search, searchBackend(search, services), calls));
+  if (reason) tools.push(reasonTool(await toolModel(reason, services), calls));
+  // mathjs is large: it is loaded only for an agent that calculates.
+  if (Object.values(opening.config.agents).some((agent) => agent.tools.includes("calculate")))
+    tools.push((await import("../calculate.ts")).calculate);
+  for (const [name, server] of Object.entries(settings.mcp))
+    tools.push(...(await openMcpTools(name, server, services)));
+  return tools;
+}
+
+async function openVisit(services: Services): Promise<Tool> {
+  const { settings, dispatcher, guard, reader, calls } = services;
+  const { visit, extract } = settings;
+  return visitTool({
+    settings: visit,
+    fetching: { ...visit, dispatcher, guard },
+    reader,
+    calls,
+    ...(extract && { extractForGoal: goalExtractor(await toolModel(extract, services), calls) }),
+  });
+}
+
+async function openMcpTools(name: string, settings: McpSettings, services: Services): Promise<Tool[]> {
+  if (isReplay(services.settings) && !settings.cached)
+    throw new MgrpoError("config-invalid", `tools.mcp.${name}.cached is false: its answers cannot be replayed`);
+  const [{ openMcpServer }, { mcpTools }] = await Promise.all([import("./mcp/server.ts"), import("./mcp/tools.ts")]);
+  const server = openMcpServer(name, settings, (variable) => readVariable(variable, `tools.mcp.${name}`, services));
+  services.servers.push(server);
+  return mcpTools(name, settings, server, services.calls);
+}
+
+async function toolModel({ model: spec, ...settings }: ModelSettings, services: Services): Promise<ToolModel> {
+  const { opening, openModel } = services;
+  return {
+    ...settings,
+    usdPerMillionTokens: settings.usdPerMillionTokens ?? FREE,
+    name: spec.provider === "openai" ? `${spec.baseUrl} ${spec.model}` : `${spec.provider} ${spec.model}`,
+    model: isReplay(services.settings) ? REPLAY_MODEL : await openModel(spec, opening.environment),
+  };
+}
+
+/** The value of an environment variable; `setting` names what needs it. */
+function readVariable(name: string, setting: string, { settings, opening }: Services): string {
+  const value = opening.environment[name];
+  // A replay calls no backend, so it needs no keys.
+  if (value || isReplay(settings)) return value ?? "";
+  throw new MgrpoError("config-invalid", `${setting} needs the environment variable ${name}, which is not set`);
+}
+
+const isReplay = ({ cache }: WebSettings) => cache.mode === "replay";
+
 const FREE = { input: 0, output: 0 };
 
-/** A limit in dollars that would not count what a model is paid. */
+/** A limit in dollars must count what every model costs. */
 function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { usd } }: ToolsOpening["config"]): void {
   const limits = {
     "budget.usd": usd,
@@ -126,40 +168,34 @@ function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { us
   }
 }
 
-const ask: OpenModel = async (spec, environment) => {
+const openDefault: OpenModel = async (spec, environment) => {
   const { openLanguageModel } = await import("../../llm/open.ts");
   return openLanguageModel(spec, { environment });
 };
 
-/** In a replay. */
-const NOBODY: LanguageModel = {
-  complete: () => Promise.reject(new MgrpoError("not-found", "a replay asks no model")),
+/** Replays answer from the cache only. */
+const REPLAY_MODEL: LanguageModel = {
+  complete: () => Promise.reject(new MgrpoError("not-found", "a replay calls no model")),
 };
 
-/** Tools that are only looked at ask nothing of anybody but MCP servers, for what they offer. */
-const UNCOUNTED: RunBudget = {
+/** Without a store, tools are only listed: no calls but those that list the tools of MCP servers. */
+const UNMETERED_BUDGET: RunBudget = {
   charge: async () => {},
   chargeMore: async () => {},
   countBlocked: async () => {},
 };
 
-function cacheOf({ cache: { mode, run, folder } }: WebSettings, { config, store }: ToolsOpening): Cache {
+function cacheOf({ cache: { mode, run, folder } }: WebSettings, { config, store }: ToolsOpening): AnswerCache {
   const keyOf = (sha256: string) => objectKeys.toolAnswer(run ?? config.run, sha256);
   if (folder !== null)
-    return openCache({ mode, objects: openFolderObjects(folder), keyOf: (sha256) => `${sha256}.json` });
-  if (store) return openCache({ mode, objects: store.objects, keyOf });
+    return openAnswerCache({ mode, objects: openFolderObjects(folder), keyOf: (sha256) => `${sha256}.json` });
+  if (store) return openAnswerCache({ mode, objects: store.objects, keyOf });
   return { answer: (_request, _schema, ask) => ask() };
 }
 
-function searchBackend(settings: SearchSettings, variable: (name: string) => string): SearchBackend {
-  switch (settings.backend) {
-    case "serper":
-      return serper(settings.url, settings.keyVariable, variable(settings.keyVariable));
-    case "tavily":
-      return tavily(settings.url, settings.keyVariable, variable(settings.keyVariable));
-    case "brave":
-      return brave(settings.url, settings.keyVariable, variable(settings.keyVariable));
-    case "searxng":
-      return searxng(settings.url);
-  }
+function searchBackend(settings: SearchSettings, services: Services): SearchBackend {
+  if (settings.backend === "searxng") return searxng(settings.url);
+  const { url, keyVariable } = settings;
+  const key = readVariable(keyVariable, "tools.search.keyVariable", services);
+  return { serper, tavily, brave }[settings.backend](url, keyVariable, key);
 }

@@ -1,20 +1,19 @@
 /**
- * @file The settings of web tools: what a recipe's `config.tools` holds when its tools.ts opens them (open.ts). Strict, with the
- * recommended defaults. Keys stand in variables of the worker's environment; a setting names the variable, never the key. docs/tools.md
- * explains each.
+ * @file The settings of web tools: a recipe's `config.tools`, if its tools.ts opens them (open.ts). Strict; the defaults are the
+ * recommendation. A setting names the environment variable of the worker that holds a key, never the key. docs/tools.md explains each.
  */
 import * as z from "zod";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
-/** The name alone; a key that was written in its place does not fit, and is not repeated in the message. */
+/** A name only: a key in its place does not match, and the message does not repeat it. */
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
-/** Of one backend, in each worker process: they share no counter, so a plan's rate is to be divided by their number. */
+/** Per backend and worker process. Processes share no counter: divide a plan's rate by their number. */
 const Rate = z.number().positive();
 const Usd = z.number().nonnegative();
 
-/** `usdPerCall`: the list price at the time of writing, pay-as-you-go. */
+/** `usdPerCall`: the pay-as-you-go list price at the time of writing. */
 const Search = z.discriminatedUnion("backend", [
   z.strictObject({
     backend: z.literal("serper"),
@@ -42,7 +41,7 @@ const Search = z.discriminatedUnion("backend", [
   }),
   z.strictObject({
     backend: z.literal("searxng"),
-    /** Of one's own instance, which answers in JSON (`search.formats` in its settings.yml). */
+    /** Of your own instance, which must answer in JSON (`search.formats` in its settings.yml). */
     url: HttpUrl,
     results: z.int().min(1).max(20).default(10),
     requestsPerSecond: Rate.default(2),
@@ -52,28 +51,28 @@ const Search = z.discriminatedUnion("backend", [
 export type SearchSettings = z.infer<typeof Search>;
 
 const Visit = z.strictObject({
-  /** Bytes of one body, after decompression. */
+  /** Per body, after decompression. */
   maxBytes: z.int().positive().default(10_000_000),
-  /** For the whole of one page: redirects, body and all. */
+  /** For a whole page, redirects and body included. */
   seconds: z.number().positive().default(30),
   redirects: z.int().nonnegative().default(5),
-  /** Of the text that is kept of one page. */
+  /** Of the text of a page; the rest is cut. */
   maxCharacters: z.int().positive().default(500_000),
   requestsPerSecond: Rate.default(10),
   usdPerCall: Usd.default(0),
-  /** For tests and closed networks: address ranges (CIDR) that may be opened although they are not public. */
+  /** For tests and closed networks: address ranges (CIDR) that may be opened although not public. */
   allowAddresses: z.array(z.union([z.cidrv4(), z.cidrv6()])).default([]),
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
 const McpCommon = {
-  /** Names of the server's tools to offer; null: all of them. */
+  /** The server's tools to offer; null: all. */
   only: z.array(z.string()).min(1).nullable().default(null),
-  /** Names not to offer. */
+  /** Tools not to offer. */
   without: z.array(z.string()).default([]),
-  /** For one call. */
+  /** Per call. */
   seconds: z.number().positive().default(60),
-  /** False: calls change or depend on something, so none is answered from the cache. */
+  /** False: calls have side effects or depend on state, so none is answered from the cache. */
   cached: z.boolean().default(true),
   requestsPerSecond: Rate.default(10),
   usdPerCall: Usd.default(0),
@@ -83,7 +82,7 @@ const Mcp = z.union(
     z.strictObject({
       command: z.string().min(1),
       arguments: z.array(z.string()).default([]),
-      /** Variables that its process gets beside PATH, HOME and the like. */
+      /** Variables that its process gets besides PATH, HOME and the like. */
       environment: z.array(Variable).default([]),
       ...McpCommon,
     }),
@@ -100,9 +99,9 @@ export type McpSettings = z.infer<typeof Mcp>;
 
 const Model = z.strictObject({
   model: LanguageModelSpec,
-  /** Of one answer. */
+  /** Per answer. */
   maxTokens: z.int().positive().default(2000),
-  /** Dollars per million tokens, which budgets in dollars need. Null: it has no price here, and counts nothing. */
+  /** Dollars per million tokens, which budgets in dollars need. Null: no price, so it counts nothing. */
   usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).nullable().default(null),
 });
 export type ModelSettings = z.infer<typeof Model>;
@@ -113,20 +112,20 @@ const Limit = z.strictObject({
 });
 
 export const WebSettings = z.strictObject({
-  /** Absent: there is no tool `search`. */
+  /** Absent: no tool `search`. */
   search: Search.optional(),
   visit: Visit.prefault({}),
-  /** The model behind the tool `reason`; absent: there is none. */
+  /** The model behind the tool `reason`; absent: no such tool. */
   reason: Model.optional(),
-  /** The model that reads pages towards a goal; absent: `visit` takes no goal. */
+  /** The model that extracts from pages what a goal needs; absent: `visit` takes no goal. */
   extract: Model.optional(),
   /** Server -> how to reach it. Its tools are called `<server>_<tool>`. */
   mcp: z.record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits"), Mcp).default({}),
   cache: z
     .strictObject({
-      /** `live`: nothing is kept. `cached`: what was answered once is answered so again. `replay`: only what was answered before. */
+      /** `live`: nothing is stored. `cached`: a repeated request gets the stored answer. `replay`: stored answers only. */
       mode: z.enum(["live", "cached", "replay"]).default("cached"),
-      /** The run whose answers these are, in the same store; null: this run's own. */
+      /** The run whose answers are used, in the same store; null: this run's own. */
       run: z.string().min(1).nullable().default(null),
       /** A folder instead, for runs that share no store. */
       folder: z.string().min(1).nullable().default(null),
@@ -135,13 +134,13 @@ export const WebSettings = z.strictObject({
     .prefault({}),
   budget: z
     .strictObject({
-      /** Of each rollout, all its conversations together, cached answers included: the agent is told when it is spent. */
+      /** Per rollout, over all its conversations, cached answers included. When it is spent, the agent is told. */
       rollout: Limit.prefault({}),
-      /** Of all that was really asked of backends: the run is halted. */
+      /** Per run, over the calls that reach backends. When it is spent, the run halts. */
       run: Limit.prefault({}),
     })
     .prefault({}),
-  /** Pages that would give a benchmark away: beside those of the known benchmarks (visit/leakage.ts), `host` or `host/path`. */
+  /** Pages that leak a benchmark, besides those of the known benchmarks (visit/leakage.ts): `host` or `host/path`. */
   blocked: z
     .array(z.string().regex(/^[^/\s:]+(\/\S*)?$/, "must be a host, or host/path, without https://"))
     .default([]),

@@ -1,5 +1,5 @@
 /**
- * @file S3 in memory, as adapters/aws/object-store.ts asks it. It passes the contract suite of object stores
+ * @file S3 in memory, as far as adapters/aws/object-store.ts uses it. It passes the contract suite of object stores
  * (test/contracts/simulated-cloud.test.ts).
  */
 import { createHash } from "node:crypto";
@@ -15,9 +15,9 @@ import { MgrpoError } from "../../../core/errors.ts";
 export interface BucketUse {
   readonly operation: "PutObject" | "GetObject" | "HeadObject" | "DeleteObjects";
   readonly key: string;
-  /** Of the body that went or came. */
+  /** Of the body sent or received. */
   readonly bytes: number;
-  /** False: a PUT that met an object. */
+  /** False: a PUT found an existing object. */
   readonly applied: boolean;
   readonly tagged: boolean;
 }
@@ -25,16 +25,16 @@ export interface BucketUse {
 type Command = Parameters<S3Client["send"]>[0];
 
 export interface MemoryBucket {
-  /** One caller's way in; `used` hears of each use. */
+  /** The API for one caller; `used` is called for each use. */
   send(command: Command, used: (use: BucketUse) => void): Promise<object>;
 }
 
-/** `created` hears the key of each new object. */
+/** `created` is called with the key of each new object. */
 export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
   const objects = new Map<string, Uint8Array>();
 
   function put({ Key = "", Body, IfNoneMatch, Tagging }: PutObjectCommand["input"], used: (use: BucketUse) => void) {
-    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*") throw refused("a PUT that is no commit of bytes");
+    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*") throw unsupported("a PUT that is no commit of bytes");
     const applied = !objects.has(Key);
     used({ operation: "PutObject", key: Key, bytes: Body.length, applied, tagged: Tagging !== undefined });
     if (!applied) throw failure("PreconditionFailed", 412);
@@ -72,7 +72,7 @@ export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
       if (command instanceof GetObjectCommand) return get(command.input, used);
       if (command instanceof HeadObjectCommand) return head(command.input, used);
       if (command instanceof DeleteObjectsCommand) return remove(command.input, used);
-      throw refused(command.constructor.name);
+      throw unsupported(command.constructor.name);
     },
   };
 }
@@ -80,4 +80,4 @@ export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
 const failure = (name: string, status: number) =>
   Object.assign(new Error(name), { name, $metadata: { httpStatusCode: status } });
 
-const refused = (what: string) => new MgrpoError("engine-unsupported", `the simulated bucket does not do ${what}`);
+const unsupported = (what: string) => new MgrpoError("engine-unsupported", `the simulated bucket does not do ${what}`);

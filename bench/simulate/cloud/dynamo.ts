@@ -1,22 +1,23 @@
-/** @file DynamoDB in memory, billed as AWS bills it. It passes the contract suite of tables (test/contracts/simulated-cloud.test.ts). */
+/** @file DynamoDB in memory, with AWS's billing. It passes the contract suite of tables (test/contracts/simulated-cloud.test.ts). */
+import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
-import { type Attributes, holds, invalid, updated } from "./expression.ts";
+import { type Attributes, applyUpdate, conditionHolds, invalid } from "./expression.ts";
 
-/** Units are AWS's: 1 per started 4 KB of a consistent read, 1 per started 1 KB of a write, whose condition may have failed. */
+/** Units are AWS's: 1 per started 4 KB of a consistent read, 1 per started 1 KB of a write, even if its condition fails. */
 export interface TableUse {
   readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "Query";
   readonly pk: string;
-  /** What was read or written, `RUN`, `STEP` or such; of a query what it asked for. */
+  /** The kind of item, `RUN`, `STEP` or such; for a query, what it asks for. */
   readonly kind: string;
   readonly readUnits: number;
   readonly writeUnits: number;
-  /** Of the item as it was left; of what a read found. */
+  /** Of the item after a write; of what a read found. */
   readonly bytes: number;
-  /** False: a write whose condition failed. */
+  /** False: the condition of a write failed. */
   readonly applied: boolean;
-  /** 1, but for the items of a batch after its first. */
+  /** 0 for the items of a batch after the first, else 1. */
   readonly requests: 0 | 1;
 }
 
@@ -32,89 +33,132 @@ const readUnitsOf = (bytes: number, consistent = true) => Math.max(1, Math.ceil(
 const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
 
 export interface MemoryTable {
-  /** One caller's way in; `used` hears of each use. */
+  /** The API for one caller; `used` is called for each use. */
   api(used: (use: TableUse) => void): DynamoApi;
   /** Bytes of all items. */
   bytes(): number;
 }
 
 export function openMemoryTable(): MemoryTable {
-  const partitions = new Map<string, Map<string, Stored>>();
-  let total = 0;
-  const find = ({ pk, sk }: Attributes) => partitions.get(pk?.S ?? "")?.get(sk?.S ?? "");
-
-  function store(attributes: Attributes): Stored {
-    const stored = { attributes, bytes: itemBytes(unmarshall(attributes)) };
-    if (stored.bytes > ITEM_BYTES) throw invalid("Item size has exceeded the maximum allowed size");
-    const pk = attributes["pk"]?.S ?? "";
-    const partition = partitions.get(pk) ?? new Map<string, Stored>();
-    total += stored.bytes - (find(attributes)?.bytes ?? 0);
-    partitions.set(pk, partition.set(attributes["sk"]?.S ?? "", stored));
-    return stored;
-  }
-
+  const items = new Items();
   return {
-    bytes: () => total,
+    bytes: () => items.bytes,
     api(used) {
-      const read = (operation: TableUse["operation"], key: Attributes, consistent: boolean, requests: 0 | 1) => {
-        const found = find(key);
-        const bytes = found?.bytes ?? 0;
-        const units = { readUnits: readUnitsOf(bytes, consistent), writeUnits: 0 };
-        used({ operation, ...addressOf(key), ...units, bytes, applied: true, requests });
-        return found?.attributes;
-      };
-      const wrote = (operation: TableUse["operation"], key: Attributes, before?: Stored, after?: Stored) => {
-        const bytes = after?.bytes ?? before?.bytes ?? 0;
-        const units = { readUnits: 0, writeUnits: writeUnitsOf(Math.max(bytes, before?.bytes ?? 0)) };
-        used({ operation, ...addressOf(key), ...units, bytes, applied: after !== undefined, requests: 1 });
-        if (!after) throw Object.assign(new Error("not now"), { name: "ConditionalCheckFailedException" });
-        return after.attributes;
-      };
+      const table: MeteredItems = { items, used };
       return {
-        async getItem({ Key = {}, ConsistentRead = false }) {
-          return { Item: read("GetItem", Key, ConsistentRead, 1) };
-        },
-        async batchGetItem({ RequestItems = {} }) {
-          const asked = Object.entries(RequestItems).map(([table, { Keys = [], ConsistentRead = false }]) => {
-            const found = Keys.map((key, i) => read("BatchGetItem", key, ConsistentRead, i === 0 ? 1 : 0));
-            return [table, found.filter((item) => item !== undefined)] as const;
-          });
-          return { Responses: Object.fromEntries(asked) };
-        },
+        getItem: async ({ Key = {}, ConsistentRead = false }) => ({
+          Item: read(table, "GetItem", Key, ConsistentRead, 1),
+        }),
+        batchGetItem: async (input) => readBatch(table, input),
         async putItem(input) {
           const { Item = {} } = input;
-          const before = find(Item);
-          return wrote("PutItem", Item, before, holds(input, before?.attributes) ? store(Item) : undefined);
+          const before = items.find(Item);
+          const after = conditionHolds(input, before?.attributes) ? items.store(Item) : undefined;
+          return write(table, "PutItem", Item, before, after);
         },
         async updateItem(input) {
           const { Key = {} } = input;
-          const before = find(Key);
-          const after = holds(input, before?.attributes) ? store(updated(input, before?.attributes ?? Key)) : undefined;
-          return { Attributes: wrote("UpdateItem", Key, before, after) };
+          const before = items.find(Key);
+          const after = conditionHolds(input, before?.attributes)
+            ? items.store(applyUpdate(input, before?.attributes ?? Key))
+            : undefined;
+          return { Attributes: write(table, "UpdateItem", Key, before, after) };
         },
-        async query({ ExpressionAttributeValues: values = {}, ConsistentRead = false, ExclusiveStartKey: after }) {
-          const [pk = "", prefix = ""] = [values[":pk"]?.S, values[":prefix"]?.S];
-          const rows = [...(partitions.get(pk) ?? [])]
-            .filter(([sk]) => sk.startsWith(prefix) && (after === undefined || sk > (after["sk"]?.S ?? "")))
-            .sort(([a], [b]) => (a < b ? -1 : 1));
-          let bytes = 0;
-          const page = rows.filter((_, i) => {
-            const room = bytes < PAGE_BYTES;
-            if (room) bytes += rows[i]?.[1].bytes ?? 0;
-            return room;
-          });
-          const units = { readUnits: readUnitsOf(bytes, ConsistentRead), writeUnits: 0 };
-          const kind = `${prefix.split("#")[0] || "all"}*`;
-          used({ operation: "Query", pk, kind, ...units, bytes, applied: true, requests: 1 });
-          const last = page.at(-1)?.[0];
-          return {
-            Items: page.map(([, { attributes }]) => attributes),
-            ...(page.length < rows.length && { LastEvaluatedKey: { pk: { S: pk }, sk: { S: last ?? "" } } }),
-          };
-        },
+        query: async (input) => query(table, input),
       };
     },
   };
+}
+
+class Items {
+  readonly #partitions = new Map<string, Map<string, Stored>>();
+  bytes = 0;
+
+  find({ pk, sk }: Attributes): Stored | undefined {
+    return this.#partitions.get(pk?.S ?? "")?.get(sk?.S ?? "");
+  }
+
+  /** Ordered by sort key. */
+  partition(pk: string): [string, Stored][] {
+    return [...(this.#partitions.get(pk) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  store(attributes: Attributes): Stored {
+    const stored = { attributes, bytes: itemBytes(unmarshall(attributes)) };
+    if (stored.bytes > ITEM_BYTES) throw invalid("Item size has exceeded the maximum allowed size");
+    const pk = attributes["pk"]?.S ?? "";
+    const partition = this.#partitions.get(pk) ?? new Map<string, Stored>();
+    this.bytes += stored.bytes - (this.find(attributes)?.bytes ?? 0);
+    this.#partitions.set(pk, partition.set(attributes["sk"]?.S ?? "", stored));
+    return stored;
+  }
+}
+
+interface MeteredItems {
+  readonly items: Items;
+  readonly used: (use: TableUse) => void;
+}
+
+type Operation = TableUse["operation"];
+
+function read(
+  { items, used }: MeteredItems,
+  operation: Operation,
+  key: Attributes,
+  consistent: boolean,
+  requests: 0 | 1,
+) {
+  const item = items.find(key);
+  const bytes = item?.bytes ?? 0;
+  const readUnits = readUnitsOf(bytes, consistent);
+  used({ operation, ...addressOf(key), readUnits, writeUnits: 0, bytes, applied: true, requests });
+  return item?.attributes;
+}
+
+/** `after` is undefined if the condition failed. */
+function write({ used }: MeteredItems, operation: Operation, key: Attributes, before?: Stored, after?: Stored) {
+  const bytes = after?.bytes ?? before?.bytes ?? 0;
+  const writeUnits = writeUnitsOf(Math.max(bytes, before?.bytes ?? 0));
+  const applied = after !== undefined;
+  used({ operation, ...addressOf(key), readUnits: 0, writeUnits, bytes, applied, requests: 1 });
+  if (!after) throw Object.assign(new Error("the condition failed"), { name: "ConditionalCheckFailedException" });
+  return after.attributes;
+}
+
+function readBatch(table: MeteredItems, { RequestItems = {} }: BatchGetItemCommandInput) {
+  const responses = Object.entries(RequestItems).map(([name, { Keys = [], ConsistentRead = false }]) => {
+    const items = Keys.map((key, i) => read(table, "BatchGetItem", key, ConsistentRead, i === 0 ? 1 : 0));
+    return [name, items.filter((item) => item !== undefined)] as const;
+  });
+  return { Responses: Object.fromEntries(responses) };
+}
+
+function query({ items, used }: MeteredItems, input: QueryCommandInput) {
+  const { ExpressionAttributeValues: values = {}, ConsistentRead = false, ExclusiveStartKey: after } = input;
+  const [pk = "", prefix = ""] = [values[":pk"]?.S, values[":prefix"]?.S];
+  const rows = items
+    .partition(pk)
+    .filter(([sk]) => sk.startsWith(prefix) && (after === undefined || sk > (after["sk"]?.S ?? "")));
+  const page = firstPage(rows);
+  const bytes = page.reduce((sum, [, item]) => sum + item.bytes, 0);
+  const kind = `${prefix.split("#")[0] || "all"}*`;
+  const readUnits = readUnitsOf(bytes, ConsistentRead);
+  used({ operation: "Query", pk, kind, readUnits, writeUnits: 0, bytes, applied: true, requests: 1 });
+  const last = page.at(-1)?.[0] ?? "";
+  return {
+    Items: page.map(([, { attributes }]) => attributes),
+    ...(page.length < rows.length && { LastEvaluatedKey: { pk: { S: pk }, sk: { S: last } } }),
+  };
+}
+
+/** Up to the row that reaches the size of a page. */
+function firstPage(rows: readonly [string, Stored][]): readonly [string, Stored][] {
+  let bytes = 0;
+  const end = rows.findIndex(([, item]) => {
+    bytes += item.bytes;
+    return bytes >= PAGE_BYTES;
+  });
+  return end < 0 ? rows : rows.slice(0, end + 1);
 }
 
 function addressOf({ pk, sk }: Attributes) {

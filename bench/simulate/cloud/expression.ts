@@ -1,6 +1,4 @@
-/**
- * @file The other side of adapters/aws/expression.ts: DynamoDB's expressions, as far as that writes them, on items as DynamoDB has them.
- */
+/** @file The counterpart of adapters/aws/expression.ts: evaluates the expressions that it writes, on items in DynamoDB's format. */
 import { isDeepStrictEqual } from "node:util";
 import type { AttributeValue, UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
@@ -11,8 +9,8 @@ type Input = Pick<
   "UpdateExpression" | "ConditionExpression" | "ExpressionAttributeNames" | "ExpressionAttributeValues"
 >;
 
-/** Whether the condition holds of an item; undefined: there is none. */
-export function holds(input: Input, item: Attributes | undefined): boolean {
+/** Whether the condition holds for the item; undefined: the item does not exist. */
+export function conditionHolds(input: Input, item: Attributes | undefined): boolean {
   const path = (text: string) => at(item ?? {}, pathOf(text, input));
   const one = (text: string): boolean => {
     const [, existing] = /^attribute_exists\((.+)\)$/.exec(text) ?? [];
@@ -26,8 +24,8 @@ export function holds(input: Input, item: Attributes | undefined): boolean {
   return (input.ConditionExpression ?? "").split(" AND ").every(one);
 }
 
-/** The item as the update leaves it; the one before is untouched. */
-export function updated(input: Input, before: Attributes): Attributes {
+/** The updated item, as a copy. */
+export function applyUpdate(input: Input, before: Attributes): Attributes {
   let item = before;
   const given = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);
@@ -43,7 +41,7 @@ export function updated(input: Input, before: Attributes): Attributes {
   return item;
 }
 
-/** `#0.#1`, or an attribute's own name. */
+/** `#0.#1`, or the name of an attribute. */
 function pathOf(text: string, { ExpressionAttributeNames: names }: Input): string[] {
   return text.split(".").map((step) => (step.startsWith("#") ? (names?.[step] ?? "") : step));
 }
@@ -53,7 +51,7 @@ function at(item: Attributes, [first = "", ...rest]: string[]): AttributeValue |
   return rest.length === 0 ? value : value?.M && at(value.M, rest);
 }
 
-/** A copy along the path; undefined takes away. */
+/** Copies along the path; undefined removes the attribute. */
 function put(item: Attributes, [first = "", ...rest]: string[], value: AttributeValue | undefined): Attributes {
   if (rest.length > 0) {
     const map = item[first]?.M;

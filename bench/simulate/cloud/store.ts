@@ -1,7 +1,4 @@
-/**
- * @file The store as one simulated process has it: the program's own adapters, on a table and a bucket in memory that take their time to
- * answer.
- */
+/** @file The store of one simulated process: the real adapters on a table and a bucket in memory, with latency. */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { openClock } from "../../../adapters/aws/clock.ts";
 import { openMeter } from "../../../adapters/aws/meter.ts";
@@ -22,11 +19,11 @@ export interface Cloud {
 }
 
 export interface Caller {
-  /** What the meter knows it by. */
+  /** Its name in the meter. */
   readonly name: string;
-  /** What each request takes of its one processor. */
+  /** CPU time per request, on its single processor. */
   readonly cpuSeconds?: number;
-  /** False: it was killed, and no request of it is answered any more. */
+  /** False: it was killed, and its requests are never answered. */
   alive?(): boolean;
 }
 
@@ -35,14 +32,14 @@ export function openSimulatedStore(
   { name, cpuSeconds = 0, alive = () => true }: Caller,
 ): Store {
   const endpoint = () => "the simulation";
-  const processor = turnstile(1);
-  /** Each service has connections of its own. */
+  const processor = semaphore(1);
+  /** Each service has its own connections. */
   const service = () => {
-    const enter = turnstile(IN_FLIGHT);
+    const enter = semaphore(IN_FLIGHT);
     return <T>(meanSeconds: number, call: () => Promise<T>): Promise<T> =>
       enter(async () => {
         if (cpuSeconds > 0) await processor(() => pause(cpuSeconds));
-        await pause(about(meanSeconds, random));
+        await pause(jitter(meanSeconds, random));
         if (!alive()) return new Promise<never>(() => {});
         return call().finally(() => clock.sawDate(new Date(Date.now()).toUTCString()));
       });
@@ -76,11 +73,11 @@ export function openSimulatedStore(
 
 export const pause = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Uniform between half and one and a half of the mean. */
-export const about = (mean: number, random: Random) => mean * (0.5 + random.uniform());
+/** Uniform between 0.5 and 1.5 of the mean. */
+export const jitter = (mean: number, random: Random) => mean * (0.5 + random.uniform());
 
-/** Lets so many in at once; the others wait in line. */
-function turnstile(room: number) {
+/** Admits `room` callers at once; the others wait in order. */
+function semaphore(room: number) {
   const waiting: (() => void)[] = [];
   let inside = 0;
   return async <T>(work: () => Promise<T>): Promise<T> => {

@@ -1,6 +1,6 @@
 /** @file Demonstrations of the main agent: delegate look-ups, calculate, answer; with the faults of faults.ts. */
 
-import { calculated } from "../../../adapters/tools/calculate.ts";
+import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import type { Draft } from "../questions/kinds.ts";
@@ -61,7 +61,7 @@ function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finde
   turns.push(...said);
   const expression = reports.join(` ${operator} `);
   if (random.uniform() < PLANNER_FAULTS.noCalculation[operator]) return String(random.integer(2000));
-  const result = calculated(expression);
+  const result = calculateText(expression);
   turns.push({ text: callTurn({ name: "calculate", arguments: { expression } }), responses: [result] });
   return result;
 }

@@ -6,7 +6,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
-import { forgetUploads } from "../../../adapters/aws/setup.ts";
+import { expireUploads } from "../../../adapters/aws/setup.ts";
 
 const answer = (name: string, httpStatusCode: number) =>
   Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
@@ -27,8 +27,8 @@ function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
 
 test("made once, found again; it says nothing of objects", async () => {
   const { s3, kept } = bucket();
-  expect(await forgetUploads(s3, "b")).toEqual({ found: "created" });
-  expect(await forgetUploads(s3, "b")).toEqual({ found: "there" });
+  expect(await expireUploads(s3, "b")).toEqual({ found: "created" });
+  expect(await expireUploads(s3, "b")).toEqual({ found: "there" });
   expect(kept()).toEqual([
     {
       ...{ ID: "unfinished-uploads", Status: "Enabled", Filter: { Prefix: "" } },
@@ -40,7 +40,7 @@ test("made once, found again; it says nothing of objects", async () => {
 test("other rules stay as they are", async () => {
   const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", Expiration: { Days: 1 } }];
   const { s3, kept } = bucket(rules);
-  expect(await forgetUploads(s3, "b")).toMatchObject({ found: "none", why: expect.stringContaining("not touched") });
+  expect(await expireUploads(s3, "b")).toMatchObject({ found: "none", why: expect.stringContaining("not touched") });
   expect(kept()).toBe(rules);
 });
 
@@ -50,7 +50,7 @@ test.each([
   ["MalformedXML", 400],
 ])("a store that says %s keeps none; an outage is one", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
-  expect(await forgetUploads(bucket([], answer(name, status)).s3, "b")).toEqual({ found: "none", why });
+  expect(await expireUploads(bucket([], answer(name, status)).s3, "b")).toEqual({ found: "none", why });
   const outage = answer("InternalError", 500);
-  await expect(forgetUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
+  await expect(expireUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
 });

@@ -134,7 +134,7 @@ test("what a loader adds to a prompt is none of the question's words, by which t
     if (!question) throw new Error("no question");
     expect(wordingOf(question)).toBe(asked);
     expect(question.prompt).not.toBe(asked);
-    expect(leakageGuard([]).holds(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
+    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
   }
   expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
@@ -207,19 +207,19 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "an attachment elsewhere",
     ofGaia,
     gaia({ file_name: "../secret" }),
-    /row 2: file_name '\.\.\/secret' is no plain file/,
+    /row 2: file_name '\.\.\/secret' is not a plain file/,
   ],
   [
     "the same task twice",
     ofGaia,
     gaia({ task_id: "00000000-0000-4000-8000-000000000001" }),
-    /row 2: its id '0{8}.*' is that of row 1$/,
+    /row 2: its id '0{8}.*' is also that of row 1$/,
   ],
   [
     "columns of another version",
     ofGaia,
     '{"id":1,"question":"?"}',
-    /row 1: it has no task_id, Question, Level, Final answer, file_name: another benchmark than GAIA 2023/,
+    /row 1: it has no task_id, Question, Level, Final answer, file_name: this is not GAIA 2023/,
   ],
   ["half a line", ofGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
   ["nothing in it", ofGaia, "\n", /it has no rows$/],
@@ -259,7 +259,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "another table",
     loadXbench,
     "id,type,question\n1,a,b\n",
-    /row 1: it has no prompt, answer, canary: another benchmark than xbench-DeepSearch/,
+    /row 1: it has no prompt, answer, canary: this is not xbench-DeepSearch/,
   ],
   [
     "the names of its README",

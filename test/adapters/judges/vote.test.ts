@@ -1,7 +1,7 @@
 /** @file One verdict out of several votes, what it costs, and what becomes of a judge that fails. */
 import { expect, test } from "vitest";
 import { judgedRewards, judgeName } from "../../../adapters/judges/judged-rewards.ts";
-import { askCorrect, askQuality } from "../../../adapters/judges/vote.ts";
+import { judgeCorrectness, judgeQuality } from "../../../adapters/judges/vote.ts";
 import { costOfFailure, JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { LanguageModel } from "../../../core/language-model-ports.ts";
@@ -19,19 +19,20 @@ test.each([
     stated: "b",
     correct: votes[call] ?? false,
   }));
-  const verdict = await askCorrect({ model, config: judgeConfig({ votes: votes.length }) }, "Compare.", material);
+  const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: votes.length }) }, "Compare.", material);
   expect(verdict.score).toBe(score);
   expect(verdict.votes).toEqual(votes.map((right, i) => ({ score: Number(right), reason: `vote ${i}` })));
 });
 
 test("of scores the median, which one mad vote does not move", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 1, 0.5][call] ?? 0 }));
-  expect((await askQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", material)).score).toBe(0.5);
+  expect((await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", material)).score).toBe(0.5);
 });
 
 test("every vote is paid for: tokens always, dollars where there are prices", async () => {
   const model = scriptedJudge(() => ({ reason: "", score: 1 }));
-  const ask = async (changes: object) => (await askQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
+  const ask = async (changes: object) =>
+    (await judgeQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
   expect(await ask({ votes: 3 })).toEqual({ inputTokens: 300, outputTokens: 30, usd: null });
   // 3 * (100 * 2 + 10 * 8) / 1,000,000 = 0.00084
   const priced = await ask({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
@@ -51,15 +52,17 @@ test("what is the same to the letter costs nothing", async () => {
 
 test("an answer that is no verdict may be one the next time; what the server refuses stays refused", async () => {
   const failing = (error: MgrpoError) =>
-    askQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", material);
+    judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", material);
   const odd = new MgrpoError("endpoint-refused", "not of the schema", { evidence: {} });
   await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   const unpaid = new MgrpoError("endpoint-refused", "HTTP 402", { evidence: { status: 402 } });
   await expect(failing(unpaid)).rejects.toBe(unpaid);
-  const filtered = new MgrpoError("endpoint-refused", "HTTP 400", { evidence: { status: 400, objection: "filtered" } });
+  const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
+    evidence: { status: 400, contentRefusal: "filtered" },
+  });
   await expect(failing(filtered)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   const model = scriptedJudge(() => ({ reason: "", score: 7 }));
-  await expect(askQuality({ model, config: judgeConfig() }, "", material)).rejects.toMatchObject({
+  await expect(judgeQuality({ model, config: judgeConfig() }, "", material)).rejects.toMatchObject({
     code: "judge-failed",
     message: expect.stringContaining("score"),
   });
@@ -73,16 +76,16 @@ test("what was answered is paid for, also where it comes to no verdict", async (
       if (call === 1) throw new MgrpoError("endpoint-refused", "no", { evidence });
       return { reason: "", score: 1 };
     });
-  const costOf = (model: LanguageModel) => askQuality({ model, config }, "", material).catch(costOfFailure);
+  const costOf = (model: LanguageModel) => judgeQuality({ model, config }, "", material).catch(costOfFailure);
   // Two good votes, and one that was no verdict, of which the server says what it used.
   expect(await costOf(refusing({ usage: { inputTokens: 100, outputTokens: 10 } }))).toMatchObject({
     ...{ inputTokens: 300, outputTokens: 30 },
     usd: expect.closeTo(3 * once, 12),
   });
-  // Three whose text is not of the schema; two, and one that was refused unread.
+  // Three whose text does not match the schema; two, and one that was refused unread.
   expect(await costOf(scriptedJudge(() => ({ reason: "", score: 7 })))).toMatchObject({ inputTokens: 300 });
   expect(await costOf(refusing({ status: 402 }))).toMatchObject({ inputTokens: 200 });
-  const unpaid = askQuality({ model: refusing({ status: 402 }), config }, "", material);
+  const unpaid = judgeQuality({ model: refusing({ status: 402 }), config }, "", material);
   await expect(unpaid).rejects.toMatchObject({ code: "endpoint-refused", retryable: false, evidence: { status: 402 } });
 });
 

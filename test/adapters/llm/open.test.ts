@@ -83,10 +83,10 @@ test.each([
 test.each<[string, Reply, RegExp]>([
   ["500", fails(500, "CUDA error"), /has failed \(HTTP 500: CUDA error\)/],
   ["a gateway's HTML", { status: 502, body: "<html>Bad Gateway</html>" }, /has failed \(HTTP 502: an HTML page\)/],
-  ["429", fails(429, "slow down"), /is asked more than it allows \(HTTP 429: slow down\)/],
+  ["429", fails(429, "slow down"), /is rate limited \(HTTP 429: slow down\)/],
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server runs/],
   ["a body that breaks off", "truncated", /does not answer \(.+\): check that the server runs/],
-  ["half of a JSON text", { status: 200, body: '{"choices": [' }, /gave an answer that breaks off/],
+  ["half of a JSON text", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
   [
     "a router's report of a failure behind it",
     json(200, { error: { code: 502, message: "upstream" } }),
@@ -111,16 +111,14 @@ test("a server that hangs is given up on after the time-out", async () => {
 test("a server that wants to be left alone for long is not waited for", async () => {
   const asked = await model([fails(429, "daily limit", "rate", { "retry-after": "3600" })]);
   const error = await failure(asked.complete(QUESTION));
-  expect(error.message).toMatch(
-    /HTTP 429: daily limit\); given up after one try; it wants to be left alone for 3600 s/,
-  );
+  expect(error.message).toMatch(/HTTP 429: daily limit\); given up after one try; it demands a pause of 3600 s/);
 });
 
 test.each<[string, Reply, RegExp]>([
   ["401", fails(401, "bad key"), /refused the call: check the key in A_KEY \(HTTP 401: bad key\)/],
-  ["402", fails(402, "no credits"), /wants to be paid first: top up the account/],
-  ["an empty account", fails(429, "quota", "insufficient_quota"), /wants to be paid first/],
-  ["404", fails(404, "no model"), /is not there: check the model's name and the base URL/],
+  ["402", fails(402, "no credits"), /requires payment: top up the account/],
+  ["an empty account", fails(429, "quota", "insufficient_quota"), /requires payment/],
+  ["404", fails(404, "no model"), /does not exist: check the model's name and the base URL/],
   ["400", fails(400, "temperature must be 1"), /refused the request \(HTTP 400: temperature must be 1\)/],
   ["FastAPI's words", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],
   [
@@ -192,10 +190,10 @@ test.each([
 });
 
 test.each([
-  [says("I think so."), /not of the schema \(not JSON\)/],
-  [says('{"correct": "yes"}'), /not of the schema \(correct: .*boolean/],
+  [says("I think so."), /not match the schema \(not JSON\)/],
+  [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
   [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
-])("an answer that is not of the schema is refused", async (reply, says) => {
+])("an answer that is not match the schema is refused", async (reply, says) => {
   const asked = await model([reply]);
   const error = await failure(asked.complete({ ...QUESTION, schema: Verdict }));
   expect(error.code).toBe("endpoint-refused");

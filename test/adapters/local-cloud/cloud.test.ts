@@ -1,4 +1,4 @@
-/** @file The cloud as a whole: events, faults, crashes, full disks, other people's keys. */
+/** @file The cloud as a whole: events, faults, crashes, full disks, foreign keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, readdir, utimes } from "node:fs/promises";
@@ -12,7 +12,7 @@ import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-/** A cloud that notes the keys of its events. */
+/** A cloud that records the keys of its events. */
 async function listening(options: Partial<LocalCloudOptions> & { failures?: number } = {}) {
   const keys: string[] = [];
   let failures = options.failures ?? 0;
@@ -31,7 +31,7 @@ async function listening(options: Partial<LocalCloudOptions> & { failures?: numb
   return { ...store, keys };
 }
 
-test("every object made is announced; a refused one is not; a failing handler is asked again", async () => {
+test("every created object is announced, a refused one is not; a failing handler is called again", async () => {
   const store = await listening({ failures: 2 });
   await store.objects.commit("a", bytes("1"));
   await store.objects.commit("a", bytes("2"));
@@ -39,7 +39,7 @@ test("every object made is announced; a refused one is not; a failing handler is
   await store.close();
 });
 
-test("an event whose handler never succeeded comes again after a restart, a handled one does not", async () => {
+test("an event whose handler never succeeds is delivered again after a restart, a handled one is not", async () => {
   const store = await listening();
   await store.objects.commit("done", bytes("1"));
   await vi.waitFor(() => expect(store.keys).toEqual(["done"]));
@@ -48,14 +48,14 @@ test("an event whose handler never succeeded comes again after a restart, a hand
   await failing.objects.commit("again", bytes("1"));
   await vi.waitFor(() => expect(failing.keys).toContain("again"));
   await failing.close();
-  // As a full disk leaves it.
+  // As a full disk leaves the journal.
   await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
   const after = await listening({ directory: store.directory });
   await vi.waitFor(() => expect(after.keys).toEqual(["again"]));
   await after.close();
 });
 
-test("faults: dropped, doubled, delayed; and the clock", async () => {
+test("faults: dropped, doubled and delayed events; and the clock", async () => {
   const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [0.2] };
   const store = await listening({ events: (key) => deliveries[key] ?? [0], clockSeconds: 0.3 });
   for (const key of ["drop", "double", "delay", "plain"]) await store.objects.commit(key, bytes("1"));
@@ -66,7 +66,7 @@ test("faults: dropped, doubled, delayed; and the clock", async () => {
   expect(store.keys.indexOf("plain")).toBeLessThan(store.keys.indexOf("delay"));
 });
 
-test("what was answered is there after kill -9, and its events come again", async () => {
+test("answered writes survive kill -9, and their events are delivered again", async () => {
   const directory = await freshDirectory();
   const child = spawn(process.execPath, ["--import", "tsx", "test/fixtures/cloud-writer.ts", directory], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -88,7 +88,7 @@ test("what was answered is there after kill -9, and its events come again", asyn
   await store.close();
 }, 90_000);
 
-test("parts of an upload that nobody completed go two days later, when the cloud is started; younger ones stay", async () => {
+test("an abandoned upload is removed at a start two days later; a younger one stays", async () => {
   const store = await openLocalStore();
   const s3 = new S3Client();
   const begin = async (Key: string) => {
@@ -138,7 +138,7 @@ test("a port in use gets one clear line", async () => {
   await store.close();
 });
 
-test("a full disk refuses writes as disk-full, and what was there can still be read", async () => {
+test("a full disk refuses writes as disk-full, and existing data can still be read", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   expect(await store.objects.commit("fits", new Uint8Array(200_000))).toBe(true);
   const full = { code: "disk-full", retryable: false };
@@ -152,7 +152,7 @@ test("a full disk refuses writes as disk-full, and what was there can still be r
   await store.close();
 });
 
-test("another key is refused; no server at all is an outage that names the endpoint", async () => {
+test("a foreign key is refused; a missing server is an outage that names the endpoint", async () => {
   const store = await openLocalStore();
   process.env["AWS_ACCESS_KEY_ID"] = "SOMEBODYELSE";
   const other = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
@@ -173,7 +173,7 @@ test("another key is refused; no server at all is an outage that names the endpo
   lonely.close();
 });
 
-test("a client that dies in the middle of a DynamoDB request does not hurt the cloud; writes are counted", async () => {
+test("a client that dies in the middle of a DynamoDB request does not harm the cloud; writes are counted", async () => {
   const store = await openLocalStore();
   const { connect } = await import("node:net");
   const socket = connect(Number(new URL(process.env["AWS_ENDPOINT_URL_DYNAMODB"] ?? "").port), "127.0.0.1");

@@ -1,4 +1,4 @@
-/** @file Laws of the S3 server, with the SDK as the client where it can be, and raw requests where it cannot. */
+/** @file The S3 server, with the SDK as the client where possible, and raw requests elsewhere. */
 import { createHash } from "node:crypto";
 import { request } from "node:http";
 import {
@@ -17,7 +17,7 @@ import { afterAll, expect, test } from "vitest";
 import { decodeAwsChunked } from "../../../adapters/local-cloud/s3/aws-chunked.ts";
 import { openLocalStore } from "../../fakes/local-store.ts";
 
-/** Takes signatures on trust: some requests here are made by hand, and some bodies are streams, which are not signed. */
+/** Does not verify signatures: some requests here are handmade, and some bodies are streams, which are not signed. */
 const store = await openLocalStore({ verifySignatures: false });
 /** With the SDK's default checksums: CRC32, trailing when the body is a stream. */
 const s3 = new S3Client({ maxAttempts: 1 });
@@ -39,7 +39,7 @@ test("ranges: first, middle, open end, suffix, past the end", async () => {
   await expect(text("range", "bytes=10-12")).rejects.toMatchObject({ name: "InvalidRange" });
 });
 
-test("multipart: parts are put together in order, committed once, and readable across their borders", async () => {
+test("multipart: parts are joined in order, committed once, and readable across their borders", async () => {
   const Key = "multi";
   const part = (byte: number, length: number) => Buffer.alloc(length, byte);
   const upload = async () => {
@@ -94,7 +94,9 @@ test("a SHA-256 that the caller knows is what is signed: a wrong one is refused"
   expect(await store.objects.commit("known", body, sha256)).toBe(true);
   expect(await store.objects.commit("known", body.slice())).toBe(true);
   const other = new Uint8Array(1000).fill(4);
-  await expect(store.objects.commit("unknown", other, sha256)).rejects.toThrow(/the body is not what was signed/);
+  await expect(store.objects.commit("unknown", other, sha256)).rejects.toThrow(
+    /the body is not the one that was signed/,
+  );
   expect(await store.objects.head("unknown")).toBeUndefined();
 });
 

@@ -1,16 +1,16 @@
 /** @file Documents that were made to break their reader, and a reader that is closed meanwhile. */
 import { zipSync } from "fflate";
 import { expect, test } from "vitest";
-import { TOO_COMPLICATED } from "../../../adapters/tools/documents/document.ts";
+import { TOO_COMPLEX } from "../../../adapters/tools/documents/document.ts";
 import { openReader } from "../../../adapters/tools/documents/reader.ts";
 import { extractSpreadsheet } from "../../../adapters/tools/documents/spreadsheet.ts";
 
 test("a workbook of thousands of parts, or of parts that would fill the memory, is not unpacked", async () => {
   const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`${i}.xml`, new Uint8Array()]));
-  expect(await extractSpreadsheet(zipSync(many))).toEqual(TOO_COMPLICATED);
+  expect(await extractSpreadsheet(zipSync(many))).toEqual(TOO_COMPLEX);
   const bomb = zipSync({ "a.xml": new Uint8Array(210e6) }, { level: 1 });
   expect(bomb.length).toBeLessThan(2e6);
-  expect(await extractSpreadsheet(bomb)).toEqual(TOO_COMPLICATED);
+  expect(await extractSpreadsheet(bomb)).toEqual(TOO_COMPLEX);
   expect(await extractSpreadsheet(zipSync({ "a.xml": new Uint8Array() }))).toEqual({
     unreadable: "it is a damaged spreadsheet",
   });

@@ -1,7 +1,7 @@
 /** @file The library-backed tools: search finds what it should and hides what it must; calculate calculates and nothing else. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { calculate, calculated } from "../../../adapters/tools/calculate.ts";
+import { calculate, calculateText } from "../../../adapters/tools/calculate.ts";
 import { openSearchIndex } from "../../../adapters/tools/search.ts";
 
 describe("search", () => {
@@ -53,8 +53,8 @@ describe("calculate", () => {
     const integer = fc.integer({ min: 0, max: 1e6 });
     fc.assert(
       fc.property(integer, integer, (a, b) => {
-        expect(calculated(`${a} + ${b}`)).toBe(String(a + b));
-        expect(calculated(`${a} - ${b}`)).toBe(String(a - b));
+        expect(calculateText(`${a} + ${b}`)).toBe(String(a + b));
+        expect(calculateText(`${a} - ${b}`)).toBe(String(a - b));
       }),
     );
   });

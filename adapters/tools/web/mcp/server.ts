@@ -1,7 +1,7 @@
 /**
- * @file One MCP server, reached by the official SDK: a process of this machine (stdio) or a URL (streamable HTTP). Connected when it is
- * first needed. When it dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice)
- * and the next call connects anew.
+ * @file One MCP server, through the official SDK: a process on this machine (stdio) or a URL (streamable HTTP). The first call connects. When
+ * the server dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice), and the
+ * next call reconnects.
  *
  *     (none) ──first call──> connecting ──> open ──closed, died, HTTP 4xx or 5xx──> (none)
  *                               └── fails: `tool-backend`
@@ -13,10 +13,10 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
-import { reasonOf } from "../outside/backend.ts";
+import { reasonOf } from "../external/backend.ts";
 import type { McpSettings } from "../settings.ts";
 
-/** A tool as the server describes it; `schema` is its JSON Schema, word for word. */
+/** A tool as the server describes it; `schema` is its JSON Schema, unchanged. */
 export const McpTool = z.strictObject({
   name: z.string(),
   description: z.string(),
@@ -26,102 +26,125 @@ export type McpTool = z.infer<typeof McpTool>;
 
 export interface McpServer {
   tools(): Promise<McpTool[]>;
-  /** The text of what the tool says; also when it says that the call was wrong. */
+  /** The text of the tool's answer, which may state that the call was wrong. */
   call(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Values of variables, by name: those that the settings name. */
+/** The value of an environment variable that the settings name. */
 export type Variables = (name: string) => string;
 
-const LONGEST_TEXT = 500_000;
-const PAGES_OF_TOOLS = 100;
+const MAX_TEXT = 500_000;
+const MAX_TOOL_PAGES = 100;
 
-/** Statuses that no further try mends, and what does. Others may be of a session that the server forgot. */
+/** HTTP statuses that no retry fixes, and what does. Others may come from a session that the server has lost. */
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
-  [402, "it wants to be paid first"],
+  [402, "it requires payment"],
 ];
 
 export function openMcpServer(name: string, settings: McpSettings, variables: Variables): McpServer {
-  const timeout = Math.ceil(settings.seconds * 1000);
-  const values = readVariables(settings, variables);
-  let open: Promise<Client> | undefined;
+  return new McpConnection(name, settings, readVariables(settings, variables));
+}
 
-  const failed = (doing: string, cause: unknown) => {
-    const status = cause instanceof StreamableHTTPError ? cause.code : undefined;
-    const advice = REFUSALS.find(([refusal]) => refusal === status)?.[1];
-    const why = advice === undefined ? reasonOf(cause) : `HTTP ${status}: ${advice}`;
-    return new MgrpoError("tool-backend", `MCP server '${name}' (${placeOf(settings)}), ${doing}: ${why}`, {
-      retryable: advice === undefined,
-      cause,
-    });
-  };
+class McpConnection implements McpServer {
+  readonly #name: string;
+  readonly #settings: McpSettings;
+  readonly #values: Record<string, string>;
+  readonly #timeout: number;
+  #client: Promise<Client> | undefined;
 
-  function connected(): Promise<Client> {
-    if (open) return open;
-    const client = new Client({ name: "mgrpo", version: "1" });
-    const connecting = client.connect(transportOf(settings, values), { timeout }).then(() => client);
-    open = connecting;
-    const forget = () => {
-      if (open === connecting) open = undefined;
-    };
-    client.onclose = forget;
-    connecting.catch(forget);
-    return connecting;
+  constructor(name: string, settings: McpSettings, values: Record<string, string>) {
+    this.#name = name;
+    this.#settings = settings;
+    this.#values = values;
+    this.#timeout = Math.ceil(settings.seconds * 1000);
   }
 
-  async function using<T>(doing: string, work: (client: Client) => Promise<T>): Promise<T> {
-    try {
-      return await work(await connected());
-    } catch (cause) {
-      // A server that does not answer, or answers so over HTTP, may know its session no more: the next call opens another.
-      const isLost = cause instanceof McpError && cause.code === ErrorCode.RequestTimeout;
-      if (isLost || cause instanceof StreamableHTTPError) {
-        const lost = open;
-        open = undefined;
-        lost?.then((client) => client.close()).catch(() => {});
+  tools(): Promise<McpTool[]> {
+    return this.#request("listing its tools", async (client) => {
+      const tools: McpTool[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < MAX_TOOL_PAGES; page++) {
+        const request = cursor === undefined ? {} : { cursor };
+        const listed = await client.listTools(request, { timeout: this.#timeout });
+        tools.push(...listed.tools.map(toMcpTool));
+        if (listed.nextCursor === undefined) return tools;
+        cursor = listed.nextCursor;
       }
-      throw failed(doing, cause);
+      throw new Error(`it lists more than ${MAX_TOOL_PAGES} pages of tools`);
+    });
+  }
+
+  call(tool: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+    return this.#request(`calling '${tool}'`, async (client) => {
+      const call = { name: tool, arguments: { ...args } };
+      try {
+        const result = await client.callTool(call, CallToolResultSchema, { timeout: this.#timeout });
+        return textOf(CallToolResultSchema.parse(result)).slice(0, MAX_TEXT);
+      } catch (error) {
+        // The server rejects the arguments: the agent's mistake, and text for the agent.
+        if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return error.message;
+        throw error;
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    this.#client = undefined;
+    await client?.close();
+  }
+
+  async #request<T>(operation: string, work: (client: Client) => Promise<T>): Promise<T> {
+    try {
+      return await work(await this.#connect());
+    } catch (cause) {
+      if (isSessionLost(cause)) this.#disconnect();
+      throw this.#outage(operation, cause);
     }
   }
 
-  return {
-    tools: () =>
-      using("listing its tools", async (client) => {
-        const found: McpTool[] = [];
-        let cursor: string | undefined;
-        for (let page = 0; page < PAGES_OF_TOOLS; page++) {
-          const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout });
-          for (const { name: tool, description = "", inputSchema } of tools)
-            found.push({ name: tool, description, schema: z.record(z.string(), z.json()).parse(inputSchema) });
-          if (nextCursor === undefined) return found;
-          cursor = nextCursor;
-        }
-        throw new Error(`it lists more than ${PAGES_OF_TOOLS} pages of tools`);
-      }),
-    call: (tool, args) =>
-      using(`calling '${tool}'`, async (client) => {
-        try {
-          const result = await client.callTool({ name: tool, arguments: { ...args } }, CallToolResultSchema, {
-            timeout,
-          });
-          return textOf(CallToolResultSchema.parse(result)).slice(0, LONGEST_TEXT);
-        } catch (error) {
-          // What the agent asked for was wrong, says the server: the agent's mistake.
-          if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return error.message;
-          throw error;
-        }
-      }),
-    async close() {
-      const client = await open?.catch(() => undefined);
-      open = undefined;
-      await client?.close();
-    },
-  };
+  #connect(): Promise<Client> {
+    if (this.#client) return this.#client;
+    const client = new Client({ name: "mgrpo", version: "1" });
+    const transport = transportOf(this.#settings, this.#values);
+    const connecting = client.connect(transport, { timeout: this.#timeout }).then(() => client);
+    const forget = () => {
+      if (this.#client === connecting) this.#client = undefined;
+    };
+    client.onclose = forget;
+    connecting.catch(forget);
+    this.#client = connecting;
+    return connecting;
+  }
+
+  #disconnect(): void {
+    const lost = this.#client;
+    this.#client = undefined;
+    lost?.then((client) => client.close()).catch(() => {});
+  }
+
+  #outage(operation: string, cause: unknown): MgrpoError {
+    const status = cause instanceof StreamableHTTPError ? cause.code : undefined;
+    const advice = REFUSALS.find(([refusal]) => refusal === status)?.[1];
+    const why = advice === undefined ? reasonOf(cause) : `HTTP ${status}: ${advice}`;
+    const server = `MCP server '${this.#name}' (${addressOf(this.#settings)})`;
+    const retryable = advice === undefined;
+    return new MgrpoError("tool-backend", `${server}, ${operation}: ${why}`, { retryable, cause });
+  }
 }
 
-/** What its process or its requests get, read when the tools are opened: a missing one is said then. */
+/** After a timeout or an HTTP error the server may have lost its session: the next call opens a new one. */
+const isSessionLost = (cause: unknown) =>
+  cause instanceof StreamableHTTPError || (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
+
+function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool {
+  return { name, description, schema: z.record(z.string(), z.json()).parse(inputSchema) };
+}
+type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
+
+/** For the environment of its process or the headers of its requests. Read when the tools are opened, so a missing one is reported then. */
 function readVariables(settings: McpSettings, variables: Variables): Record<string, string> {
   const named =
     "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
@@ -138,14 +161,14 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
       stderr: "ignore",
     });
   }
-  // Its `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes minds.
+  // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.
   return new StreamableHTTPClientTransport(new URL(settings.url), { requestInit: { headers: values } }) as Transport;
 }
 
-const placeOf = (settings: McpSettings): string =>
+const addressOf = (settings: McpSettings): string =>
   "command" in settings ? settings.command : new URL(settings.url).origin;
 
-/** Its texts; other content is named. */
+/** The texts; other content is only named. */
 function textOf({ content, structuredContent }: z.infer<typeof CallToolResultSchema>): string {
   const texts = content.map((block) => {
     if (block.type === "text") return block.text;

@@ -1,15 +1,15 @@
-/** @file The tool `reason`: another model thinks about a problem. It knows nothing of the conversation but what it is told. */
+/** @file The tool `reason`: another model thinks about a problem. It sees only the problem, not the conversation. */
 import * as z from "zod";
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import type { Tool } from "../../../../core/ports.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
-import { askModel, type ToolModel } from "./model.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
+import { callToolModel, type ToolModel } from "./model.ts";
 
 const INSTRUCTIONS =
   "Solve the problem step by step, from what it says alone. Be brief, say what is uncertain, and end with the conclusion.";
 
-export function reasonTool(model: ToolModel, outside: Outside): Tool<{ problem: string }> {
+export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ problem: string }> {
   return {
     name: "reason",
     description:
@@ -22,7 +22,7 @@ export function reasonTool(model: ToolModel, outside: Outside): Tool<{ problem: 
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      return unlessAborted(askModel("reason", model, messages, outside, context), context.signal);
+      return abortable(callToolModel("reason", model, messages, calls, context), context.signal);
     },
   };
 }

@@ -1,13 +1,13 @@
-/** @file What a search backend is: how it is asked, and what it answers, as found by all of them. */
-import type { BackendRequest } from "../outside/backend.ts";
+/** @file The port of search backends: the request they take, and the results they all return. */
+import type { BackendRequest } from "../external/backend.ts";
 
-export interface Found {
+export interface SearchResult {
   readonly title: string;
   readonly url: string;
   readonly snippet: string;
 }
 
 export interface SearchBackend {
-  /** The request for so many results. */
-  request(query: string, results: number): BackendRequest<readonly Found[]>;
+  /** The request for this many results. */
+  request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }

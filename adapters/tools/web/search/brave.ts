@@ -1,4 +1,4 @@
-/** @file Brave Search: an index of its own. GET with X-Subscription-Token; https://api-dashboard.search.brave.com. */
+/** @file Brave Search. GET with X-Subscription-Token; https://api-dashboard.search.brave.com. */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
 
@@ -16,8 +16,8 @@ const Answer = z
     (web?.results ?? []).map(({ title, url, description }) => ({ title, url, snippet: description })),
   );
 
-/** What the API takes at most: longer queries are refused, so they are cut, at a word. */
-const LONGEST_QUERY = { characters: 400, words: 50 };
+/** The API's limit. It refuses longer queries, so they are cut at a word. */
+const MAX_QUERY = { characters: 400, words: 50 };
 
 export function brave(url: string, variable: string, key: string): SearchBackend {
   return {
@@ -27,7 +27,11 @@ export function brave(url: string, variable: string, key: string): SearchBackend
       address.searchParams.set("count", String(results));
       address.searchParams.set("text_decorations", "false");
       return {
-        ...{ name: "Brave", url: address, method: "GET", key: variable, answer: Answer },
+        name: "Brave",
+        url: address,
+        method: "GET",
+        key: variable,
+        answer: Answer,
         headers: { "x-subscription-token": key },
       };
     },
@@ -35,7 +39,7 @@ export function brave(url: string, variable: string, key: string): SearchBackend
 }
 
 function cut(query: string): string {
-  const words = query.trim().split(/\s+/).slice(0, LONGEST_QUERY.words);
-  while (words.length > 1 && words.join(" ").length > LONGEST_QUERY.characters) words.pop();
-  return words.join(" ").slice(0, LONGEST_QUERY.characters);
+  const words = query.trim().split(/\s+/).slice(0, MAX_QUERY.words);
+  while (words.length > 1 && words.join(" ").length > MAX_QUERY.characters) words.pop();
+  return words.join(" ").slice(0, MAX_QUERY.characters);
 }

@@ -1,20 +1,20 @@
-/** @file The tool `search`: titles, addresses and snippets of the best results, without those that the leakage guard keeps back. */
+/** @file The tool `search`: titles, addresses and snippets of the best results, without those that the leakage guard withholds. */
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
 import type { SearchSettings } from "../settings.ts";
-import type { Found, SearchBackend } from "./backend.ts";
+import type { SearchBackend, SearchResult } from "./backend.ts";
 
 const Results = z.array(z.strictObject({ title: z.string(), url: z.string(), snippet: z.string() }));
 
 export function searchTool(
   { backend: name, url, results, requestsPerSecond, usdPerCall }: SearchSettings,
   backend: SearchBackend,
-  outside: Outside,
+  calls: ExternalCalls,
 ): Tool<{ query: string }> {
-  const bucket = outside.bucket(requestsPerSecond);
+  const bucket = calls.bucket(requestsPerSecond);
   return {
     name: "search",
     description: `Searches the web; returns the ${results} best results, each with its address.`,
@@ -22,23 +22,23 @@ export function searchTool(
     async run({ query }, context) {
       const refused = context.budget.take(usdPerCall);
       if (refused) return refused;
-      const wanted = { query: query.trim(), results };
-      const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: wanted };
+      const args = { query: query.trim(), results };
+      const request = { tool: "search", backend: `${name} ${new URL(url).origin}`, arguments: args };
       const ask = async () =>
-        (await outside.backends.ask(backend.request(wanted.query, results), bucket)).slice(0, results);
+        (await calls.backends.request(backend.request(args.query, results), bucket)).slice(0, results);
       const { canary } = context.question;
-      const found = await unlessAborted(outside.answer(request, Results, usdPerCall, ask, { canary }), context.signal);
+      const found = await abortable(calls.call(request, Results, usdPerCall, ask, { canary }), context.signal);
       const shown = found.filter(({ url, title, snippet }) => {
-        const isBlocked = URL.canParse(url) && outside.guard.blocks(new URL(url));
-        return !isBlocked && !outside.guard.holds(`${title} ${snippet}`, wordingOf(context.question));
+        const isBlocked = URL.canParse(url) && calls.guard.isBlocked(new URL(url));
+        return !isBlocked && !calls.guard.leaksQuestion(`${title} ${snippet}`, wordingOf(context.question));
       });
-      await outside.countBlocked(found.length - shown.length);
-      return shown.length === 0 ? "nothing found" : shown.map(written).join("\n\n");
+      await calls.countBlocked(found.length - shown.length);
+      return shown.length === 0 ? "nothing found" : shown.map(formatResult).join("\n\n");
     },
   };
 }
 
-const written = ({ title, url, snippet }: Found, i: number): string =>
+const formatResult = ({ title, url, snippet }: SearchResult, i: number): string =>
   [`${i + 1}. ${oneLine(title) || "(no title)"}`, `   ${url}`, `   ${oneLine(snippet)}`].join("\n").trimEnd();
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

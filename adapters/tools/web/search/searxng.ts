@@ -1,6 +1,6 @@
 /**
- * @file SearXNG: one's own metasearch. GET `/search?format=json`, which its settings.yml must allow (`search.formats`). Nothing found while
- * its engines do not respond is an outage, not an answer.
+ * @file SearXNG: a self-hosted metasearch. GET `/search?format=json`, which its settings.yml must allow (`search.formats`). An empty result
+ * while engines do not respond is an outage, not an answer.
  */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";

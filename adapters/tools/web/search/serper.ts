@@ -13,7 +13,11 @@ const Answer = z
 export function serper(url: string, variable: string, key: string): SearchBackend {
   return {
     request: (query, results) => ({
-      ...{ name: "Serper", url: new URL(url), method: "POST", key: variable, answer: Answer },
+      name: "Serper",
+      url: new URL(url),
+      method: "POST",
+      key: variable,
+      answer: Answer,
       headers: { "x-api-key": key },
       body: { q: query, num: results },
     }),

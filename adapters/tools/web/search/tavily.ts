@@ -1,4 +1,4 @@
-/** @file Tavily: a search made for models. POST with a bearer key; 432 and 433 are spent plans; https://docs.tavily.com. */
+/** @file Tavily: search for language models. POST with a bearer key; 432 and 433 mean an exhausted plan; https://docs.tavily.com. */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
 
@@ -13,7 +13,11 @@ const Answer = z
 export function tavily(url: string, variable: string, key: string): SearchBackend {
   return {
     request: (query, results) => ({
-      ...{ name: "Tavily", url: new URL(url), method: "POST", key: variable, answer: Answer },
+      name: "Tavily",
+      url: new URL(url),
+      method: "POST",
+      key: variable,
+      answer: Answer,
       headers: { authorization: `Bearer ${key}` },
       body: { query, max_results: results, search_depth: "basic" },
     }),

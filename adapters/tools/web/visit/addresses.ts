@@ -1,25 +1,25 @@
 /**
- * @file Which addresses `visit` may open: public ones. Anything else is somebody's inside: this machine, its network, its cloud's metadata.
- * The IANA registries are ipaddr.js's; here stand the few that it counts as public.
+ * @file The addresses that `visit` may open: public ones. All others are internal: this machine, its network, its cloud's metadata. ipaddr.js
+ * has the IANA registries; listed here are the few internal ranges that it counts as public.
  */
 import ipaddr from "ipaddr.js";
 
-/** Not of the public internet, although no registry says so: Azure's metadata and DNS, deprecated site-local and IPv4-compatible. */
-const ALSO_INSIDE = ["168.63.129.16/32", "fec0::/10", "::/96"];
+/** Internal, although no registry says so: Azure's metadata and DNS, deprecated site-local and IPv4-compatible. */
+const ALSO_INTERNAL = ["168.63.129.16/32", "fec0::/10", "::/96"];
 
 export type AddressCheck = (address: string) => boolean;
 
-/** @param allowed ranges (CIDR) that may be opened although they are not public. */
+/** @param allowed ranges (CIDR) that may be opened although not public. */
 export function addressCheck(allowed: readonly string[]): AddressCheck {
   const isAllowed = within(allowed);
-  const isInside = within(ALSO_INSIDE);
+  const isInternal = within(ALSO_INTERNAL);
   return (address) => {
     const [bare = ""] = address.split("%", 1);
     if (!ipaddr.isValid(bare)) return false;
     // `process` reads an IPv4-mapped IPv6 address as the IPv4 address that a connection to it would reach.
     const parsed = ipaddr.process(bare);
     if (isAllowed(parsed)) return true;
-    return parsed.range() === "unicast" && !isInside(parsed);
+    return parsed.range() === "unicast" && !isInternal(parsed);
   };
 }
 

@@ -1,23 +1,22 @@
 /**
- * @file Fetches one page from anywhere on the public internet, trusting nothing of it. What a site does (404, a redirect loop, 200 MB, a
- * body that drips) is a fact about the world and comes back as the reason why there is no document; what this machine's own network
- * does is `tool-backend`.
+ * @file Fetches one page from the public internet, and trusts nothing of it. A fault of the site (404, a redirect loop, 200 MB, a slow body) is a
+ * fact about the world: the reason why there is no document. A fault of this machine's network is `tool-backend`.
  *
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
  *                           └──200──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
  */
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
-import { reasonOf } from "../outside/backend.ts";
+import { reasonOf } from "../external/backend.ts";
 import type { VisitSettings } from "../settings.ts";
 import { AddressRefused } from "./guard.ts";
 import type { LeakageGuard } from "./leakage.ts";
 
-export type Fetched =
+export type FetchOutcome =
   | { readonly kind: "document"; readonly url: URL; readonly type: string; readonly bytes: Uint8Array }
-  /** `why`: for the agent. `again`: the site may answer another time. */
+  /** `why`: for the agent. `again`: a retry may succeed. */
   | { readonly kind: "none"; readonly why: string; readonly again?: boolean }
-  /** One of the leakage guard's. */
+  /** By the leakage guard. */
   | { readonly kind: "blocked" };
 
 export interface FetchOptions extends Pick<VisitSettings, "maxBytes" | "seconds" | "redirects"> {
@@ -25,14 +24,14 @@ export interface FetchOptions extends Pick<VisitSettings, "maxBytes" | "seconds"
   readonly guard: LeakageGuard;
 }
 
-/** Names the program, so that sites can tell it from a browser. */
+/** Names the program, so that sites can distinguish it from a browser. */
 const USER_AGENT = "Mozilla/5.0 (compatible; mgrpo)";
 const ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.8,application/json;q=0.7,*/*;q=0.1";
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-const none = (why: string, again = false): Fetched => ({ kind: "none", why, again });
+const none = (why: string, again = false): FetchOutcome => ({ kind: "none", why, again });
 
-export async function fetchPage(address: URL, options: FetchOptions): Promise<Fetched> {
+export async function fetchPage(address: URL, options: FetchOptions): Promise<FetchOutcome> {
   const signal = AbortSignal.timeout(Math.ceil(options.seconds * 1000));
   const seen = new Set<string>();
   let url = address;
@@ -40,19 +39,21 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
     for (;;) {
       const refused = refusalOf(url);
       if (refused) return none(refused);
-      if (options.guard.blocks(url)) return { kind: "blocked" };
+      if (options.guard.isBlocked(url)) return { kind: "blocked" };
       url.hash = "";
       if (seen.has(url.href)) return none("it redirects in a circle");
       if (seen.size > options.redirects) return none(`it redirects more than ${options.redirects} times`);
       seen.add(url.href);
       const response = await fetch(url, {
-        ...{ dispatcher: options.dispatcher, redirect: "manual", signal },
+        dispatcher: options.dispatcher,
+        redirect: "manual",
+        signal,
         headers: { "user-agent": USER_AGENT, accept: ACCEPT, "accept-language": "en,*;q=0.5" },
       });
       const next = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
       if (next === null) return await read(response, url, options.maxBytes);
       await response.body?.cancel();
-      if (!URL.canParse(next, url.href)) return none("it redirects to what is no address");
+      if (!URL.canParse(next, url.href)) return none("it redirects to an invalid address");
       url = new URL(next, url);
     }
   } catch (error) {
@@ -61,14 +62,14 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
   }
 }
 
-/** Addresses that are not even tried. */
+/** Why an address is not even tried. */
 function refusalOf({ protocol, username, password }: URL): string | undefined {
   if (protocol !== "http:" && protocol !== "https:")
     return `only http and https addresses can be opened, not ${protocol}`;
   return username || password ? "an address with a user name or password is not opened" : undefined;
 }
 
-async function read(response: Response, url: URL, maxBytes: number): Promise<Fetched> {
+async function read(response: Response, url: URL, maxBytes: number): Promise<FetchOutcome> {
   const { status, body } = response;
   const type = response.headers.get("content-type") ?? "";
   const tooLarge = none(`it is larger than ${maxBytes} bytes`);
@@ -84,7 +85,7 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Counted after decompression, chunk by chunk: a bomb is left as soon as it has grown too large. Leaving the loop ends the request.
+  // Counts decompressed bytes: a decompression bomb is cut off as soon as it is too large. Leaving the loop ends the request.
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length;
     if (size > maxBytes) return tooLarge;
@@ -93,18 +94,22 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
   return { kind: "document", url, type, bytes: Buffer.concat(chunks) };
 }
 
-/** Of this machine's network, not of the site. */
+/** Faults of this machine's network, not of the site. */
 const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
 
-function failure(error: unknown, { hostname }: URL): Fetched {
+function failure(error: unknown, { hostname }: URL): FetchOutcome {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== undefined && OUR_NETWORK.includes(code)) {
-      throw new MgrpoError("tool-backend", `visit ${hostname}: this machine has no way out (${reasonOf(error)})`, {
-        retryable: true,
-        cause: error,
-      });
+      throw new MgrpoError(
+        "tool-backend",
+        `visit ${hostname}: this machine cannot reach the internet (${reasonOf(error)})`,
+        {
+          retryable: true,
+          cause: error,
+        },
+      );
     }
     if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED")
       throw new MgrpoError("cancelled", `visit ${hostname}: this program is ending`, { cause: error });
@@ -113,7 +118,7 @@ function failure(error: unknown, { hostname }: URL): Fetched {
   return none(`the site cannot be reached (${shortReason(error)})`, true);
 }
 
-/** Codes only: messages hold addresses and ports, which change from try to try. */
+/** Only the code: messages contain addresses and ports, which differ between tries. */
 function shortReason(error: unknown): string {
   let code = "connection failed";
   for (let cause = error; cause instanceof Error; cause = cause.cause)

@@ -1,14 +1,14 @@
 /**
- * @file The dispatcher that `visit` connects through. A host's name is resolved once; all its addresses are checked; the connection goes
- * to one of those checked: what the name means a moment later (DNS rebinding) does not matter. Redirects come back to the caller,
- * who looks at each as at a new request.
+ * @file The dispatcher that `visit` connects through. A host name is resolved once, all its addresses are checked, and the connection goes to
+ * a checked one, so a later answer of the DNS (rebinding) has no effect. Redirects return to the caller, which treats each as a new
+ * request.
  */
 import { lookup as resolve } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector } from "undici";
 import type { AddressCheck } from "./addresses.ts";
 
-/** A connection that was not made, since it would have left the public internet. */
+/** A connection that was not made, because it would leave the public internet. */
 export class AddressRefused extends Error {
   constructor(host: string) {
     super(`${host} is not a public address`);
@@ -32,7 +32,7 @@ export function guardedAgent(isPublic: AddressCheck, lookup: Resolve = resolve):
   const connect = buildConnector({ lookup: checked, timeout: CONNECT_MILLISECONDS });
   return new Agent({
     connect(options, callback) {
-      // An address in the URL itself is never looked up.
+      // A literal address in the URL is not looked up.
       const host = options.hostname.replace(/^\[|\]$/g, "");
       if (isIP(host) !== 0 && !isPublic(host)) callback(new AddressRefused(host), null);
       else connect(options, callback);

@@ -1,9 +1,9 @@
 /**
- * @file The leakage guard: what would answer a benchmark instead of the agent. Pages of the known benchmarks, those that the settings name,
- * and any page that holds the question itself, word for word. All are kept from the agent, and counted.
+ * @file The leakage guard: withholds, and counts, pages that would answer a benchmark for the agent. These are pages of the known benchmarks,
+ * pages that the settings name, and any page that contains the question verbatim.
  */
 
-/** Where the benchmarks of docs/benchmarks lie, with questions and answers. Hosts with their subdomains; paths with what is below them. */
+/** Where the benchmarks of docs/benchmarks publish questions and answers. Hosts include subdomains; paths include what is below. */
 const BENCHMARK_PAGES = [
   "huggingface.co/datasets/gaia-benchmark",
   "huggingface.co/spaces/gaia-benchmark",
@@ -17,14 +17,14 @@ const BENCHMARK_PAGES = [
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** A question shorter than this may stand on a page that does not know of it. Characters, after `plain`. */
-const SHORTEST_TELLING = 60;
+/** A shorter question may occur on an unrelated page. Characters, after `plain`. */
+const MIN_QUESTION = 60;
 
 export interface LeakageGuard {
-  /** Whether this address is one of theirs. */
-  blocks(url: URL): boolean;
-  /** Whether the text holds the question. */
-  holds(text: string, question: string): boolean;
+  /** Whether the address is one of these pages. */
+  isBlocked(url: URL): boolean;
+  /** Whether the text contains the question. */
+  leaksQuestion(text: string, question: string): boolean;
 }
 
 export function leakageGuard(blocked: readonly string[]): LeakageGuard {
@@ -33,7 +33,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
     return { host: entry.slice(0, slash).toLowerCase(), path: pathOf(entry.slice(slash)) };
   });
   return {
-    blocks({ hostname, pathname }) {
+    isBlocked({ hostname, pathname }) {
       const host = hostname.toLowerCase().replace(/\.$/, "");
       const path = pathOf(pathname);
       return entries.some(
@@ -42,20 +42,20 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
           (path === entry.path || path.startsWith(`${entry.path}/`) || entry.path === ""),
       );
     },
-    holds(text, question) {
+    leaksQuestion(text, question) {
       const asked = plain(question);
-      return asked.length >= SHORTEST_TELLING && plain(text).includes(asked);
+      return asked.length >= MIN_QUESTION && plain(text).includes(asked);
     },
   };
 }
 
-/** Case and escapes do not tell paths apart here, nor do doubled or trailing slashes. */
+/** Ignores case, escapes, and doubled or trailing slashes. */
 function pathOf(path: string): string {
-  const parts = path.split("/").filter(Boolean).map(decoded);
+  const parts = path.split("/").filter(Boolean).map(decode);
   return parts.map((part) => `/${part.toLowerCase()}`).join("");
 }
 
-function decoded(part: string): string {
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -63,7 +63,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Letters and digits, one space between words: markup and punctuation do not tell texts apart. */
+/** Letters and digits, one space between words: ignores markup and punctuation. */
 const plain = (text: string): string =>
   text
     .normalize("NFKC")

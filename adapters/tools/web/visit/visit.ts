@@ -1,22 +1,22 @@
 /**
- * @file The tool `visit`: the text of a page or PDF, as much of it as the agent will see, and what is left of it under `part`; or, with a
- * model to read for the agent, what the page says towards a goal.
+ * @file The tool `visit`: the text of a page or PDF, in parts that the agent can see whole; or, with a model that reads for the agent, what the
+ * page says about a goal.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
-import { clip, headed, LONGEST_TITLE, showPart } from "../../documents/parts.ts";
+import { clip, MAX_TITLE, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
-import type { ReadTowards } from "../models/extract.ts";
-import { unlessAborted } from "../outside/cache.ts";
-import type { Outside } from "../outside/outside.ts";
+import { abortable } from "../external/cache.ts";
+import type { ExternalCalls } from "../external/calls.ts";
+import type { ExtractForGoal } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
-import { type Fetched, type FetchOptions, fetchPage } from "./fetch-page.ts";
+import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
-/** As it is cached: raised with every change of how pages become text. */
-const READING = "visit 2";
-/** Tries at a site that may answer another time, and the pause before the next. */
+/** Part of the cache key. Raise it with every change of how pages become text. */
+const BACKEND = "visit 2";
+/** Tries at a site that may answer later, and the pause between them. */
 const TRIES = 3;
 const PAUSE_MILLISECONDS = 1000;
 const Page = z.discriminatedUnion("kind", [
@@ -30,21 +30,27 @@ export interface VisitOptions {
   readonly settings: VisitSettings;
   readonly fetching: FetchOptions;
   readonly reader: Reader;
-  readonly outside: Outside;
+  readonly calls: ExternalCalls;
   /** Absent: the tool takes no goal. */
-  readonly readTowards?: ReadTowards;
+  readonly extractForGoal?: ExtractForGoal;
 }
 
 const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optional() });
 const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "says nothing").optional() });
 type Arguments = z.infer<typeof WithGoal>;
 
-export function visitTool({ settings, fetching, reader, outside, readTowards }: VisitOptions): Tool<Arguments> {
+export function visitTool({
+  settings,
+  fetching,
+  reader,
+  calls,
+  extractForGoal: readTowards,
+}: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
-  const bucket = outside.bucket(requestsPerSecond);
+  const bucket = calls.bucket(requestsPerSecond);
 
   async function open(url: URL): Promise<Page> {
-    const fetched = await fetchPatiently(url);
+    const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
     const extracted = await reader.read({ url: fetched.url.href, type: fetched.type, bytes: fetched.bytes });
     if ("unreadable" in extracted) return { kind: "none", why: extracted.unreadable };
@@ -52,7 +58,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     return { kind: "page", url: fetched.url.href, title, text: clip(text, maxCharacters) };
   }
 
-  async function fetchPatiently(url: URL): Promise<Fetched> {
+  async function fetchWithRetries(url: URL): Promise<FetchOutcome> {
     for (let attempt = 1; ; attempt++) {
       await bucket.removeTokens(1);
       const fetched = await fetchPage(url, fetching);
@@ -61,26 +67,26 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
     }
   }
 
-  async function visited({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
+  async function visit({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
-    if (!address) return `${clip(url, LONGEST_TITLE)} is no address of a page: it must start with https:// or http://`;
+    if (!address) return `${clip(url, MAX_TITLE)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
     const blocked = async () => {
-      await outside.countBlocked(1);
+      await calls.countBlocked(1);
       return `${address.href} cannot be opened`;
     };
-    if (outside.guard.blocks(address)) return blocked();
-    const request = { tool: "visit", backend: READING, arguments: { url: address.href } };
+    if (calls.guard.isBlocked(address)) return blocked();
+    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await outside.answer(request, Page, usdPerCall, () => open(address), { canary });
-    if (page.kind === "blocked" || (page.kind === "page" && outside.guard.blocks(new URL(page.url)))) return blocked();
+    const page = await calls.call(request, Page, usdPerCall, () => open(address), { canary });
+    if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (outside.guard.holds(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
+    if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && readTowards)
-      return headed({ ...page, place: page.url }, "", await readTowards(page, goal, context));
-    return showPart({ ...page, place: page.url }, part, context);
+      return withHeading({ ...page, source: page.url }, "", await readTowards(page, goal, context));
+    return showPart({ ...page, source: page.url }, part, context);
   }
 
   return {
@@ -89,7 +95,7 @@ export function visitTool({ settings, fetching, reader, outside, readTowards }: 
       ? "Opens a web page or PDF. With a goal: what it says towards that goal. Without: its text, by parts if it is long."
       : "Opens a web page or PDF and returns its text, by parts if it is long.",
     parameters: readTowards ? WithGoal : Plain,
-    run: (call, context) => unlessAborted(visited(call, context), context.signal),
+    run: (call, context) => abortable(visit(call, context), context.signal),
   };
 }
 

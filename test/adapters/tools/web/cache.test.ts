@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openFolderObjects } from "../../../../adapters/tools/web/outside/folder-objects.ts";
+import { openFolderObjects } from "../../../../adapters/tools/web/external/folder-objects.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import type { ToolContext } from "../../../../core/ports.ts";

@@ -74,6 +74,6 @@ const document = { url: "https://a.test/", type: "text/plain", bytes: new TextEn
 test("out of time: given up, told to the agent, and no later answer is taken for the next one's", async () => {
   const hurried = openReader(0.001);
   const told = await Promise.all([hurried.read(document), hurried.read(document)]);
-  expect(told).toEqual(Array(2).fill({ unreadable: "it is too complicated to be read" }));
+  expect(told).toEqual(Array(2).fill({ unreadable: "it is too complex to be read" }));
   await hurried.close();
 });

@@ -109,7 +109,7 @@ describe("says why not", () => {
     ["/bomb", "it is larger than 1000000 bytes"],
     ["/to-metadata", "169.254.169.254 is not a public address"],
     ["/to-file", "only http and https addresses can be opened, not file:"],
-    ["/to-nowhere", "it redirects to what is no address"],
+    ["/to-nowhere", "it redirects to an invalid address"],
     ["/image", "it is image/gif, which this tool cannot read"],
     ["/binary", "it is binary data"],
     ["/bad.pdf", "it is a damaged PDF"],
@@ -144,12 +144,12 @@ describe("says why not", () => {
   });
 
   test("what is no address at all, and an empty page", async () => {
-    expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is no address of a page");
+    expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is not the address of a page");
     expect(await visit("/empty")).toContain("holds no text");
   });
 
   test("a page made to break the reader: the next one is read all the same", async () => {
-    expect(await visit("/deep")).toContain("cannot be read: it is too complicated to be read");
+    expect(await visit("/deep")).toContain("cannot be read: it is too complex to be read");
     expect(await visit("/wiki/Corby")).toContain("Corby is a town");
   });
 });
@@ -237,8 +237,8 @@ test("the reader is told the goal and the page as data; each is paid for once, a
 test("a text that a model does not take is no outage: the agent is told, and the next one is asked as ever", async () => {
   const objecting: OpenModel = async () => ({
     complete: ({ messages }) => {
-      const objection = messages[1]?.content === "too much" ? "too-long" : undefined;
-      const evidence = { status: 400, ...(objection && { objection }) };
+      const contentRefusal = messages[1]?.content === "too much" ? "too-long" : undefined;
+      const evidence = { status: 400, ...(contentRefusal && { contentRefusal }) };
       return Promise.reject(new MgrpoError("endpoint-refused", "HTTP 400", { evidence }));
     },
   });

@@ -1,16 +1,15 @@
 /**
- * @file What backends answered, by content: the hash of tool, backend and arguments names one object that holds request and answer. First
- * writer wins, so all rollouts of a run that ask the same are told the same, and so is whoever replays it.
+ * @file The cache of backends' answers, addressed by content: the hash of tool, backend and arguments names one object with the request and
+ * its answer. The first writer wins, so every rollout of a run gets the same answer to the same request, and so does a replay.
  *
- *     live     asks, keeps nothing
- *     cached   looks, else asks and commits; who loses the race adopts what is there
- *     replay   looks; what is not there is an error that names the request
+ *     live     calls, stores nothing
+ *     cached   looks up, else calls and commits; the loser of a race adopts the stored answer
+ *     replay   looks up; a missing answer is an error that names the request
  *
- * What is asked about a question of an encrypted benchmark is kept encrypted, pages and all: a request says what the question says.
+ * Requests that serve a question of an encrypted benchmark are stored encrypted, with their answers: a request reveals the question.
  *
- * Whatever becomes text in a conversation is kept, a page that could not be opened like one that could: otherwise no replay could
- * follow. An outage is never kept. Callers of one process that ask the same at the same time share one request; it goes on when one of
- * them gives up.
+ * Everything that becomes text in a conversation is stored, a page that cannot be opened too: otherwise a replay could not follow. Outages
+ * are never stored. Concurrent callers of the same request in one process share it; it continues when one of them gives up.
  */
 import { createHash } from "node:crypto";
 import * as z from "zod";
@@ -19,16 +18,16 @@ import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
 import { decryptedObjects, encryptedObjects } from "../../../../core/training/encrypted-objects.ts";
 
-export interface Request {
+export interface CachedRequest {
   readonly tool: string;
-  /** Which service, model or server, as far as it decides the answer. */
+  /** The service, model or server, as far as it determines the answer. */
   readonly backend: string;
   readonly arguments: z.infer<ReturnType<typeof z.json>>;
 }
 
-export interface Cache {
-  /** The answer to a request. `ask` must not depend on any one caller. With a `canary` it is encrypted by it where it is kept. */
-  answer<T>(request: Request, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
+export interface AnswerCache {
+  /** The answer to a request. `ask` must not depend on a particular caller. A `canary` encrypts what is stored. */
+  answer<T>(request: CachedRequest, schema: z.ZodType<T>, ask: () => Promise<T>, canary?: string): Promise<T>;
 }
 
 export interface CacheOptions {
@@ -37,28 +36,28 @@ export interface CacheOptions {
   keyOf(sha256: string): string;
 }
 
-export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache {
+export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): AnswerCache {
   const objects = decryptedObjects(plain);
   const open = new Map<string, Promise<unknown>>();
 
-  async function kept<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  async function lookUp<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
     const bytes = await objects.get(key);
     return bytes && parseJson(z.object({ answer: schema }), bytes, key).answer;
   }
 
   async function find<T>(
-    request: Request,
+    request: CachedRequest,
     schema: z.ZodType<T>,
     ask: () => Promise<T>,
     key: string,
     canary: string | undefined,
   ): Promise<T> {
-    const known = await kept(key, schema);
+    const known = await lookUp(key, schema);
     if (known !== undefined) return known;
     if (mode === "replay") {
       throw new MgrpoError(
         "not-found",
-        `replay: ${key} is not there: '${request.tool}' was never asked ${canary === undefined ? shown(request.arguments) : "this"} of ${request.backend}; record it with tools.cache.mode=cached`,
+        `replay: ${key} is missing: '${request.tool}' was never asked ${canary === undefined ? shown(request.arguments) : "this"} of ${request.backend}; record it with tools.cache.mode=cached`,
         { evidence: canary === undefined ? request : undefined },
       );
     }
@@ -66,8 +65,9 @@ export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache 
     const body = new TextEncoder().encode(canonicalJson({ request, answer }));
     const committing = canary === undefined ? objects : encryptedObjects(objects, canary);
     if (await committing.commit(key, body)) return answer;
-    const winner = await kept(key, schema);
-    if (winner === undefined) throw new MgrpoError("record-damaged", `${key} was committed by another and is gone`);
+    const winner = await lookUp(key, schema);
+    if (winner === undefined)
+      throw new MgrpoError("record-damaged", `${key} was committed by another process and is gone`);
     return winner;
   }
 
@@ -85,12 +85,12 @@ export function openCache({ mode, objects: plain, keyOf }: CacheOptions): Cache 
   };
 }
 
-const LONGEST_SHOWN = 200;
-const shown = (value: unknown) => JSON.stringify(value).slice(0, LONGEST_SHOWN);
+const MAX_SHOWN = 200;
+const shown = (value: unknown) => JSON.stringify(value).slice(0, MAX_SHOWN);
 
-/** The value, unless the signal aborts first: then its reason. What makes the value goes on. */
-export async function unlessAborted<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
-  // Nobody may be left to hear of its failure.
+/** Rejects with the signal's reason if it aborts first. The work behind `value` continues. */
+export async function abortable<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
+  // After an abort, nobody else handles its failure.
   value.catch(() => {});
   signal.throwIfAborted();
   let abort = () => {};

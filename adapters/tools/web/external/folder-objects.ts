@@ -1,6 +1,6 @@
 /**
- * @file ObjectStore as a folder, one file per object: a cache that runs of several embedded clouds share, and that fits into an archive.
- * An object is written beside its place and linked into it, so it is there wholly or not at all, and the first writer wins.
+ * @file ObjectStore in a folder, one file per object: a cache that several embedded clouds share, and that can be archived. An object is
+ * written to a temporary file and linked to its name, so it exists wholly or not at all, and the first writer wins.
  */
 import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -9,15 +9,15 @@ import { MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
 
 export function openFolderObjects(folder: string): ObjectStore {
-  const placeOf = (key: string) => join(folder, ...key.split("/").map(encodeURIComponent));
+  const pathOf = (key: string) => join(folder, ...key.split("/").map(encodeURIComponent));
 
-  async function translated<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  async function translated<T>(operation: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
       const { code, message } = cause as NodeJS.ErrnoException;
       const isFull = code === "ENOSPC" || code === "EDQUOT";
-      throw new MgrpoError(isFull ? "disk-full" : "store-unreachable", `${doing} in folder ${folder}: ${message}`, {
+      throw new MgrpoError(isFull ? "disk-full" : "store-unreachable", `${operation} in folder ${folder}: ${message}`, {
         cause,
       });
     }
@@ -32,7 +32,7 @@ export function openFolderObjects(folder: string): ObjectStore {
   return {
     commit: (key, body) =>
       translated(`commit ${key}`, async () => {
-        const path = placeOf(key);
+        const path = pathOf(key);
         const temporary = `${path}.${randomBytes(6).toString("hex")}.part`;
         await mkdir(dirname(path), { recursive: true });
         try {
@@ -41,20 +41,20 @@ export function openFolderObjects(folder: string): ObjectStore {
           return true;
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-          const there = await read(path);
-          return there !== undefined && Buffer.compare(there, body) === 0;
+          const stored = await read(path);
+          return stored !== undefined && Buffer.compare(stored, body) === 0;
         } finally {
           await rm(temporary, { force: true });
         }
       }),
     get: (key) =>
       translated(`read ${key}`, async () => {
-        const bytes = await read(placeOf(key));
+        const bytes = await read(pathOf(key));
         return bytes && Uint8Array.from(bytes);
       }),
     head: (key) =>
       translated(`look for ${key}`, () =>
-        stat(placeOf(key)).then(
+        stat(pathOf(key)).then(
           ({ size }) => size,
           (error: NodeJS.ErrnoException) => {
             if (error.code === "ENOENT") return undefined;
@@ -64,7 +64,7 @@ export function openFolderObjects(folder: string): ObjectStore {
       ),
     delete: (keys) =>
       translated(`delete ${keys.length} objects`, async () => {
-        await Promise.all(keys.map((key) => rm(placeOf(key), { force: true })));
+        await Promise.all(keys.map((key) => rm(pathOf(key), { force: true })));
       }),
   };
 }

@@ -2,7 +2,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { S3Error } from "./errors.ts";
-import type { ObjectFacts, ObjectFiles } from "./object-files.ts";
+import type { ObjectFiles } from "./object-files.ts";
+import type { ObjectMetadata } from "./object-metadata.ts";
 
 export async function sendObject(
   objects: ObjectFiles,
@@ -11,25 +12,25 @@ export async function sendObject(
   { method, headers }: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const found = await objects.open(bucket, key);
-  if (!found) throw new S3Error("NoSuchKey", `there is no object ${key}`);
-  const { facts, file } = found;
+  const object = await objects.open(bucket, key);
+  if (!object) throw new S3Error("NoSuchKey", `there is no object ${key}`);
+  const { metadata, file } = object;
   try {
-    if (headers["if-match"] && !names(headers["if-match"], facts)) throw new S3Error("PreconditionFailed", key);
-    if (headers["if-none-match"] && names(headers["if-none-match"], facts)) {
-      response.writeHead(304, { etag: `"${facts.etag}"` }).end();
+    if (headers["if-match"] && !matches(headers["if-match"], metadata)) throw new S3Error("PreconditionFailed", key);
+    if (headers["if-none-match"] && matches(headers["if-none-match"], metadata)) {
+      response.writeHead(304, { etag: `"${metadata.etag}"` }).end();
       return;
     }
-    const range = rangeOf(headers.range, facts.size);
-    const { from, to } = range ?? { from: 0, to: facts.size };
+    const range = rangeOf(headers.range, metadata.size);
+    const { from, to } = range ?? { from: 0, to: metadata.size };
     response.writeHead(range ? 206 : 200, {
-      ...facts.headers,
-      etag: `"${facts.etag}"`,
+      ...metadata.headers,
+      etag: `"${metadata.etag}"`,
       "content-length": to - from,
-      "last-modified": new Date(facts.modified).toUTCString(),
+      "last-modified": new Date(metadata.modified).toUTCString(),
       "accept-ranges": "bytes",
-      ...(range && { "content-range": `bytes ${from}-${to - 1}/${facts.size}` }),
-      ...(!range && checksumHeaders(headers, facts)),
+      ...(range && { "content-range": `bytes ${from}-${to - 1}/${metadata.size}` }),
+      ...(!range && checksumHeaders(headers, metadata)),
     });
     if (method === "HEAD" || to === from) response.end();
     else
@@ -42,10 +43,10 @@ export async function sendObject(
   }
 }
 
-const names = (header: string, facts: ObjectFacts) =>
-  header.split(",").some((etag) => etag.trim() === "*" || etag.trim().replaceAll('"', "") === facts.etag);
+const matches = (header: string, metadata: ObjectMetadata) =>
+  header.split(",").some((etag) => etag.trim() === "*" || etag.trim().replaceAll('"', "") === metadata.etag);
 
-/** `bytes=a-b`, `bytes=a-`, `bytes=-n`, as [from, to). Other ranges are ignored, as HTTP has it. */
+/** `bytes=a-b`, `bytes=a-`, `bytes=-n`, as [from, to). Other ranges are ignored, as HTTP requires. */
 function rangeOf(header: string | undefined, size: number): { from: number; to: number } | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
   if (!match || (match[1] === "" && match[2] === "")) return undefined;
@@ -56,7 +57,7 @@ function rangeOf(header: string | undefined, size: number): { from: number; to: 
   return { from, to };
 }
 
-function checksumHeaders(headers: IncomingHttpHeaders, facts: ObjectFacts): Record<string, string> {
+function checksumHeaders(headers: IncomingHttpHeaders, metadata: ObjectMetadata): Record<string, string> {
   if (headers["x-amz-checksum-mode"] === undefined) return {};
-  return Object.fromEntries(Object.entries(facts.checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
+  return Object.fromEntries(Object.entries(metadata.checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
 }

@@ -1,44 +1,45 @@
 /**
- * @file Room on the disk. Writes are refused while there is still a reserve, so that a full disk meets them here, with a clear
- * answer, and never inside the database.
+ * @file Free space on the disk. Writes are refused while a reserve is left, so a full disk stops a write here, with a clear answer, and
+ * never inside the database.
  */
 import { readdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { S3Error } from "./s3/errors.ts";
 
 const RESERVE_BYTES = 64 * 2 ** 20;
-/** What the file system says is asked for again after this. */
+/** How long an answer of the file system is trusted. */
 const FRESH_MS = 250;
 
-export interface Space {
-  /** Throws InsufficientStorage unless so many bytes fit. */
-  take(bytes: number): Promise<void>;
-  /** So many bytes were not used after all, or are free again. */
-  give(bytes: number): void;
+export interface DiskSpace {
+  /** Throws InsufficientStorage unless this many bytes fit. */
+  reserve(bytes: number): Promise<void>;
+  /** Gives back bytes that were not written, or were deleted. */
+  release(bytes: number): void;
 }
 
 /** `maxBytes`: a quota for the directory, below what the disk has. */
-export async function openSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Space> {
+export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
   let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   return {
-    async take(bytes) {
+    async reserve(bytes) {
       if (performance.now() - free.at > FRESH_MS) {
         const { bavail, bsize } = await statfs(directory);
         free = { bytes: bavail * bsize - RESERVE_BYTES, at: performance.now() };
       }
-      if (bytes > free.bytes) throw full(`${directory}: ${bytes} bytes do not fit on the disk`);
-      if (used + bytes > maxBytes) throw full(`${directory}: ${bytes} bytes more would pass its quota of ${maxBytes}`);
+      if (bytes > free.bytes) throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk`);
+      if (used + bytes > maxBytes)
+        throw insufficient(`${directory}: ${bytes} bytes more would exceed its quota of ${maxBytes}`);
       free = { ...free, bytes: free.bytes - bytes };
       used += bytes;
     },
-    give(bytes) {
+    release(bytes) {
       used -= bytes;
     },
   };
 }
 
-const full = (message: string) => new S3Error("InsufficientStorage", message);
+const insufficient = (message: string) => new S3Error("InsufficientStorage", message);
 
 async function bytesUnder(directory: string): Promise<number> {
   const names = await readdir(directory, { recursive: true });

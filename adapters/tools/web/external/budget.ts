@@ -1,11 +1,10 @@
 /**
- * @file What may be asked of backends, in calls and dollars.
+ * @file Budgets for calls to backends, in calls and dollars.
  *
- *     a rollout's   counts what its agents ask for, at its price, from the cache or not: the same whoever asked before, so a repeated run says
- *                   the same. One budget for all its conversations (core/conversation/tool-budget.ts). Spent, the agent is told; that is its
- *                   own doing.
- *     the run's     counts what backends were really asked, by all workers together (core/training/tool-spending.ts). Spent, the run is
- *                   halted.
+ *     a rollout's   counts the requests of its agents at their price, cached or not, so a repeated run behaves the same. One budget for all its
+ *                   conversations (core/conversation/tool-budget.ts). When it is spent, the agent is told: a failure of its own.
+ *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
+ *                   halts.
  */
 import { tableKeys } from "../../../../core/contracts/keys.ts";
 import { parse } from "../../../../core/contracts/parse.ts";
@@ -18,18 +17,18 @@ import { haltRun } from "../../../../core/training/halt-run.ts";
 import { addToolSpending, overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";
 
-/** Undefined where nothing is limited. */
+/** Undefined if nothing is limited. */
 export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): Allowance | undefined {
   if (calls === null && usd === null) return undefined;
   return { calls, microUsd: usd === null ? null : Math.round(usd * MICRO) };
 }
 
 export interface RunBudget {
-  /** Before a request: counts it. Rejects with `run-halted`, the run being halted, when it is one too many. */
+  /** Counts a request before it is sent. Halts the run and rejects with `run-halted` if the budget is exceeded. */
   charge(usd: number): Promise<void>;
-  /** After a request whose price was not known before. */
+  /** Counts what a request cost beyond its price, once that is known. */
   chargeMore(usd: number): Promise<void>;
-  /** Counts pages or results kept from an agent. */
+  /** Counts pages or results that the leakage guard withheld. */
   countBlocked(count: number): Promise<void>;
 }
 
@@ -39,8 +38,12 @@ export async function openRunBudget(
   table: Table,
 ): Promise<RunBudget> {
   const unspent: ToolSpendingRecord = {
-    ...{ run, calls: 0, microUsd: 0, blocked: 0 },
-    ...{ maxCalls: limits.calls, maxUsd: limits.usd },
+    run,
+    calls: 0,
+    microUsd: 0,
+    blocked: 0,
+    maxCalls: limits.calls,
+    maxUsd: limits.usd,
   };
   await table.insert(tableKeys.toolSpending(run), unspent);
 

@@ -1,4 +1,4 @@
-/** @file Large files of base models, where a manifest says they lie: on this machine, or in S3, from where they come once, and checked. */
+/** @file Large files of base models that a manifest refers to: on this machine, or in S3, from where they are fetched once. Both are verified. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -8,8 +8,8 @@ import type { LocalFile } from "../../core/ports.ts";
 import { type FileCache, openFileCache } from "./cache.ts";
 import { readS3Object } from "./s3.ts";
 
-/** Each file is verified once in the life of the process. */
-export function openOutside(cache: FileCache = openFileCache()): OpenOutside {
+/** Verifies each file once per process. */
+export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutside {
   const opened = new Map<string, Promise<LocalFile>>();
   return (part) => {
     const known = opened.get(part.sha256) ?? open(part, cache);
@@ -22,25 +22,25 @@ export function openOutside(cache: FileCache = openFileCache()): OpenOutside {
 async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
   if (!origin.startsWith("s3://")) return verified(origin, part);
-  // In the cache a name is a hash: that of the bytes as they came.
-  const kept = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.keep(body)));
-  if (kept.sha256 === sha256) return { path: kept.path, bytes, origin };
-  throw other(part);
+  // In the cache, the name is the hash of the bytes as fetched.
+  const file = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.add(body)));
+  if (file.sha256 === sha256) return { path: file.path, bytes, origin };
+  throw changed(part);
 }
 
 async function verified(path: string, part: OutsidePart): Promise<LocalFile> {
   const found = await stat(path).catch((cause: unknown) => {
-    const advice = "workers run where the base model lies, or start the run with a model under s3://";
+    const advice = "run workers on the machine with the base model, or start the run with a model under s3://";
     throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
   });
-  if (found.size !== part.bytes) throw other(part);
+  if (found.size !== part.bytes) throw changed(part);
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
-  if (hash.digest("hex") !== part.sha256) throw other(part);
+  if (hash.digest("hex") !== part.sha256) throw changed(part);
   return { path, bytes: part.bytes };
 }
 
-const other = ({ origin, sha256 }: OutsidePart) =>
+const changed = ({ origin, sha256 }: OutsidePart) =>
   new MgrpoError(
     "checkpoint-damaged",
     `${origin} is not the file that the run was started with (SHA-256 ${sha256.slice(0, 12)}…): restore it`,

@@ -1,0 +1,48 @@
+/** @file How the cloud decides whether to trust a request, and the faults it tells apart. */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Credentials } from "./credentials.ts";
+
+export interface ReceivedRequest {
+  readonly method: string;
+  /** Path and query as received, still encoded. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Absent for S3, which checks the body against x-amz-content-sha256 while it streams. */
+  readonly body?: Uint8Array;
+}
+
+/** Why a request is refused. Each API has its own names for these. */
+export type AuthenticationFault =
+  /** The Authorization header has no signature. */
+  | "unsigned"
+  /** The signature cannot be parsed, or does not cover what it must. */
+  | "malformed"
+  /** Signed with the key of another cloud. */
+  | "another-key"
+  | "another-region"
+  /** The caller's clock is off, or this is a replay of an old request. */
+  | "skewed"
+  /** The signature does not cover the hash of the body. */
+  | "body-unsigned"
+  /** Signed with another secret, or changed on the way. */
+  | "mismatch";
+
+export class AuthenticationError extends Error {
+  readonly reason: AuthenticationFault;
+
+  constructor(reason: AuthenticationFault, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** Resolves when the request comes from a holder of the keys; rejects with AuthenticationError. */
+export type VerifyRequest = (request: ReceivedRequest) => Promise<void>;
+
+/** Compares the access key id only. A caller on 127.0.0.1 who can read the id can read the secret, so a signature would prove no more. */
+export function openKeyVerifier({ accessKeyId }: Credentials): VerifyRequest {
+  return async ({ headers }) => {
+    const [, given] = /\bCredential=([^/]+)\//.exec(headers.authorization ?? "") ?? [];
+    if (given !== accessKeyId) throw new AuthenticationError("another-key", "this is another cloud's key");
+  };
+}

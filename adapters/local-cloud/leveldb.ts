@@ -1,0 +1,25 @@
+/**
+ * @file Reads of LevelDB for dynalite. They run on the calling thread: dynalite reads twice per call, the table's description and the item,
+ * and both are usually in memory, where handing the read to another thread takes longer than the read itself. A value that cannot be
+ * decoded is a corruption: dynalite would take it for a missing table, and delete it.
+ */
+import { ClassicLevel } from "classic-level";
+
+let isPatched = false;
+
+/** Affects every database of this process. */
+export function readSynchronously(): void {
+  if (isPatched) return;
+  isPatched = true;
+  const getAsynchronously = ClassicLevel.prototype.get;
+  ClassicLevel.prototype.get = async function (this: ClassicLevel, key: string, options: object = {}) {
+    // Until the database is open, the library queues reads.
+    if (this.status !== "open") return getAsynchronously.call(this, key, options);
+    try {
+      return this.getSync(key, options);
+    } catch (cause) {
+      if ((cause as { code?: string }).code !== "LEVEL_DECODE_ERROR") throw cause;
+      throw new Error("Corruption: a value is not JSON", { cause });
+    }
+  };
+}

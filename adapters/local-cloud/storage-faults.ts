@@ -1,0 +1,47 @@
+/** @file Faults of the cloud's own files, each as one line: what is wrong, which path, what to do. */
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+
+const RESTORE = "restore the cloud's folder from a copy, or start the run again under another name";
+
+export function damagedStorage(path: string, fault: string, remedy = RESTORE, cause?: unknown): MgrpoError {
+  return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });
+}
+
+/** Errors of Node's file system, and of LevelDB, which words the same errno as text. */
+const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded/;
+const FORBIDDEN = /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system/;
+const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
+const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
+
+/** LevelDB wraps the reason why a database cannot be opened. */
+const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
+  (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
+
+/** Translates a fault of files; any other error is returned as it is. `path` is used where the error names none. */
+export function storageFault(path: string, error: unknown): unknown {
+  if (isMgrpoError(error) || !(error instanceof Error)) return error;
+  const fault = isOpenFailure(error) ? error.cause : error;
+  const { code = "", path: at = path } = fault as NodeJS.ErrnoException;
+  const is = (pattern: RegExp) => pattern.test(code) || pattern.test(fault.message);
+  const options = { cause: error };
+  if (is(FULL))
+    return new MgrpoError(
+      "disk-full",
+      `${at}: the disk is full (${fault.message}): free some space and resume`,
+      options,
+    );
+  if (is(FORBIDDEN))
+    return new MgrpoError(
+      "storage-unwritable",
+      `${at} cannot be written (${fault.message}): give this user write access, or choose another folder`,
+      options,
+    );
+  if (is(NO_FOLDER))
+    return new MgrpoError(
+      "storage-unwritable",
+      `${at} is no folder: remove this file, or choose another folder`,
+      options,
+    );
+  if (is(LEVELDB_DAMAGE)) return damagedStorage(at, fault.message, RESTORE, error);
+  return error;
+}

@@ -1,0 +1,91 @@
+/**
+ * @file The operations of the DynamoDB API on a LevelDB directory, by dynalite's own modules. dynalite's HTTP server is not used: it throws
+ * every error of LevelDB from a callback, which would end this process. These modules are not dynalite's public interface, so its version
+ * is pinned.
+ */
+import { createRequire } from "node:module";
+import { create } from "dynalite/db/index.js";
+import { checkTypes, checkValidations } from "dynalite/validations/index.js";
+import { readSynchronously } from "./leveldb.ts";
+import { storageFault } from "./storage-faults.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** An error that the API answers; dynalite's have this shape. */
+export interface ApiError extends Error {
+  readonly statusCode: number;
+  readonly body: { readonly __type: string; readonly message?: string; readonly Message?: string };
+}
+
+export interface TableDatabase {
+  /** Rejects with an ApiError, or with a fault of the storage. */
+  call(operation: string, input: Json): Promise<Json>;
+  close(): Promise<void>;
+}
+
+const OPERATIONS = [
+  "BatchGetItem",
+  "BatchWriteItem",
+  "CreateTable",
+  "DeleteItem",
+  "DeleteTable",
+  "DescribeTable",
+  "DescribeTimeToLive",
+  "GetItem",
+  "ListTables",
+  "ListTagsOfResource",
+  "PutItem",
+  "Query",
+  "Scan",
+  "TagResource",
+  "UntagResource",
+  "UpdateItem",
+  "UpdateTable",
+];
+
+interface Operation {
+  run(store: ReturnType<typeof create>, input: object, done: (error: unknown, output: Json) => void): void;
+  readonly types: object;
+  readonly custom?: unknown;
+}
+
+export const isApiError = (error: unknown): error is ApiError =>
+  error instanceof Error && "statusCode" in error && "body" in error;
+
+/** `type` as the API has it, `<namespace>#<name>`. */
+export const apiError = (statusCode: number, type: string, message?: string): ApiError =>
+  Object.assign(new Error(message ?? type), {
+    statusCode,
+    body: { __type: type, ...(message !== undefined && { message }) },
+  });
+
+export async function openTableDatabase(directory: string): Promise<TableDatabase> {
+  readSynchronously();
+  const operations = new Map(OPERATIONS.map((name) => [name, loadOperation(name)]));
+  const store = create({ path: directory, createTableMs: 0 });
+  await store.db.open().catch((error: unknown) => {
+    throw storageFault(directory, error);
+  });
+  return {
+    async call(name, input) {
+      const operation = operations.get(name);
+      if (!operation) throw apiError(400, "com.amazon.coral.service#UnknownOperationException");
+      const checked = checkTypes(input, operation.types);
+      checkValidations(checked, operation.types, operation.custom, store);
+      return new Promise((resolve, reject) => {
+        operation.run(store, checked, (error, output) => {
+          if (error) reject(isApiError(error) ? error : storageFault(directory, error));
+          else resolve(output);
+        });
+      });
+    },
+    close: () => store.db.close(),
+  };
+}
+
+function loadOperation(name: string): Operation {
+  const require = createRequire(import.meta.url);
+  const file = `${name[0]?.toLowerCase()}${name.slice(1)}.js`;
+  const { types, custom } = require(`dynalite/validations/${file}`);
+  return { types, custom, run: require(`dynalite/actions/${file}`) };
+}

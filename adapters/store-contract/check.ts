@@ -1,0 +1,28 @@
+/**
+ * @file What the program relies on a store for: one sentence and one check each. `mgrpo cloud check` runs them on the endpoints of the
+ * environment, and the contract suites in test/contracts on every adapter.
+ */
+import type { TableKey } from "../../core/contracts/keys.ts";
+
+/** One check of a port: objects, a table, a clock. */
+export interface ContractCheck<Port> {
+  /** What the store does. */
+  readonly name: string;
+  /** Throws when it does not. */
+  verify(port: Port, keys: FreshKeys): Promise<void>;
+}
+
+/** Returns a new key with every call. */
+export interface FreshKeys {
+  objectKey(name?: string): string;
+  tableKey(): TableKey;
+}
+
+/** All keys begin with the prefix. */
+export function openFreshKeys(prefix: string): FreshKeys {
+  let count = 0;
+  return {
+    objectKey: (name = "x.json") => `${prefix}/${++count}/${name}`,
+    tableKey: () => ({ pk: `${prefix}#${++count}`, sk: "TRIAL" }),
+  };
+}

@@ -1,0 +1,173 @@
+/**
+ * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
+ * (design rule 4), with one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
+ * wait, else with backoff.
+ */
+import { TokenBucket } from "limiter";
+import pRetry from "p-retry";
+import { Agent, fetch } from "undici";
+import type { z } from "zod";
+import { parseJson } from "../../../../core/contracts/parse.ts";
+import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
+import type { Clock } from "../../../../core/ports.ts";
+
+export interface BackendRequest<T> {
+  /** For messages: `Serper`. */
+  readonly name: string;
+  readonly url: URL;
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** The environment variable that holds its key, if it needs one. */
+  readonly key?: string;
+  readonly answer: z.ZodType<T>;
+}
+
+export interface Backends {
+  request<T>(request: BackendRequest<T>, bucket: TokenBucket): Promise<T>;
+  close(): Promise<void>;
+}
+
+const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
+/** A backend that demands a longer pause fails this attempt. */
+const MAX_PAUSE_SECONDS = 30;
+const REQUEST_SECONDS = 30;
+const MAX_ANSWER_BYTES = 5_000_000;
+const NOT_SOON = { pause: Number.POSITIVE_INFINITY };
+
+/** Starts full: allows a burst of one second's requests, and refills evenly. */
+export function openBucket(requestsPerSecond: number): TokenBucket {
+  const bucketSize = Math.max(1, Math.ceil(requestsPerSecond));
+  const bucket = new TokenBucket({ bucketSize, tokensPerInterval: requestsPerSecond, interval: "second" });
+  bucket.content = bucketSize;
+  return bucket;
+}
+
+export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RETRIES = RETRIES): Backends {
+  const dispatcher = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
+  return {
+    request: (request, bucket) =>
+      pRetry(
+        async () => {
+          await bucket.removeTokens(1);
+          return answerOf(request, await send(request, dispatcher));
+        },
+        {
+          ...retries,
+          shouldRetry: ({ error }) => isMgrpoError(error) && error.retryable && pauseOf(error) <= MAX_PAUSE_SECONDS,
+          onFailedAttempt: async ({ error, retriesLeft }) => {
+            const pause = isMgrpoError(error) ? pauseOf(error) : 0;
+            if (retriesLeft > 0 && pause > 0 && pause <= MAX_PAUSE_SECONDS) await sleep(pause);
+          },
+        },
+      ),
+    close: () => dispatcher.destroy(),
+  };
+}
+
+interface Response {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+  /** Retry-After, in seconds. */
+  readonly pause: number;
+}
+
+async function send(request: BackendRequest<unknown>, dispatcher: Agent): Promise<Response> {
+  const { url, method, headers, body } = request;
+  try {
+    const response = await fetch(url, {
+      method,
+      dispatcher,
+      redirect: "error",
+      signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
+      headers: {
+        accept: "application/json",
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return {
+      status: response.status,
+      type: response.headers.get("content-type") ?? "no content type",
+      pause: secondsOf(response.headers.get("retry-after")),
+      text: await response.text(),
+    };
+  } catch (cause) {
+    throw failure(request, `no answer (${reasonOf(cause)})`, { retryable: true, cause });
+  }
+}
+
+function answerOf<T>(request: BackendRequest<T>, { status, type, text, pause }: Response): T {
+  if (status >= 200 && status < 300) return parseAnswer(request, type, text);
+  const detail = `HTTP ${status}${firstLine(withoutSecrets(text, request.headers))}`;
+  const known = ADVICE.find(([codes]) => codes.includes(status));
+  if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
+  const advice = status === 429 ? ": its plan does not allow this rate: lower its requestsPerSecond" : "";
+  const retryable = status === 408 || status === 429 || status >= 500;
+  throw failure(request, detail + advice, { retryable, evidence: { pause } });
+}
+
+function parseAnswer<T>(request: BackendRequest<T>, type: string, text: string): T {
+  const { name, url, answer } = request;
+  if (/^\s*</.test(text)) {
+    const advice = "check the backend's url in the settings";
+    throw failure(request, `answered a page (${type}) where JSON was expected: ${advice}`, { retryable: false });
+  }
+  try {
+    return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
+  } catch (cause) {
+    // One malformed answer must not end a run, and a retry a moment later would bring the same: only this attempt fails.
+    if (!isMgrpoError(cause)) throw cause;
+    throw new MgrpoError("tool-backend", cause.message, { retryable: true, cause, evidence: NOT_SOON });
+  }
+}
+
+function failure(
+  { name, url }: Pick<BackendRequest<unknown>, "name" | "url">,
+  why: string,
+  options: { retryable: boolean; cause?: unknown; evidence?: unknown },
+): MgrpoError {
+  return new MgrpoError("tool-backend", `${name} at ${url.origin}: ${why}`, options);
+}
+
+/** HTTP statuses that no retry fixes, and what does. */
+const ADVICE: readonly (readonly [readonly number[], (key: string | undefined) => string])[] = [
+  [[401, 403], (key) => (key ? `it refuses the key: check ${key}` : "it forbids this: check its own settings")],
+  [[402, 432, 433], (key = "its key") => `its plan or credits are used up: top them up, or give ${key} another value`],
+  [[400, 404, 405, 422], () => "it does not accept such requests: check the backend's url in the settings"],
+];
+
+const pauseOf = ({ evidence }: MgrpoError): number => (evidence as { pause?: number } | undefined)?.pause ?? 0;
+
+/** Retry-After in seconds: a number, or a date. */
+export function secondsOf(retryAfter: string | null): number {
+  if (retryAfter === null) return 0;
+  const seconds = Number(retryAfter);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  const date = Date.parse(retryAfter);
+  return Number.isNaN(date) ? 0 : Math.max(0, (date - Date.now()) / 1000);
+}
+
+/** An error in a few words: its innermost cause says most. */
+export function reasonOf(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause.cause instanceof Error) continue;
+    const { code } = cause as NodeJS.ErrnoException;
+    return [code, cause.message].filter(Boolean).join(": ");
+  }
+  return String(error);
+}
+
+/** Some backends repeat the key that they refuse. */
+function withoutSecrets(text: string, headers: Readonly<Record<string, string>>): string {
+  const secrets = Object.values(headers).map((value) => value.replace(/^Bearer /, ""));
+  return secrets.reduce((rest, secret) => (secret === "" ? rest : rest.replaceAll(secret, "***")), text);
+}
+
+/** The first line of an error's body, unless it is a page. */
+function firstLine(text: string): string {
+  const [line = ""] = text.trim().split("\n", 1);
+  return line === "" || line.startsWith("<") ? "" : ` (${line.slice(0, 200)})`;
+}

@@ -1,0 +1,86 @@
+/**
+ * @file SQS in front of a function, as Lambda polls it. A failed event returns after the visibility timeout; after the fifth delivery it is a
+ * dead letter.
+ */
+import { EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
+import { QUEUE_SCALING } from "../limits.ts";
+import { type Lambda, now } from "./lambda.ts";
+import { type Cloud, pause } from "./store.ts";
+
+/** As stacks/events.ts sets them. */
+const VISIBILITY_FACTOR = 6;
+const DELIVERIES = 5;
+
+interface Message {
+  readonly messageId: string;
+  readonly body: string;
+  deliveries: number;
+}
+
+export class EventQueue {
+  readonly #name: keyof typeof EVENT_FUNCTIONS;
+  readonly #lambda: Lambda;
+  readonly #cloud: () => Cloud;
+  readonly #messages: Message[] = [];
+  /** Batches under way. */
+  #polling = 0;
+  #backlogSince: number | undefined;
+  #sent = 0;
+
+  constructor(name: keyof typeof EVENT_FUNCTIONS, lambda: Lambda, cloud: () => Cloud) {
+    this.#name = name;
+    this.#lambda = lambda;
+    this.#cloud = cloud;
+  }
+
+  send(body: string): void {
+    this.#cloud().meter.queueRequests += 1;
+    this.#put({ messageId: String(this.#sent++), body, deliveries: 0 });
+  }
+
+  #put(message: Message): void {
+    this.#messages.push(message);
+    this.#poll();
+  }
+
+  #poll(): void {
+    while (this.#messages.length > 0 && this.#polling < this.#maxBatches() && this.#lambda.hasRoom) {
+      this.#polling += 1;
+      const batch = this.#messages.splice(0, EVENT_FUNCTIONS[this.#name].batch);
+      this.#handle(batch).finally(() => {
+        this.#polling -= 1;
+        this.#poll();
+      });
+    }
+    if (this.#messages.length === 0) {
+      this.#backlogSince = undefined;
+      return;
+    }
+    this.#backlogSince ??= now();
+    if (this.#polling === 0) pause(1).then(() => this.#poll());
+  }
+
+  /** The concurrent batches that Lambda has scaled to, given how long the backlog has lasted. */
+  #maxBatches(): number {
+    if (this.#backlogSince === undefined) return QUEUE_SCALING.first;
+    const grown = QUEUE_SCALING.first + ((now() - this.#backlogSince) / 60) * QUEUE_SCALING.perMinute;
+    return Math.min(Math.floor(grown), QUEUE_SCALING.most);
+  }
+
+  async #handle(batch: readonly Message[]): Promise<void> {
+    const { meter } = this.#cloud();
+    meter.queueRequests += 2;
+    const Records = batch.map(({ messageId, body }) => ({ messageId, body }));
+    const result = await this.#lambda.call(this.#name, { Records });
+    const failed = new Set(result?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
+    for (const message of batch) if (!result || failed.has(message.messageId)) this.#fail(message);
+  }
+
+  #fail(message: Message): void {
+    const { meter } = this.#cloud();
+    meter.functionUsed(this.#name).failed += 1;
+    message.deliveries += 1;
+    if (message.deliveries >= DELIVERIES) meter.deadLetters += 1;
+    else pause(VISIBILITY_FACTOR * EVENT_FUNCTIONS[this.#name].seconds).then(() => this.#put(message));
+  }
+}

@@ -1,0 +1,152 @@
+/** @file Faults of the cloud's own files: each is one line with the path and the remedy, and keys are for their owner only. */
+import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { storageFault } from "../../../adapters/local-cloud/storage-faults.ts";
+import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
+
+const BODY = new Uint8Array(2000).fill(7);
+let healthy: string;
+
+beforeAll(async () => {
+  const store = await openLocalStore();
+  healthy = store.directory;
+  await store.objects.commit("object", BODY);
+  const text = "x".repeat(2000);
+  for (let i = 0; i < 100; i++) await store.table.insert({ pk: "P", sk: String(i) }, { i, text });
+  await store.close();
+  // LevelDB writes its tables when it is opened.
+  await (await openLocalStore({ directory: healthy })).close();
+});
+
+async function copyOf(directory: string): Promise<string> {
+  const copy = join(await freshDirectory(), "cloud");
+  await cp(directory, copy, { recursive: true });
+  return copy;
+}
+
+async function filesIn(directory: string, name: RegExp): Promise<string[]> {
+  const names = await readdir(directory, { recursive: true });
+  return names.filter((path) => name.test(path)).map((path) => join(directory, path));
+}
+
+/** One line that names the path, the fault and the remedy. */
+const damaged = (path: string) => ({
+  code: "record-damaged",
+  retryable: false,
+  message: expect.stringMatching(new RegExp(`^[^\n]*${path}[^\n]* is damaged \\([^\n]+\\): [^\n]+$`)),
+});
+
+describe("a damaged file is found at the start", () => {
+  test.each([
+    ["table/CURRENT", "table", "garbage"],
+    ["table/MANIFEST", "table", "garbage"],
+    ["table/[0-9]+.ldb", "table", ""],
+    ["lock/CURRENT", "lock", "garbage"],
+    ["credentials.json", "credentials.json", '{"accessKeyId":'],
+  ])("%s", async (name, path, content) => {
+    const directory = await copyOf(healthy);
+    const files = await filesIn(directory, new RegExp(`^${name}`));
+    expect(files).not.toEqual([]);
+    for (const file of files) await writeFile(file, content);
+    await expect(openLocalStore({ directory })).rejects.toMatchObject(damaged(join(directory, path)));
+  });
+});
+
+test("a damaged block of the table is an answer, over HTTP and in this process, and the cloud keeps running", async () => {
+  const directory = await copyOf(healthy);
+  for (const file of await filesIn(directory, /^table\/.*\.ldb$/)) {
+    const bytes = await readFile(file);
+    // Items come first; the description of the table is in the second half.
+    await writeFile(file, bytes.fill(7, 100, bytes.length / 2));
+  }
+  const store = await openLocalStore({ directory });
+  onTestFinished(() => store.close());
+  for (const table of [store.table, store.cloud.direct.table]) {
+    await expect(table.get({ pk: "P", sk: "2" })).rejects.toMatchObject(damaged(join(directory, "table")));
+    await expect(table.query("P", "")).rejects.toMatchObject(damaged(join(directory, "table")));
+  }
+  expect(await store.objects.get("object")).toEqual(BODY);
+});
+
+test.each([
+  ["empty", 0],
+  ["cut off in its bytes", 1000],
+  ["cut off in its metadata", 2050],
+])("an object's file that is %s", async (_what, length) => {
+  const directory = await copyOf(healthy);
+  const store = await openLocalStore({ directory });
+  onTestFinished(() => store.close());
+  const [file = ""] = await filesIn(join(directory, "buckets"), /[0-9a-f]{64}$/);
+  await truncate(file, length);
+  for (const objects of [store.objects, store.cloud.direct.objects]) {
+    await expect(objects.get("object")).rejects.toMatchObject(damaged(file));
+    await expect(objects.head("object")).rejects.toMatchObject(damaged(file));
+  }
+});
+
+test("an object whose bytes and metadata disagree", async () => {
+  const directory = await copyOf(healthy);
+  const store = await openLocalStore({ directory });
+  onTestFinished(() => store.close());
+  const [file = ""] = await filesIn(join(directory, "buckets"), /[0-9a-f]{64}$/);
+  await writeFile(file, (await readFile(file)).subarray(1));
+  await expect(store.objects.get("object")).rejects.toMatchObject(damaged(file));
+  await expect(store.cloud.direct.objects.get("object")).rejects.toMatchObject(damaged(file));
+});
+
+const unwritable = (path: string) => ({
+  code: "storage-unwritable",
+  retryable: false,
+  message: expect.stringMatching(new RegExp(`^${path}[^\n]*: [^\n]*choose another folder$`)),
+});
+
+test("a folder without write access", async () => {
+  const parent = await freshDirectory();
+  await mkdir(join(parent, "read-only"), { mode: 0o555 });
+  // Root may write everywhere.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(65534);
+  onTestFinished(() => {
+    if (isRoot) process.seteuid?.(0);
+  });
+  const directory = join(parent, isRoot ? "cloud" : "read-only/cloud");
+  await expect(openLocalStore({ directory })).rejects.toMatchObject(unwritable(parent));
+});
+
+test("a file where the folder should be", async () => {
+  const file = join(await freshDirectory(), "file");
+  await writeFile(file, "");
+  await expect(openLocalStore({ directory: file })).rejects.toMatchObject(unwritable(file));
+  await expect(openLocalStore({ directory: join(file, "cloud") })).rejects.toMatchObject(unwritable(file));
+});
+
+test.each([
+  ["EACCES", "permission denied", "storage-unwritable"],
+  ["EROFS", "read-only file system", "storage-unwritable"],
+  ["ENOSPC", "no space left on device", "disk-full"],
+  ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: No space left on device", "disk-full"],
+  ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: Read-only file system", "storage-unwritable"],
+])("%s, %s: %s", (code, message, expected) => {
+  const fault = storageFault("/cloud", Object.assign(new Error(message), { code }));
+  expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
+});
+
+test("an error of something else stays as it is", () => {
+  const error = new Error("not a fault of files");
+  expect(storageFault("/cloud", error)).toBe(error);
+});
+
+test("keys are in a file that only its owner reads, in a folder that only its owner enters", async () => {
+  const directory = join(await freshDirectory(), "cloud");
+  await mkdir(directory, { mode: 0o755 });
+  await (await openLocalStore({ directory })).close();
+  const mode = async (path: string) => (await stat(path)).mode & 0o777;
+  expect(await mode(directory)).toBe(0o700);
+  expect(await mode(join(directory, "credentials.json"))).toBe(0o600);
+  const secret = JSON.parse(await readFile(join(directory, "credentials.json"), "utf8")).secretAccessKey;
+  for (const path of await filesIn(directory, /./)) {
+    if (!(await stat(path)).isFile() || path.endsWith("credentials.json")) continue;
+    expect(await readFile(path, "latin1")).not.toContain(secret);
+  }
+});
