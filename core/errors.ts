@@ -26,6 +26,7 @@ export type ErrorCode =
   | "endpoint-unavailable"
   | "endpoint-refused"
   | "judge-failed"
+  | "rewards-invalid"
   | "prefix-drift"
   | "run-halted"
   | "not-found"
@@ -62,11 +63,11 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 }
 
 /**
- * What nothing mends but somebody outside of the program, since a service refused to be asked at all (a wrong key, an empty account, a
- * wrong address): the error itself, or what made a judge fail. Undefined for everything else, a judge's odd answer too.
+ * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address) or an error
+ * in the recipe's rewards. It is the error itself, or the cause of a judge's failure. Undefined for any other, a judge's odd answer too.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
-  if (isMgrpoError(fault, "endpoint-refused")) return fault;
+  if (isMgrpoError(fault, "endpoint-refused", "rewards-invalid")) return fault;
   return isMgrpoError(fault, "tool-backend") && !fault.retryable ? fault : undefined;
 }

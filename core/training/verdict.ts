@@ -5,13 +5,13 @@
 import { costOfFailure, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
-import { MgrpoError } from "../errors.ts";
+import { isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Store } from "../ports.ts";
 import { payJudge } from "./bills.ts";
 
 type Ask = () => Judgement | Promise<Judgement>;
 
-/** `subject` is the SHA-256 of what is judged. Every failure is `judge-failed`, retryable, with its cause. */
+/** `subject` is the SHA-256 of what is judged. A failure is `judge-failed`, retryable, with its cause, or the user's `rewards-invalid`. */
 export async function verdict(
   { objects, table }: Pick<Store, "objects" | "table">,
   run: string,
@@ -38,6 +38,7 @@ async function askJudge(ask: Ask): Promise<Verdict> {
   try {
     said = await ask();
   } catch (cause) {
+    if (isMgrpoError(cause, "rewards-invalid")) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
   }

@@ -19,7 +19,7 @@ export async function scoreAndFinalize(context: Context, address: RolloutAddress
   try {
     score = await scoreOutcome(context, address);
   } catch (error) {
-    if (!isMgrpoError(error, "judge-failed")) throw error;
+    if (!isMgrpoError(error, "judge-failed", "rewards-invalid")) throw error;
     const refusal = refusalOf(error);
     if (refusal) return halt(context, address.run, refusal.message);
     score = { excluded: await giveUpJudging(context, address, error) };
