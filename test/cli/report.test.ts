@@ -1,6 +1,6 @@
 /** @file report.json keeps its contract; the picture holds what it should. */
 import { expect, test } from "vitest";
-import { smooth } from "../../cli/chart-theme.ts";
+import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
 import { buildReport, type Evaluation, Report } from "../../cli/report.ts";
 import { summarizeStep } from "../../cli/summary.ts";
@@ -66,4 +66,16 @@ test("the picture is SVG with every agent, both themes, and no reference to anyt
   for (const text of ["main", "searcher", "held-out, greedy", "prefers-color-scheme: dark"])
     expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
+});
+
+test("steps are whole numbers on the axis, also of a short run", () => {
+  const svg = drawCurve({ ...buildReport(input), steps: 2, agents: ["main", "searcher"] });
+  const labels = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, label]) => label);
+  expect(labels).toEqual(expect.arrayContaining(["0", "1", "2", "step"]));
+  expect(labels).not.toContain("0.5");
+});
+
+test("the plot begins below its legend, however many rows the names take", () => {
+  const names = Array.from({ length: 9 }, (_, i) => `reader-of-long-pages-${i}`);
+  expect(plotTop(names) - plotTop(["main"])).toBe(2 * 28);
 });
