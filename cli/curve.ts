@@ -20,7 +20,7 @@ import {
   themed,
   titled,
 } from "./chart-theme.ts";
-import type { Report } from "./report.ts";
+import type { Report } from "./run-report.ts";
 
 use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 

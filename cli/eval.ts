@@ -13,7 +13,7 @@ import { extendsAny } from "../core/training/budget.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
-import { evaluateTeam, lostOf, resultOf, type Told } from "./local/evaluate.ts";
+import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { readBases } from "./local/prepare.ts";
 import { findRun, readConfig } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -92,9 +92,9 @@ async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
-  const tell = async (told: Told) => {
+  const tell = async (told: FinishedJob) => {
     print(told.job);
-    const lost = lostOf(await resultOf(told));
+    const lost = describeLosses(await resultOf(told));
     if (lost === undefined) return;
     console.error(`suite ${told.job.suite}: ${lost}`);
     process.exitCode = 1;

@@ -15,7 +15,7 @@ import { resolveConfig } from "../core/training/resolve.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
-import { prepareRun, readBases, refuseLocal } from "./local/prepare.ts";
+import { readBases, refuseLocal, startOrResume } from "./local/prepare.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
 import { readQuestions } from "./questions.ts";
@@ -49,7 +49,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     if (deployment) refuseOtherRelease(deployment);
     const byHand = deployment ? startedByHand(config, workers, deployment) : workers;
     const session = { store, functions: composeFunctions(store) };
-    await prepareRun(
+    await startOrResume(
       session,
       config,
       () => bases,

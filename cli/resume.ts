@@ -6,11 +6,11 @@ import { MgrpoError } from "../core/errors.ts";
 import { type Extension, extendsAny } from "../core/training/budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/prepare.ts";
-import { runLocally } from "./local/run.ts";
 import { existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
-import { Report } from "./report.ts";
-import { printSummary } from "./terminal/summary.ts";
+import { Report } from "./run-report.ts";
+import { printSummary } from "./terminal/run-summary.ts";
 import { refuseMissingParts } from "./train.ts";
 
 export interface ResumeOptions {
@@ -35,7 +35,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const config = readConfig(folder);
   const recipe = await openRecipe(config.recipe);
   await refuseMissingParts(config, "here");
-  const report = await runLocally({
+  const report = await trainLocally({
     config,
     folder,
     bases: () => readBases(config, "train"),

@@ -15,10 +15,10 @@ import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { refuseUnfit } from "./local/model-needs.ts";
 import { type Bases, readBases } from "./local/prepare.ts";
-import { runLocally } from "./local/run.ts";
 import { createRunFolder, freeRunName, type RunFolder } from "./local/run-folder.ts";
+import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
-import { printSummary } from "./terminal/summary.ts";
+import { printSummary } from "./terminal/run-summary.ts";
 
 export interface TrainOptions {
   readonly steps?: number;
@@ -41,7 +41,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const questions = await readQuestions(recipe, config);
   const folder = createRunFolder(config);
   printConfig(config, folder);
-  const report = await runLocally({
+  const report = await trainLocally({
     config,
     folder,
     bases: () => bases,

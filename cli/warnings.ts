@@ -1,7 +1,7 @@
 /** @file What a run's steps should make its user look at, besides their numbers. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
-import type { StepSummary } from "./summary.ts";
+import type { StepSummary } from "./step-summary.ts";
 
 /** Steps over which a share is taken, and after which it is told again. */
 const WINDOW = 10;

@@ -18,8 +18,8 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { Agent } from "../../gpu-workers/rollouts/agent.ts";
 import type { Moment } from "../../gpu-workers/rollouts/converse.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/roll-out.ts";
-import { prepareRun, readBases } from "../local/prepare.ts";
-import { openSession } from "../local/session.ts";
+import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
+import { readBases, startOrResume } from "../local/prepare.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
@@ -48,9 +48,9 @@ export async function answer(
   const bases = await readBases(config, "evaluate");
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
   try {
-    const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));
+    const session = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
     try {
-      await prepareRun(
+      await startOrResume(
         session,
         config,
         () => bases,

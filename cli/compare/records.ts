@@ -12,7 +12,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { writeAtomically } from "../local/run-folder.ts";
-import { Report } from "../report.ts";
+import { Report } from "../run-report.ts";
 import { MadeBy, madeHere } from "./made-by.ts";
 import type { PlannedRun } from "./plan.ts";
 

@@ -16,7 +16,7 @@ import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
-import { Report } from "../report.ts";
+import { Report } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { keepRecord, readRecord, type TrainedRun } from "./records.ts";

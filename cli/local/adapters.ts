@@ -25,7 +25,7 @@ import { sha256OfFile } from "../../engine/hash.ts";
 export const BASE_FILE = "base.json";
 
 /** A checkpoint that is complete as it is, or an adapter's folder with the files of its base, which `read` reads from their own. */
-export async function onBase(
+export async function withBaseModel(
   files: CheckpointFiles,
   folder: string,
   read: (base: string) => Promise<CheckpointFiles>,

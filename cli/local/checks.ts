@@ -8,7 +8,7 @@ import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/proof.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
-import { openCloudStore, openSession } from "./session.ts";
+import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
 /** `missing`: a run on this machine works without it. */
 export interface Check {
@@ -27,7 +27,7 @@ export async function checkLocalCloud(): Promise<Check[]> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
   try {
     const found = await timed(async () => {
-      const session = await openSession(join(directory, "cloud"), join(directory, "log"));
+      const session = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
       const store = openCloudStore(session.environment);
       try {
         await store.objects.commit("doctor", new Uint8Array([1]));

@@ -14,8 +14,8 @@ import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
 import { readHeldOut } from "../held-out/read.ts";
 import { type CaseStudyResult, caseStudyResults } from "../held-out/scores.ts";
-import { type AgentResult, buildReport, type Evaluation, type Report } from "../report.ts";
-import type { StepSummary } from "../summary.ts";
+import { type AgentResult, buildReport, type Report, type TeamEvaluation } from "../run-report.ts";
+import type { StepSummary } from "../step-summary.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readRun } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
@@ -76,7 +76,7 @@ export async function writeReport(
   folder: RunFolder,
   status: RunStatus,
   perStep: readonly StepSummary[],
-  evaluations: readonly Evaluation[],
+  evaluations: readonly TeamEvaluation[],
   caseStudies: readonly CaseStudyResult[],
   agents: Readonly<Record<string, AgentResult>>,
 ): Promise<Report> {

@@ -26,13 +26,13 @@ import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { type Spending, spending } from "../../core/training/budget.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
-import { type Evaluation, evaluationOf } from "../report.ts";
-import { type StepSummary, summarizeStep } from "../summary.ts";
+import { evaluationOf, type TeamEvaluation } from "../run-report.ts";
+import { type StepSummary, summarizeStep } from "../step-summary.ts";
 import { waitingFor } from "../waiting.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
-  | { readonly kind: "evaluation"; readonly evaluation: Evaluation }
+  | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
@@ -143,7 +143,7 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
 }
 
 /** Scores of the evaluations that are done. */
-export async function readEvaluations(store: Store, config: RunConfig): Promise<Evaluation[]> {
+export async function readEvaluations(store: Store, config: RunConfig): Promise<TeamEvaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
   return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
 }

@@ -25,9 +25,9 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
-import { onBase, withAdapter } from "./adapters.ts";
-import { goOn } from "./go-on.ts";
-import type { Session } from "./session.ts";
+import { withAdapter, withBaseModel } from "./adapters.ts";
+import type { EmbeddedCloud } from "./embedded-cloud.ts";
+import { resumeInStore } from "./resume-in-store.ts";
 
 /** Files of a checkpoint that a model is opened by, and others as small. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
@@ -65,7 +65,7 @@ async function readBase(
   const setting = `agents.${name}.model`;
   if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
   const files = given
-    ? await onBase(given, model, (base) => readFolder(base, setting))
+    ? await withBaseModel(given, model, (base) => readFolder(base, setting))
     : await readModel(model, setting);
   for (const file of NEEDED) {
     if (files.has(file)) continue;
@@ -97,7 +97,7 @@ function checkTokenizer(files: CheckpointFiles, { thinking }: AgentConfig): void
 /** Files of a folder, or of an `s3://` prefix, whose large ones come into this machine's cache; of an adapter, with its base's. */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
-  return onBase(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));
+  return withBaseModel(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));
 }
 
 async function readFolder(model: string, setting: string): Promise<CheckpointFiles> {
@@ -140,8 +140,8 @@ export async function hashesOf(bases: Bases): Promise<Record<string, Record<stri
 }
 
 /** Starts the run, or finds it started and goes on with it. */
-export async function prepareRun(
-  session: Pick<Session, "store" | "functions">,
+export async function startOrResume(
+  session: Pick<EmbeddedCloud, "store" | "functions">,
   config: RunConfig,
   bases: () => Bases | Promise<Bases>,
   questions: () => QuestionSet | Promise<QuestionSet>,
@@ -150,7 +150,7 @@ export async function prepareRun(
   const { objects, table } = session.store;
   const item = await table.get(tableKeys.run(config.run));
   if (item) {
-    await goOn(session.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
+    await resumeInStore(session.store, config, parse(RunRecord, item, `RUN ${config.run}`), extension);
     await session.functions.wake();
     return;
   }

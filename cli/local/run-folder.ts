@@ -10,7 +10,7 @@ import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { Evaluation, StoreWrites } from "../report.ts";
+import { StoreWrites, TeamEvaluation } from "../run-report.ts";
 import { MGRPO } from "../terminal/name.ts";
 
 const RUNS = "runs";
@@ -50,7 +50,7 @@ export const RunStatus = z.strictObject({
   /** Held-out share right at temperature 1, before and after. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
   /** Every finished one, with its interval. Absent from the notes of earlier releases, which must not keep the others from being listed. */
-  evaluations: z.array(Evaluation).default([]),
+  evaluations: z.array(TeamEvaluation).default([]),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
 

@@ -17,7 +17,7 @@ import { sumOf } from "../../core/training/budget.ts";
 import { openedObjects } from "../../core/training/encrypted-objects.ts";
 import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { valueAt } from "../../core/training/resolve.ts";
-import { resultOf } from "../local/evaluate.ts";
+import { resultOf } from "../local/evaluate-team.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";
 

@@ -2,7 +2,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";
-import type { StepSummary } from "../summary.ts";
+import type { StepSummary } from "../step-summary.ts";
 
 export interface Column {
   readonly title: string;

@@ -1,7 +1,7 @@
 /** @file Adapters on their way in and out of a run: opened on the base they were trained on and no other, exported as PEFT's or merged. */
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { onBase, withAdapter } from "../../cli/local/adapters.ts";
+import { withAdapter, withBaseModel } from "../../cli/local/adapters.ts";
 import { exportedFiles } from "../../cli/local/export-form.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
@@ -70,19 +70,19 @@ test("an exported adapter names its base without repeating it, and opens on that
     "base.json",
     "tokenizer.json",
   ]);
-  const opened = await onBase(exported, "checkpoints/main", async (base) => {
+  const opened = await withBaseModel(exported, "checkpoints/main", async (base) => {
     expect(base).toBe(resolve("models/tiny"));
     return tinyCheckpoint();
   });
   for (const name of [...BASE, "adapter_model.safetensors"]) expect(opened.get(name), name).toEqual(files.get(name));
-  const open = (base: CheckpointFiles) => onBase(exported, "checkpoints/main", async () => base);
+  const open = (base: CheckpointFiles) => withBaseModel(exported, "checkpoints/main", async () => base);
   await expect(open(tinyCheckpoint(TINY, 2))).rejects.toThrow(
     /checkpoints\/main is an adapter for another base: model.safetensors of .*models\/tiny is not the file/,
   );
   await expect(open(new Map())).rejects.toThrow(/another base: .*missing/);
   const nowhere = JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["v_proj"] });
   const homeless = new Map([["adapter_config.json", new TextEncoder().encode(nowhere)]]);
-  const nobody = onBase(homeless, "x", async () => tinyCheckpoint());
+  const nobody = withBaseModel(homeless, "x", async () => tinyCheckpoint());
   await expect(nobody).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 

@@ -1,6 +1,6 @@
 /** @file The live table and its parts. */
 import { expect, test } from "vitest";
-import { summarizeStep } from "../../cli/summary.ts";
+import { summarizeStep } from "../../cli/step-summary.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
 import { openDisplay } from "../../cli/terminal/display.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";

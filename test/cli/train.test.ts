@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
-import { Report } from "../../cli/report.ts";
+import { Report } from "../../cli/run-report.ts";
 import { total, wilson } from "../../core/training/interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";

@@ -1,6 +1,6 @@
 /** @file Warnings of a run: eq 11, told once per ten steps. */
 import { expect, test } from "vitest";
-import type { StepSummary } from "../../cli/summary.ts";
+import type { StepSummary } from "../../cli/step-summary.ts";
 import { alignmentWarnings } from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { config } from "./records.ts";

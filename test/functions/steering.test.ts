@@ -2,7 +2,7 @@
  * @file After the clock's round: fleets follow the runs of the store, each group is written to only when it differs, the clock goes off.
  */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import type { RunConfigInput } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -139,7 +139,7 @@ test("instances that come up in vain are not replaced for ever: the run is halte
     reason: expect.stringContaining("fleet main came up 5 times"),
   });
   expect([...plane.capacities.values(), plane.clock]).toEqual([0, 0, 0, "off"]);
-  await goOn(store, config, await run(), {});
+  await resumeInStore(store, config, await run(), {});
   expect((await minute())[0]).toBe("g-main 1");
   expect(await raises("main")).toBe(1);
 });

@@ -1,6 +1,6 @@
 /** @file Independent runs of a suite: each with its own streams, run 0 as it is alone, scores and interval from all of them. */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -131,7 +131,7 @@ test("a service that refuses after training has finished halts the run; resumed,
   const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
   expect(await run()).toMatchObject({ status: "halted", step: 1, reason: unpaid.message });
 
-  await goOn(store, config, await run(), {});
+  await resumeInStore(store, config, await run(), {});
   await functions.tickAll();
   expect(await run()).toMatchObject({ status: "finished", step: 1, reason: "" });
   await evaluate({ correct: () => 1 });

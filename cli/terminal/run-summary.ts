@@ -3,7 +3,7 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { RunFolder } from "../local/run-folder.ts";
-import { openBook, type Report } from "../report.ts";
+import { openBook, type Report } from "../run-report.ts";
 import { accuracy, duration, percent, type Shown } from "./columns.ts";
 import { MGRPO } from "./name.ts";
 

@@ -1,6 +1,6 @@
 /** @file Going on with a run in the store: a spent budget is refused before anything starts, an extension is what it takes. */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -22,7 +22,7 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
     time += hours * HOUR;
     await functions.tickAll();
   };
-  const resume = async (extension = {}) => goOn(store, config, await run(), extension);
+  const resume = async (extension = {}) => resumeInStore(store, config, await run(), extension);
   return { store, run, later, resume };
 }
 
@@ -67,7 +67,7 @@ test("two who extend at once: one does, the other is told to look again", async 
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
-  const both = [1, 2].map((hours) => goOn(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
+  const both = [1, 2].map((hours) => resumeInStore(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
   const settled = await Promise.allSettled(both);
   expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect([4, 5]).toContain((await run()).maxHours);

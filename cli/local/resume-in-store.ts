@@ -10,7 +10,7 @@ import { type Extension, extended, extendsAny, overspent, spending } from "../..
 import { extendToolBudget, toolsOverspent } from "../../core/training/tool-spending.ts";
 import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
 
-export async function goOn(
+export async function resumeInStore(
   { table, clock }: Pick<Store, "table" | "clock">,
   config: RunConfig,
   record: RunRecord,

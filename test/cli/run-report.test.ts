@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
-import { buildReport, type Evaluation, Report } from "../../cli/report.ts";
-import { summarizeStep } from "../../cli/summary.ts";
+import { buildReport, Report, type TeamEvaluation } from "../../cli/run-report.ts";
+import { summarizeStep } from "../../cli/step-summary.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
-const evaluation = (team: number, correct: number, temperature: number, closedBook = false): Evaluation => ({
+const evaluation = (team: number, correct: number, temperature: number, closedBook = false): TeamEvaluation => ({
   team,
   suite: `t${temperature}${closedBook}`,
   temperature,

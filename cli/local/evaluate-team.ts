@@ -17,21 +17,21 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Extension } from "../../core/training/budget.ts";
 import { counted } from "../terminal/columns.ts";
+import { openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readRun } from "./follow.ts";
-import { type Bases, prepareRun } from "./prepare.ts";
-import { reopenLost } from "./reopen.ts";
-import { openSession } from "./session.ts";
+import { type Bases, startOrResume } from "./prepare.ts";
+import { reopenLost } from "./reopen-lost.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, startWorkers } from "./workers.ts";
 
-export interface Told {
+export interface FinishedJob {
   readonly job: JobRecord;
   /** Open until the call returns. */
   readonly store: Store;
 }
 
 /** What became of the job's questions. */
-export async function resultOf({ job, store }: Told): Promise<EvaluationResult> {
+export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(job.run, job.job);
   const bytes = await store.objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, the store does not have it`);
@@ -39,7 +39,7 @@ export async function resultOf({ job, store }: Told): Promise<EvaluationResult> 
 }
 
 /** `3 answers lost, not counted (why)`; undefined where none is. */
-export function lostOf({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
+export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
   if (lost.length === 0) return undefined;
   return `${counted(lost.length, "answer")} lost, not counted (${reasons[0] ?? "infrastructure"})`;
 }
@@ -53,34 +53,34 @@ export async function evaluateTeam(
   bases: Bases,
   questions: QuestionSet,
   stop: Stop,
-  tell: (done: Told) => void | Promise<void>,
+  tell: (done: FinishedJob) => void | Promise<void>,
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
   try {
-    await evaluateIn(directory, wanted, bases, questions, stop, tell);
+    await evaluateInFolder(directory, wanted, bases, questions, stop, tell);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
 /** The same in a folder that stays, where more can be allowed of what ended it. One process at a time. */
-export async function evaluateIn(
+export async function evaluateInFolder(
   directory: string,
   wanted: RunConfig,
   bases: Bases,
   questions: QuestionSet,
   stop: Stop,
-  tell: (done: Told) => void | Promise<void>,
+  tell: (done: FinishedJob) => void | Promise<void>,
   extension: Extension = {},
 ): Promise<void> {
   // No training follows that a suite could wait for.
   const suites = wanted.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));
   const config: RunConfig = { ...wanted, evaluation: { ...wanted.evaluation, suites } };
   mkdirSync(directory, { recursive: true });
-  const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));
+  const session = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
   const { store } = session;
   try {
-    await prepareRun(
+    await startOrResume(
       session,
       config,
       () => bases,

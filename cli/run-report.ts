@@ -10,13 +10,13 @@ import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/nam
 import { parse } from "../core/contracts/parse.ts";
 import { EvaluationScore } from "../core/contracts/records.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
-import { StepSummary } from "./summary.ts";
+import { StepSummary } from "./step-summary.ts";
 
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 const HeldOut = Score.extend({ greedy: Score.nullable() });
 
 /** One finished evaluation of one team. */
-export const Evaluation = EvaluationScore.extend({
+export const TeamEvaluation = EvaluationScore.extend({
   team: Step,
   suite: z.string(),
   temperature: z.number(),
@@ -24,7 +24,7 @@ export const Evaluation = EvaluationScore.extend({
   /** Whose questions they were; absent: the held-out ones. */
   benchmark: Benchmark.exactOptional(),
 });
-export type Evaluation = z.infer<typeof Evaluation>;
+export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 
 /** What the store was asked to write: every DynamoDB write request of every process. */
 export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
@@ -50,7 +50,7 @@ export const Report = z.strictObject({
   heldOut: z.strictObject({ before: HeldOut.nullable(), after: HeldOut.nullable() }),
   /** Share of held-out questions that the trained team answers when its tools answer nothing. */
   closedBook: z.number().nullable(),
-  evaluations: z.array(Evaluation),
+  evaluations: z.array(TeamEvaluation),
   /** What the recipe wants to see change, before and after. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
@@ -70,7 +70,7 @@ export type Report = z.infer<typeof Report>;
 
 export interface ReportInput {
   readonly config: RunConfig;
-  readonly evaluations: readonly Evaluation[];
+  readonly evaluations: readonly TeamEvaluation[];
   readonly caseStudies: readonly CaseStudyResult[];
   readonly perStep: readonly StepSummary[];
   readonly writes: StoreWrites;
@@ -91,7 +91,7 @@ export function buildReport(input: ReportInput): Report {
     arm: config.arm,
     seed: config.seed,
     steps,
-    heldOut: { before: heldOut(evaluations, 0), after: heldOut(evaluations, steps) },
+    heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
     closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
     evaluations: [...evaluations],
     caseStudies: [...input.caseStudies],
@@ -113,13 +113,13 @@ export function buildReport(input: ReportInput): Report {
 }
 
 /** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
-export function openBook(evaluations: readonly Evaluation[], team: number) {
+export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
 }
 
 /** A team's open-book scores, totals over all runs; null if it was not evaluated above temperature 0. */
-export function heldOut(evaluations: readonly Evaluation[], team: number): z.infer<typeof HeldOut> | null {
+export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
   const { sampled, greedy } = openBook(evaluations, team);
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
@@ -128,12 +128,12 @@ export function heldOut(evaluations: readonly Evaluation[], team: number): z.inf
 export function evaluationOf(
   { name, temperature, closedBook, benchmark }: EvaluationSuite,
   { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
-): Evaluation {
+): TeamEvaluation {
   const asked = { team, suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
   return { ...asked, n, correct, runs: [...runs], interval };
 }
 
-function score({ n, correct }: Evaluation): z.infer<typeof Score> {
+function score({ n, correct }: TeamEvaluation): z.infer<typeof Score> {
   return { n, correct };
 }
 

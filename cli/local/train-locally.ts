@@ -16,23 +16,23 @@ import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
-import { type Evaluation, heldOut, type Report } from "../report.ts";
-import { StepSummary } from "../summary.ts";
+import { heldOutScore, type Report, type TeamEvaluation } from "../run-report.ts";
+import { StepSummary } from "../step-summary.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { alignmentWarnings } from "../warnings.ts";
+import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun, type RunEvent } from "./follow.ts";
-import { type Bases, prepareRun } from "./prepare.ts";
+import { type Bases, startOrResume } from "./prepare.ts";
 import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
-import { openSession, type Session } from "./session.ts";
 import { watchForStop } from "./stop.ts";
 import { startWorkers, workersOf } from "./workers.ts";
 
 const POLL_SECONDS = 0.5;
 
 /** A display of its own, a bench's silence for instance, may be given. */
-export interface LocalRun {
+export interface LocalTraining {
   readonly config: RunConfig;
   readonly folder: RunFolder;
   readonly bases: () => Bases | Promise<Bases>;
@@ -44,7 +44,7 @@ export interface LocalRun {
 }
 
 /** The report of the finished run; undefined when the user stopped it. Rejects when it halted. */
-export async function runLocally({
+export async function trainLocally({
   config,
   folder,
   bases,
@@ -52,12 +52,12 @@ export async function runLocally({
   caseStudies = [],
   display = openDisplay(config),
   extension,
-}: LocalRun): Promise<Report | undefined> {
+}: LocalTraining): Promise<Report | undefined> {
   mkdirSync(folder.logs, { recursive: true });
-  const session = await openSession(folder.cloud, `${folder.logs}/functions.log`);
+  const session = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
   try {
-    await prepareRun(session, config, bases, questions, extension);
+    await startOrResume(session, config, bases, questions, extension);
     const ledger = openLedger(config, folder, session);
     const environment = { ...session.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
     const workers = startWorkers(workersOf(config), environment, folder.logs);
@@ -96,7 +96,7 @@ export async function runLocally({
 }
 
 async function follow(
-  session: Session,
+  session: EmbeddedCloud,
   config: RunConfig,
   ledger: Ledger,
   display: Display,
@@ -113,13 +113,13 @@ async function follow(
 /** What this run has shown so far, kept on disk as it comes, so that a resumed run reports all of it. */
 interface Ledger {
   readonly steps: StepSummary[];
-  readonly evaluations: Evaluation[];
+  readonly evaluations: TeamEvaluation[];
   readonly ended: Extract<RunEvent, { kind: "ended" }> | undefined;
   record(event: RunEvent): void;
   save(state: RunStatus["state"], reason?: string): RunStatus;
 }
 
-function openLedger(config: RunConfig, folder: RunFolder, session: Session): Ledger {
+function openLedger(config: RunConfig, folder: RunFolder, session: EmbeddedCloud): Ledger {
   const before = readStatus(folder);
   const started = performance.now();
   let scoringSeconds = before.scoringSeconds;
@@ -127,12 +127,12 @@ function openLedger(config: RunConfig, folder: RunFolder, session: Session): Led
   // Without a line that was cut short: what is appended must begin a line.
   if (existsSync(folder.steps))
     writeAtomically(folder.steps, steps.map((step) => `${JSON.stringify(step)}\n`).join(""));
-  const evaluations: Evaluation[] = [];
+  const evaluations: TeamEvaluation[] = [];
   let ended: Ledger["ended"];
 
   function save(state: RunStatus["state"], reason = ""): RunStatus {
     const share = (team: number) => {
-      const score = heldOut(evaluations, team);
+      const score = heldOutScore(evaluations, team);
       return score && score.n > 0 ? score.correct / score.n : null;
     };
     const writes = session.writes();

@@ -10,12 +10,12 @@ import { tablePrefixes } from "../../core/contracts/keys.ts";
 import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { cloudHandlers, composeFunctions } from "../../functions/compose.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
-import type { StoreWrites } from "../report.ts";
+import type { StoreWrites } from "../run-report.ts";
 
 type Functions = ReturnType<typeof composeFunctions>;
 export type AwsStore = ReturnType<typeof openAwsStore>;
 
-export interface Session {
+export interface EmbeddedCloud {
   readonly store: Store;
   readonly functions: Functions;
   /** What workers need to reach the cloud. */
@@ -30,14 +30,14 @@ export interface Session {
 }
 
 /** Where a cloud for other machines listens. */
-export type SessionPlace = Required<Pick<LocalCloudOptions, "host" | "ports">>;
+export type CloudAddress = Required<Pick<LocalCloudOptions, "host" | "ports">>;
 
 /**
  * Opens the cloud that lies in a directory; its functions' failures are logged to a file. With a place it is a cloud for others, and
  * verifies their signatures. Without, its callers are this user's own processes on 127.0.0.1: whoever could read their key id there
  * could read the secret beside it, so a signature would prove nothing, and each costs this process time that functions need.
  */
-export async function openSession(directory: string, log: string, place?: SessionPlace): Promise<Session> {
+export async function openEmbeddedCloud(directory: string, log: string, place?: CloudAddress): Promise<EmbeddedCloud> {
   // Checkpoints pass through this process: by V8's own measure their buffers would have the whole heap marked anew in every step, for some
   // 100 ms, while everybody waits for the answer. Now it may triple first.
   setFlagsFromString("--heap-growing-percent=200");

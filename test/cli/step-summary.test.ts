@@ -1,6 +1,6 @@
 /** @file What a step's records say, worked by hand. */
 import { expect, test } from "vitest";
-import { StepSummary, summarizeStep } from "../../cli/summary.ts";
+import { StepSummary, summarizeStep } from "../../cli/step-summary.ts";
 import { config, groups, manifests, step } from "./records.ts";
 
 const byAgent = new Map(manifests.map((manifest) => [manifest.agent, manifest]));
