@@ -20,11 +20,11 @@ import {
   themed,
   titled,
 } from "./chart-theme.ts";
-import type { Report } from "./run-report.ts";
+import type { RunReport } from "./run-report.ts";
 
 use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
-type CurveInput = Pick<Report, "run" | "arm" | "seed" | "steps" | "perStep" | "evaluations"> & {
+type CurveInput = Pick<RunReport, "run" | "arm" | "seed" | "steps" | "perStep" | "evaluations"> & {
   readonly agents: readonly string[];
 };
 

@@ -39,7 +39,7 @@ export const AgentResult = z.strictObject({
 });
 export type AgentResult = z.infer<typeof AgentResult>;
 
-export const Report = z.strictObject({
+export const RunReport = z.strictObject({
   run: RunName,
   recipe: z.string(),
   arm: Arm,
@@ -66,7 +66,7 @@ export const Report = z.strictObject({
   /** The objective as it was optimised: ratio, clipping, alignment and the rest. */
   algorithm: AlgorithmConfig,
 });
-export type Report = z.infer<typeof Report>;
+export type RunReport = z.infer<typeof RunReport>;
 
 export interface ReportInput {
   readonly config: RunConfig;
@@ -79,7 +79,7 @@ export interface ReportInput {
   readonly agents: Readonly<Record<string, AgentResult>>;
 }
 
-export function buildReport(input: ReportInput): Report {
+export function buildReport(input: ReportInput): RunReport {
   const { config, evaluations, perStep, writes } = input;
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
@@ -109,7 +109,7 @@ export function buildReport(input: ReportInput): Report {
     agents: input.agents,
     algorithm: config.algorithm,
   };
-  return parse(Report, report, `report of run '${config.run}'`);
+  return parse(RunReport, report, `report of run '${config.run}'`);
 }
 
 /** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */

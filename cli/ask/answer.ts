@@ -18,8 +18,9 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { Agent } from "../../gpu-workers/rollouts/agent.ts";
 import type { Moment } from "../../gpu-workers/rollouts/converse.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/roll-out.ts";
+import { readBases } from "../local/base-models.ts";
 import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
-import { readBases, startOrResume } from "../local/prepare.ts";
+import { startOrResume } from "../local/start-or-resume.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 

@@ -17,10 +17,11 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Extension } from "../../core/training/budget.ts";
 import { counted } from "../terminal/columns.ts";
+import type { Bases } from "./base-models.ts";
 import { openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readRun } from "./follow.ts";
-import { type Bases, startOrResume } from "./prepare.ts";
 import { reopenLost } from "./reopen-lost.ts";
+import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, startWorkers } from "./workers.ts";
 

@@ -14,7 +14,7 @@ import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
 import { readHeldOut } from "../held-out/read.ts";
 import { type CaseStudyResult, caseStudyResults } from "../held-out/scores.ts";
-import { type AgentResult, buildReport, type Report, type TeamEvaluation } from "../run-report.ts";
+import { type AgentResult, buildReport, type RunReport, type TeamEvaluation } from "../run-report.ts";
 import type { StepSummary } from "../step-summary.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readRun } from "./follow.ts";
@@ -79,7 +79,7 @@ export async function writeReport(
   evaluations: readonly TeamEvaluation[],
   caseStudies: readonly CaseStudyResult[],
   agents: Readonly<Record<string, AgentResult>>,
-): Promise<Report> {
+): Promise<RunReport> {
   const report = buildReport({
     config,
     evaluations,

@@ -1,188 +1,111 @@
 /**
  * @file One session of a local run, new or resumed: the embedded cloud, the workers, and the records followed to the end.
  *
- *     open cloud -> prepare -> start workers -> follow --finished--> stop workers -> export, report, curve
- *                                                 |--halted--------> stop workers, the reason, exit 1
- *                                                 |--Ctrl-C--------> drain workers, how to resume, exit 130
- *                                                 '--a worker cannot be kept alive: the same, with its last words, exit 1
- *     SIGKILL at any point: the children end by themselves, and the next session goes on from the records.
+ *     open cloud -> start or resume -> start workers -> follow --finished--> stop workers -> export, report, curve
+ *                                                         |--halted--------> stop workers, the reason, exit 1
+ *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
+ *                                                         '--a worker cannot be kept alive: the same, with its last error, exit 1
+ *     SIGKILL at any point: the children end by themselves, and the next session resumes from the records.
  */
-
 import { randomBytes } from "node:crypto";
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
-import { heldOutScore, type Report, type TeamEvaluation } from "../run-report.ts";
-import { StepSummary } from "../step-summary.ts";
+import type { RunReport } from "../run-report.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { alignmentWarnings } from "../warnings.ts";
+import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
-import { followRun, type RunEvent } from "./follow.ts";
-import { type Bases, startOrResume } from "./prepare.ts";
-import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
-import { watchForStop } from "./stop.ts";
+import { followRun } from "./follow.ts";
+import { RunHistory } from "./history.ts";
+import type { RunFolder } from "./run-folder.ts";
+import { startOrResume } from "./start-or-resume.ts";
+import { type Stop, watchForStop } from "./stop.ts";
 import { startWorkers, workersOf } from "./workers.ts";
 
 const POLL_SECONDS = 0.5;
 
-/** A display of its own, a bench's silence for instance, may be given. */
 export interface LocalTraining {
   readonly config: RunConfig;
   readonly folder: RunFolder;
+  /** Called only if the run has not started yet, and so are the questions. */
   readonly bases: () => Bases | Promise<Bases>;
   readonly questions: () => QuestionSet | Promise<QuestionSet>;
   readonly caseStudies?: readonly CaseStudy[] | undefined;
-  readonly display?: Display;
-  /** Adds to the budget of a run that is there. */
+  /** Extends the budget of a run that has started. */
   readonly extension?: Extension;
 }
 
-/** The report of the finished run; undefined when the user stopped it. Rejects when it halted. */
-export async function trainLocally({
-  config,
-  folder,
-  bases,
-  questions,
-  caseStudies = [],
-  display = openDisplay(config),
-  extension,
-}: LocalTraining): Promise<Report | undefined> {
+/** The report of the finished run; undefined if the user stopped it. Rejects if it halts. */
+export async function trainLocally(training: LocalTraining): Promise<RunReport | undefined> {
+  const { config, folder, bases, questions, extension } = training;
   mkdirSync(folder.logs, { recursive: true });
-  const session = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
+  const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
+  let display: Display | undefined;
   try {
-    await startOrResume(session, config, bases, questions, extension);
-    const ledger = openLedger(config, folder, session);
-    const environment = { ...session.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
-    const workers = startWorkers(workersOf(config), environment, folder.logs);
-    workers.failed.catch(stop.fail);
-    session.onMoved(workers.hint);
-    try {
-      await follow(session, config, ledger, display, stop.signal);
-    } finally {
-      await workers.stop();
-    }
-    if (ledger.ended === undefined) {
-      ledger.save("stopped");
-      stop.rethrow();
-      display.say(
-        `stopped after step ${ledger.steps.length} of ${config.steps}; go on with: ${MGRPO} resume ${config.run}`,
-      );
-      process.exitCode = 130;
-      return undefined;
-    }
-    if (ledger.ended.status === "halted") {
-      ledger.save("halted", ledger.ended.reason);
-      throw new MgrpoError(
-        "run-halted",
-        `run '${config.run}' halted: ${ledger.ended.reason}; then: ${MGRPO} resume ${config.run}`,
-      );
-    }
-    const agents = await exportCheckpoints(session.store, config, folder.checkpoints);
-    const studies = await writeHeldOut(session.store, config, folder, caseStudies);
-    const status = ledger.save("finished");
-    return writeReport(config, folder, status, ledger.steps, ledger.evaluations, studies, agents);
+    await startOrResume(cloud, config, bases, questions, extension);
+    const history = new RunHistory(config, folder, cloud);
+    display = openDisplay(config, history.steps);
+    await followWithWorkers(training, cloud, history, display, stop);
+    return await conclude(training, cloud, history, display, stop);
   } finally {
-    display.close();
+    display?.close();
     stop.dispose();
-    await session.close();
+    await cloud.close();
   }
 }
 
-async function follow(
-  session: EmbeddedCloud,
-  config: RunConfig,
-  ledger: Ledger,
+/** Trains until the run ends, or it is time to stop. */
+async function followWithWorkers(
+  { config, folder }: LocalTraining,
+  cloud: EmbeddedCloud,
+  history: RunHistory,
   display: Display,
-  signal: AbortSignal,
+  stop: Stop,
 ): Promise<void> {
-  const options = { from: ledger.steps.length, pollSeconds: POLL_SECONDS, signal };
-  for await (const event of followRun(session.store, config, options)) {
-    ledger.record(event);
-    display.event(event);
-    if (event.kind === "step") for (const line of alignmentWarnings(config, ledger.steps)) display.say(line);
+  const environment = { ...cloud.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
+  const workers = startWorkers(workersOf(config), environment, folder.logs);
+  workers.failed.catch(stop.fail);
+  cloud.onMoved(workers.hint);
+  try {
+    const options = { from: history.steps.length, pollSeconds: POLL_SECONDS, signal: stop.signal };
+    for await (const event of followRun(cloud.store, config, options)) {
+      history.record(event);
+      display.event(event);
+      if (event.kind === "step") for (const line of alignmentWarnings(config, history.steps)) display.say(line);
+    }
+  } finally {
+    await workers.stop();
   }
 }
 
-/** What this run has shown so far, kept on disk as it comes, so that a resumed run reports all of it. */
-interface Ledger {
-  readonly steps: StepSummary[];
-  readonly evaluations: TeamEvaluation[];
-  readonly ended: Extract<RunEvent, { kind: "ended" }> | undefined;
-  record(event: RunEvent): void;
-  save(state: RunStatus["state"], reason?: string): RunStatus;
-}
-
-function openLedger(config: RunConfig, folder: RunFolder, session: EmbeddedCloud): Ledger {
-  const before = readStatus(folder);
-  const started = performance.now();
-  let scoringSeconds = before.scoringSeconds;
-  const steps = readSteps(folder);
-  // Without a line that was cut short: what is appended must begin a line.
-  if (existsSync(folder.steps))
-    writeAtomically(folder.steps, steps.map((step) => `${JSON.stringify(step)}\n`).join(""));
-  const evaluations: TeamEvaluation[] = [];
-  let ended: Ledger["ended"];
-
-  function save(state: RunStatus["state"], reason = ""): RunStatus {
-    const share = (team: number) => {
-      const score = heldOutScore(evaluations, team);
-      return score && score.n > 0 ? score.correct / score.n : null;
-    };
-    const writes = session.writes();
-    scoringSeconds += session.takeScoringSeconds();
-    const running = state === "running";
-    const status: RunStatus = {
-      ...before,
-      steps: state === "finished" ? steps.length : config.steps,
-      step: steps.length,
-      state,
-      reason,
-      pid: running ? process.pid : 0,
-      environment: running ? { ...session.environment } : {},
-      seconds: before.seconds + (performance.now() - started) / 1000,
-      scoringSeconds,
-      writes: {
-        requests: before.writes.requests + writes.requests,
-        bytes: before.writes.bytes + writes.bytes,
-        units: before.writes.units + writes.units,
-      },
-      heldOut: { before: share(0), after: state === "finished" ? share(steps.length) : null },
-      evaluations,
-    };
-    writeStatus(folder, status);
-    return status;
+async function conclude(
+  { config, folder, caseStudies = [] }: LocalTraining,
+  cloud: EmbeddedCloud,
+  history: RunHistory,
+  display: Display,
+  stop: Stop,
+): Promise<RunReport | undefined> {
+  const resume = `${MGRPO} resume ${config.run}`;
+  if (history.ended === undefined) {
+    history.save("stopped");
+    stop.rethrow();
+    display.say(`stopped after step ${history.steps.length} of ${config.steps}; continue with: ${resume}`);
+    process.exitCode = 130;
+    return undefined;
   }
-
-  save("running");
-  return {
-    steps,
-    evaluations,
-    get ended() {
-      return ended;
-    },
-    record(event) {
-      if (event.kind === "ended") ended = event;
-      if (event.kind === "evaluation") evaluations.push(event.evaluation);
-      if (event.kind === "step") {
-        steps.push(event.summary);
-        appendFileSync(folder.steps, `${JSON.stringify(event.summary)}\n`);
-      }
-      if (event.kind !== "waiting") save("running");
-    },
-    save,
-  };
-}
-
-/** A line cut short by a kill is dropped: its step is read from the records again. */
-export function readSteps(folder: RunFolder): StepSummary[] {
-  if (!existsSync(folder.steps)) return [];
-  const lines = readFileSync(folder.steps, "utf8").split("\n").slice(0, -1);
-  return lines.map((line) => parseJson(StepSummary, line, folder.steps));
+  if (history.ended.status === "halted") {
+    const { reason } = history.ended;
+    history.save("halted", reason);
+    throw new MgrpoError("run-halted", `run '${config.run}' halted: ${reason}; then: ${resume}`);
+  }
+  const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints);
+  const studies = await writeHeldOut(cloud.store, config, folder, caseStudies);
+  return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, studies, agents);
 }

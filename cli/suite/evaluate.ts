@@ -12,12 +12,12 @@ import type { Recipe } from "../../core/recipe.ts";
 import type { Extension } from "../../core/training/budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
+import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob } from "../local/evaluate-team.ts";
-import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
+import { refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
-import { refuseMissingKey, refuseMissingTools } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
 
 const LONGEST_NAME = 80;

@@ -1,42 +1,64 @@
-/** @file The last words of a finished run: held-out scores before and after, and where everything lies. */
-
+/** @file The last lines of a finished run: its held-out scores before and after, and where its files are. */
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { RunFolder } from "../local/run-folder.ts";
-import { openBook, type Report } from "../run-report.ts";
+import { openBook, type RunReport } from "../run-report.ts";
 import { accuracy, duration, percent, type Shown } from "./columns.ts";
+import { flow, type Part, terminalWidth } from "./flow.ts";
 import { MGRPO } from "./name.ts";
 
-const LABEL = 20;
+const LABEL = 18;
 
-export function printSummary(report: Report, folder: RunFolder): void {
-  const path = (file: string) => relative(process.cwd(), file);
+export function printSummary(report: RunReport, folder: RunFolder): void {
   if (!process.stdout.isTTY) {
-    const { heldOut, closedBook, agents } = report;
-    const files = { report: path(folder.report), curve: path(folder.curve) };
-    console.log(JSON.stringify({ kind: "summary", run: report.run, heldOut, closedBook, agents, ...files }));
+    const { run, heldOut, closedBook, agents } = report;
+    const files = { report: fromHere(folder.report), curve: fromHere(folder.curve) };
+    console.log(JSON.stringify({ kind: "summary", run, heldOut, closedBook, agents, ...files }));
     return;
   }
-  const line = (label: string, text: string) => console.log(`  ${colors.dim(label.padEnd(LABEL))}${text}`);
   console.log(`\n  ${colors.green("✔")} ${colors.bold(report.run)} finished in ${duration(report.seconds.total)}\n`);
-  const [before, after] = [openBook(report.evaluations, 0), openBook(report.evaluations, report.steps)];
-  if (before.sampled && after.sampled) line("held-out", change(before.sampled, after.sampled));
-  if (before.greedy && after.greedy) line("held-out, greedy", change(before.greedy, after.greedy));
-  for (const { study, temperature, before, after } of report.caseStudies) {
-    if (temperature > 0) line(study, change(before, after));
-  }
-  if (report.closedBook !== null) line("closed book", percent(report.closedBook));
+  printScores(report);
   console.log();
-  for (const [agent, { version, checkpoint, sha256 }] of Object.entries(report.agents)) {
-    line(agent, `${checkpoint}  ${colors.dim(`version ${version}, sha256 ${sha256.slice(0, 12)}…`)}`);
-  }
-  line("report", path(folder.report));
-  line("picture", path(folder.curve));
-  line("look inside", colors.cyan(`${MGRPO} show ${report.run} ${report.steps - 1}/0/0`));
-  if (report.caseStudies.length > 0) line("case studies", colors.cyan(`${MGRPO} show ${report.run} cases --html`));
+  printFiles(report, folder);
 }
 
-function change(before: Shown, after: Shown): string {
+function printScores({ evaluations, steps, caseStudies, closedBook }: RunReport): void {
+  const [before, after] = [openBook(evaluations, 0), openBook(evaluations, steps)];
+  if (before.sampled && after.sampled) printLine("held-out", ...change(before.sampled, after.sampled));
+  if (before.greedy && after.greedy) printLine("held-out, greedy", ...change(before.greedy, after.greedy));
+  for (const study of caseStudies)
+    if (study.temperature > 0) printLine(study.study, ...change(study.before, study.after));
+  if (closedBook !== null) printLine("closed book", { text: percent(closedBook) });
+}
+
+function printFiles({ run, steps, agents, caseStudies }: RunReport, folder: RunFolder): void {
+  for (const [agent, { version, checkpoint, sha256 }] of Object.entries(agents)) {
+    const about = `version ${version}, sha256 ${sha256.slice(0, 12)}…`;
+    printLine(agent, { text: checkpoint }, { text: about, tone: colors.dim });
+  }
+  printLine("report", { text: fromHere(folder.report) });
+  printLine("chart", { text: fromHere(folder.curve) });
+  printLine("inspect", { text: `${MGRPO} show ${run} ${steps - 1}/0/0`, tone: colors.cyan });
+  if (caseStudies.length > 0)
+    printLine("case studies", { text: `${MGRPO} show ${run} cases --html`, tone: colors.cyan });
+}
+
+function printLine(label: string, ...parts: readonly Part[]): void {
+  const indent = LABEL + 2;
+  const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent - 2)}`;
+  console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
+}
+
+function change(before: Shown, after: Shown): Part[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
-  return `${share} → ${colors.bold(colors.green(accuracy(after)))}  ${colors.dim(`${after.correct} of ${after.n}`)}`;
+  const emphasis = (text: string) => colors.bold(colors.green(text));
+  return [
+    { text: `${share} →` },
+    { text: accuracy(after), tone: emphasis },
+    { text: `${after.correct} of ${after.n}`, tone: colors.dim },
+  ];
+}
+
+function fromHere(file: string): string {
+  return relative(process.cwd(), file);
 }

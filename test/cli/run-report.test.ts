@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
-import { buildReport, Report, type TeamEvaluation } from "../../cli/run-report.ts";
+import { buildReport, RunReport, type TeamEvaluation } from "../../cli/run-report.ts";
 import { summarizeStep } from "../../cli/step-summary.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
@@ -34,7 +34,7 @@ const input = {
 
 test("the contract's fields, computed by hand", () => {
   const report = buildReport(input);
-  expect(Report.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
+  expect(RunReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
   expect(report.heldOut).toEqual({
     before: { n: 10, correct: 3, greedy: { n: 10, correct: 4 } },
     after: { n: 10, correct: 8, greedy: { n: 10, correct: 9 } },

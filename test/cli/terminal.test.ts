@@ -50,7 +50,7 @@ test("an accuracy with its interval, and its runs if they are several", () => {
 test("where there is no terminal, each event is one line of JSON, and progress is no news", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
-  const display = openDisplay(config, output);
+  const display = openDisplay(config, [], output);
   display.event({ kind: "waiting", step: 0, for: "rollouts 3/4" });
   display.event({ kind: "waiting", step: 0, for: "waiting for: searcher/rollout" });
   display.event({ kind: "waiting", step: 0, for: "waiting for: searcher/rollout" });

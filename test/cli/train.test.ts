@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
-import { Report } from "../../cli/run-report.ts";
+import { RunReport } from "../../cli/run-report.ts";
 import { total, wilson } from "../../core/training/interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
@@ -18,7 +18,7 @@ const folder = workHere();
 
 const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const sums = (run: string) =>
-  Object.entries(Report.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
+  Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
 /** Starts a run, and resolves once it has told of a step. */
 async function untilFirstStep(...args: string[]) {
@@ -39,7 +39,7 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
   expect(kinds(stdout).filter((kind) => kind !== "waiting")).toEqual(
     expect.arrayContaining(["config", "step", "evaluation", "ended", "summary"]),
   );
-  const report = Report.parse(readReport(folder, "whole"));
+  const report = RunReport.parse(readReport(folder, "whole"));
   expect(report.perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(report.heldOut.before?.n).toBeGreaterThan(0);
   expect(report.heldOut.after?.greedy?.n).toBe(report.heldOut.before?.n);
@@ -107,7 +107,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(sums("torn")).toEqual(sums("whole"));
-  expect(Report.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
 test("on a full disk the run ends with one line, and goes on to the same weights once there is room", {

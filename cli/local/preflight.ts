@@ -1,0 +1,102 @@
+/**
+ * @file The checks before a run: its team, rewards, keys, tools, engines, base models, memory and store. One pass over the config reports
+ * everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once, and its tools are opened once.
+ */
+import { openConversationModel } from "../../adapters/llm/converse.ts";
+import { openLanguageModel } from "../../adapters/llm/open.ts";
+import type { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import type { ToolsModule } from "../../core/recipe.ts";
+import { trainedAgents } from "../../core/training/plan.ts";
+import { openEngine } from "../../engine/index.ts";
+import { engineOptions } from "../../gpu-workers/policy.ts";
+import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
+import { openTools, openToolsModule } from "../../recipes/registry.ts";
+import { openRewards } from "../../recipes/rewards.ts";
+import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts";
+import { Findings } from "./findings.ts";
+import { checkMemory } from "./model-needs.ts";
+
+/** Where a run is to take place. */
+export interface Site {
+  /** `here`: this machine must have the keys, the engines and the memory. `elsewhere`: it only starts the run. */
+  readonly workers: "here" | "elsewhere";
+  /** A run that has started has its base models in its store: they are not read again. */
+  readonly models: "read" | "stored";
+  /** Rejects if the run cannot be stored there. */
+  checkStore(findings: Findings): void | Promise<void>;
+}
+
+export interface Preflight {
+  readonly findings: Findings;
+  /** The base models that are in order: all of them if there is no error. */
+  readonly bases: Bases;
+}
+
+/** Everything that is wrong with a run before it starts. Only faults of this program reject. */
+export async function preflight(config: RunConfig, site: Site): Promise<Preflight> {
+  const findings = new Findings();
+  const bases = new Map<string, CheckpointFiles>();
+  const { recipe, agents, judge } = config;
+  const module = await findings.attempt(() => openToolsModule(recipe));
+  await findings.attempt(() => refuseUntrained(config));
+  if (site.workers === "here") {
+    await findings.attempt(() => openRewards(config, process.env));
+    if (judge) await findings.attempt(() => openLanguageModel(judge.model));
+  }
+  for (const [name, agent] of Object.entries(agents)) {
+    const base =
+      site.models === "read" ? await findings.attempt(() => readTrainingBase(name, agent, config.seed)) : undefined;
+    if (base) bases.set(name, base);
+    if (base && site.workers === "elsewhere") await findings.attempt(() => refuseLocalFiles(name, base));
+    if (module) await findings.attempt(() => checkPolicy(agent, base, module, site));
+  }
+  // Tools that take settings and keys are opened where they are used.
+  const opensHere = site.workers === "here" || typeof module?.tools !== "function";
+  if (module && opensHere) await findings.attempt(() => refuseMissingTools(config, module));
+  if (site.workers === "here") checkMemory(config, bases, findings);
+  await findings.attempt(() => site.checkStore(findings));
+  return { findings, bases };
+}
+
+function refuseUntrained(config: RunConfig): void {
+  if (trainedAgents(config).length > 0) return;
+  throw new MgrpoError("config-invalid", "nobody in this team is trained: set agents.<name>.trained to true for one");
+}
+
+/** Refuses an API without its key, and an engine whose package, GPU or server is missing or serves another model. */
+async function checkPolicy(
+  agent: AgentConfig,
+  base: CheckpointFiles | undefined,
+  { policies }: ToolsModule,
+  { workers, models }: Site,
+): Promise<void> {
+  if (isEndpointPolicy(agent.policy)) {
+    if (workers === "here") openConversationModel(endpointOf(agent));
+    return;
+  }
+  const engine = openEngine(agent.policy, policies);
+  if (workers === "elsewhere" || models === "stored") return;
+  await engine.computesOn?.(engineOptions(agent));
+  if (base) await engine.check?.(base, engineOptions(agent));
+}
+
+/** Refuses tools that the recipe lacks, or whose settings or keys are missing. */
+export async function refuseMissingTools(config: RunConfig, loaded?: ToolsModule): Promise<void> {
+  const module = loaded ?? (await openToolsModule(config.recipe));
+  const { tools, close } = await openTools(module, { config, environment: process.env });
+  try {
+    for (const [name, agent] of Object.entries(config.agents)) toolsOf(name, agent, tools);
+  } finally {
+    await close();
+  }
+}
+
+/** Refuses a judge, or an agent behind an API, without its key. */
+export function refuseMissingKey({ judge, agents }: RunConfig): void {
+  if (judge) openLanguageModel(judge.model);
+  for (const agent of Object.values(agents))
+    if (isEndpointPolicy(agent.policy)) openConversationModel(endpointOf(agent));
+}
