@@ -47,11 +47,8 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
     if (judge) await findings.attempt(() => openLanguageModel(judge.model));
   }
   for (const [name, agent] of Object.entries(agents)) {
-    const base =
-      site.models === "read" ? await findings.attempt(() => readTrainingBase(name, agent, config.seed)) : undefined;
+    const base = await checkAgent(name, agent, config.seed, module, site, findings);
     if (base) bases.set(name, base);
-    if (base && site.workers === "elsewhere") await findings.attempt(() => refuseLocalFiles(name, base));
-    if (module) await findings.attempt(() => checkPolicy(agent, base, module, site));
   }
   // Tools that take settings and keys are opened where they are used.
   const opensHere = site.workers === "here" || typeof module?.tools !== "function";
@@ -66,21 +63,29 @@ function refuseUntrained(config: RunConfig): void {
   throw new MgrpoError("config-invalid", "nobody in this team is trained: set agents.<name>.trained to true for one");
 }
 
-/** Refuses an API without its key, and an engine whose package, GPU or server is missing or serves another model. */
-async function checkPolicy(
+/** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: what it would read is unknown too. */
+async function checkAgent(
+  name: string,
   agent: AgentConfig,
-  base: CheckpointFiles | undefined,
-  { policies }: ToolsModule,
+  seed: number,
+  module: ToolsModule | undefined,
   { workers, models }: Site,
-): Promise<void> {
-  if (isEndpointPolicy(agent.policy)) {
-    if (workers === "here") openConversationModel(endpointOf(agent));
-    return;
+  findings: Findings,
+): Promise<CheckpointFiles | undefined> {
+  const isEndpoint = isEndpointPolicy(agent.policy);
+  const opensEngine = !isEndpoint && module !== undefined;
+  const engine = opensEngine ? await findings.attempt(() => openEngine(agent.policy, module.policies)) : undefined;
+  if (opensEngine && !engine) return undefined;
+  if (isEndpoint && workers === "here") await findings.attempt(() => openConversationModel(endpointOf(agent)));
+  if (models === "stored") return undefined;
+  const base = await findings.attempt(() => readTrainingBase(name, agent, seed));
+  if (workers === "here") {
+    await findings.attempt(() => engine?.computesOn?.(engineOptions(agent)));
+    if (base) await findings.attempt(() => engine?.check?.(base, engineOptions(agent)));
+  } else if (base) {
+    await findings.attempt(() => refuseLocalFiles(name, base));
   }
-  const engine = openEngine(agent.policy, policies);
-  if (workers === "elsewhere" || models === "stored") return;
-  await engine.computesOn?.(engineOptions(agent));
-  if (base) await engine.check?.(base, engineOptions(agent));
+  return base;
 }
 
 /** Refuses tools that the recipe lacks, or whose settings or keys are missing. */

@@ -124,7 +124,7 @@ function evaluationLine(evaluation: TeamEvaluation, width: number): string {
     { text: accuracy(evaluation), tone: colors.green },
     { text: `${correct} of ${n}`, tone: colors.dim },
   ];
-  return `  ${colors.green("●")} ${flow(parts, 4, width, 1)}`;
+  return `  ${colors.green("●")} ${flow(parts, 4, width)}`;
 }
 
 function header(columns: readonly Column[]): string {

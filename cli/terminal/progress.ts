@@ -46,7 +46,7 @@ export function secondsLeft(config: RunConfig, progress: Progress): number | und
 
 /** The bar, the steps, the time left, and what the run does or waits for: on a second line if the first has no room. */
 export function progressLine(config: RunConfig, progress: Progress, activity: string, width: number): string {
-  const bar = Math.min(WIDEST_BAR, Math.floor(width / 3));
+  const bar = Math.min(WIDEST_BAR, Math.floor(width / 4));
   const filled = Math.round(bar * shareDone(config, progress));
   const left = secondsLeft(config, progress);
   const tone = activity.startsWith("waiting for") ? colors.yellow : colors.dim;

@@ -51,10 +51,9 @@ function printLine(label: string, ...parts: readonly Part[]): void {
 
 function change(before: Shown, after: Shown): Part[] {
   const share = before.n === 0 ? "-" : percent(before.correct / before.n);
-  const emphasis = (text: string) => colors.bold(colors.green(text));
+  const now = accuracy(after);
   return [
-    { text: `${share} →` },
-    { text: accuracy(after), tone: emphasis },
+    { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(colors.green(now))}` },
     { text: `${after.correct} of ${after.n}`, tone: colors.dim },
   ];
 }

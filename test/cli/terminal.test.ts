@@ -1,8 +1,14 @@
 /** @file The live table and its parts. */
+import { EventEmitter } from "node:events";
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
+import { runFolder } from "../../cli/local/run-folder.ts";
 import { summarizeStep } from "../../cli/step-summary.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
 import { openDisplay } from "../../cli/terminal/display.ts";
+import { opening } from "../../cli/terminal/opening.ts";
+import { AgentConfig, RunConfig } from "../../core/contracts/config.ts";
+import { tinyCheckpoint } from "../engine/tiny.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2);
@@ -33,6 +39,78 @@ test("no row is wider than the terminal, and what matters most stays", () => {
     expect(columns.map((column) => padded(column.cell(values), column)).join("").length).toBeLessThanOrEqual(width);
     expect(columns.map(({ title }) => title)).toEqual(expect.arrayContaining(["step", "main", "searcher", "held-out"]));
   }
+});
+
+test("a row is never wider than the terminal, however long its cells and the names of agents are", () => {
+  const names = ["reader-of-long-pages", "calculator-and-converter", "translator"];
+  const agents = Object.fromEntries(["main", ...names].map((name) => [name, config.agents["main"] ?? expect.fail()]));
+  const wide = { ...summary, calls: Object.fromEntries(names.map((name) => [name, Array(16).fill(128)])) };
+  for (const width of [60, 80, 160, 240]) {
+    const columns = columnsOf({ ...config, agents }, width);
+    const text = columns.map((column) => padded(column.cell({ ...values, summary: wide }), column)).join("");
+    expect(text.length).toBeLessThanOrEqual(width);
+  }
+});
+
+/** What a terminal of this width shows last, without colours. */
+function terminal(columns: number) {
+  let written = "";
+  const write = (text: string) => {
+    written += text;
+    return true;
+  };
+  const output = Object.assign(new EventEmitter(), { isTTY: true, columns, rows: 50, write }) as unknown;
+  return { output: output as NodeJS.WriteStream, lines: () => stripVTControlCharacters(written).split("\n") };
+}
+
+const six = { ...config, steps: 6 };
+const closed = (n: number) => Array.from({ length: n }, (_, i) => ({ ...summary, step: i, seconds: 2 }));
+
+test("a resumed run's progress begins at the step it is at, with the time that its earlier steps predict", () => {
+  const { output, lines } = terminal(80);
+  openDisplay(six, closed(4), output).event({ kind: "waiting", step: 4, for: "rollouts 3/4" });
+  expect(lines().join("\n")).toMatch(/4\/6 {2}4s left {2}rollouts 3\/4/);
+});
+
+test("after the last step no time is left to tell: the line says which evaluation is on", () => {
+  const { output, lines } = terminal(80);
+  openDisplay(six, closed(6), output).event({
+    kind: "waiting",
+    step: 6,
+    for: "evaluating 2 of 3 suites: greedy of team 0",
+  });
+  const shown = lines().join("\n");
+  expect(shown).toContain("6/6");
+  expect(shown).toContain("evaluating 2 of 3 suites: greedy of team 0");
+  expect(shown).not.toContain("left");
+});
+
+test.each([60, 80])("in %i columns no line of the display is wider", (width) => {
+  const { output, lines } = terminal(width);
+  const display = openDisplay(six, closed(2), output);
+  const evaluation = { team: 2, suite: "held-out-greedy", temperature: 0, closedBook: false, ...scoreOf(336, 204) };
+  display.event({ kind: "waiting", step: 2, for: "waiting for: main/rollout, searcher/rollout, translator/rollout" });
+  display.event({ kind: "step", summary: { ...summary, step: 2 } });
+  display.event({ kind: "evaluation", evaluation });
+  expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
+});
+
+test("the opening is a few lines: the run, each agent's model with its size, and where the settings are", () => {
+  const base = tinyCheckpoint();
+  const agent = AgentConfig.parse({ model: "models/tiny", delegates: [] });
+  const one = RunConfig.parse({ run: "first", recipe: "atlas", steps: 6, seed: 7, agents: { main: agent } });
+  const text = stripVTControlCharacters(opening(one, runFolder("first"), new Map([["main", base]]), 80));
+  expect(
+    text
+      .trim()
+      .split("\n")
+      .map((line) => line.trim()),
+  ).toEqual([
+    "first  atlas  mgrpo  seed 7  6 steps",
+    expect.stringMatching(/^main {2}models\/tiny {2}[\d.]+K? parameters$/),
+    "every setting: runs/first/config.json",
+  ]);
+  expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed at step 4 of 6");
 });
 
 test("durations", () => {
