@@ -46,11 +46,11 @@ function fault({ file, method, question }: Call, what: string, cause?: unknown):
   return new MgrpoError("rewards-invalid", `${file}: ${method}() of question '${question.id}' ${what}`, { cause });
 }
 
-/** ` (at <file>:<line>:<column>)`: the first frame in the recipe's folder, or the innermost one; empty without a stack. */
+/** ` (at <file>:<line>:<column>)`: the innermost frame in the recipe's folder; empty where the stack has none, as in a bundle. */
 function frameIn(file: string, error: unknown): string {
-  const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
-  const frames = lines.flatMap((line) => /^\s+at (?:.*\()?(.+:\d+:\d+)\)?$/.exec(line)?.[1] ?? []);
   const folder = file.slice(0, file.lastIndexOf("/") + 1);
-  const frame = frames.find((one) => one.includes(folder)) ?? frames[0];
+  const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
+  const frames = lines.flatMap((line) => /^\s+at (?:.*\()?((?!data:)[^()]+:\d+:\d+)\)?$/.exec(line)?.[1] ?? []);
+  const frame = frames.find((one) => one.includes(folder));
   return frame === undefined ? "" : ` (at ${frame.replace(/^file:\/\//, "").replace(/\?[^:]*/, "")})`;
 }
