@@ -1,4 +1,4 @@
-/** @file Goes on with a run that is in the store: with more to spend if the user says so, never past a budget that is spent. */
+/** @file Resumes a run that is in its store: with a larger budget if the user extends it, never past a spent one. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
