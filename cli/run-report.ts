@@ -1,7 +1,4 @@
-/**
- * @file `report.json`: what a run achieved and cost, in one document that other programs read. Its schema is the contract; a
- * report that does not meet it is never written.
- */
+/** @file `report.json`: what a run achieved and cost, for other programs. The schema is the contract: no other report is written. */
 import * as z from "zod";
 import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import { AlgorithmConfig, Arm, type RunConfig } from "../core/contracts/config.ts";
@@ -21,12 +18,12 @@ export const TeamEvaluation = EvaluationScore.extend({
   suite: z.string(),
   temperature: z.number(),
   closedBook: z.boolean(),
-  /** Whose questions they were; absent: the held-out ones. */
+  /** Absent: the recipe's held-out questions. */
   benchmark: Benchmark.exactOptional(),
 });
 export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 
-/** What the store was asked to write: every DynamoDB write request of every process. */
+/** The DynamoDB writes of all processes. */
 export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
 export type StoreWrites = z.infer<typeof StoreWrites>;
 
@@ -34,7 +31,7 @@ export const AgentResult = z.strictObject({
   version: Version,
   /** Folder in the Hugging Face layout. */
   checkpoint: z.string(),
-  /** Of its model.safetensors; of its tinker.json where a server holds the weights. */
+  /** Of model.safetensors, or of tinker.json if a server holds the weights. */
   sha256: Sha256,
 });
 export type AgentResult = z.infer<typeof AgentResult>;
@@ -44,14 +41,14 @@ export const RunReport = z.strictObject({
   recipe: z.string(),
   arm: Arm,
   seed: z.int(),
-  /** Those it took: fewer than planned when `sampledTokens` was reached before. */
+  /** Closed steps: fewer than planned if `sampledTokens` ended the run. */
   steps: z.int(),
   /** Held-out questions answered right by the untrained and by the trained team, at temperature 1 and greedily. */
   heldOut: z.strictObject({ before: HeldOut.nullable(), after: HeldOut.nullable() }),
-  /** Share of held-out questions that the trained team answers when its tools answer nothing. */
+  /** Share of held-out questions that the trained team answers without its tools. */
   closedBook: z.number().nullable(),
   evaluations: z.array(TeamEvaluation),
-  /** What the recipe wants to see change, before and after. */
+  /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
   /** Per training rollout; claims, heartbeats and evaluations included. */
@@ -60,10 +57,10 @@ export const RunReport = z.strictObject({
     writesPerRollout: z.number(),
     writeUnitsPerRollout: z.number(),
   }),
-  /** Agent -> its workers' seconds; beside them the functions' and the whole run's. */
+  /** Agent -> the seconds of its workers; and those of the functions and of the whole run. */
   seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
   agents: z.record(AgentName, AgentResult),
-  /** The objective as it was optimised: ratio, clipping, alignment and the rest. */
+  /** The objective: ratio, clipping, alignment and the rest. */
   algorithm: AlgorithmConfig,
 });
 export type RunReport = z.infer<typeof RunReport>;
@@ -118,19 +115,19 @@ export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
 }
 
-/** A team's open-book scores, totals over all runs; null if it was not evaluated above temperature 0. */
+/** A team's open-book scores over all runs; null if it was not evaluated above temperature 0. */
 export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
   const { sampled, greedy } = openBook(evaluations, team);
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
-/** Joins a job's score with what its suite asks. */
+/** A job's score with the settings of its suite. */
 export function evaluationOf(
   { name, temperature, closedBook, benchmark }: EvaluationSuite,
   { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
 ): TeamEvaluation {
-  const asked = { team, suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
-  return { ...asked, n, correct, runs: [...runs], interval };
+  const settings = { suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
+  return { team, ...settings, n, correct, runs: [...runs], interval };
 }
 
 function score({ n, correct }: TeamEvaluation): z.infer<typeof Score> {

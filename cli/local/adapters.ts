@@ -42,7 +42,12 @@ export async function withBaseModel(
   const baseFiles = await read(base);
   const pointer = files.get(BASE_FILE);
   if (pointer) {
-    await refuseOtherBase(baseFiles, base, parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`), folder);
+    await refuseOtherBase(
+      baseFiles,
+      base,
+      parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`),
+      folder,
+    );
   }
   return new Map([...baseFiles, ...[...files].filter(([name]) => name !== BASE_FILE)]);
 }
@@ -75,8 +80,10 @@ export function withAdapter(
     throw new MgrpoError("config-invalid", `agents.${name}.lora: ${model} ${why}`);
   };
   if (own) {
-    if (lora === null && trained) refuse(`is an adapter: write ${JSON.stringify(own)}, or merge it into its base first`);
-    if (lora !== null && textOf(lora) !== textOf(own)) refuse(`is an adapter of ${JSON.stringify(own)}: write the same`);
+    if (lora === null && trained)
+      refuse(`is an adapter: write ${JSON.stringify(own)}, or merge it into its base first`);
+    if (lora !== null && textOf(lora) !== textOf(own))
+      refuse(`is an adapter of ${JSON.stringify(own)}: write the same`);
     return files;
   }
   if (lora === null) return files;

@@ -4,47 +4,69 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Store, TableResult } from "../../core/ports.ts";
+import type { Store, Table, TableResult } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
-import { type Extension, extended, extendsAny, overspent, spending } from "../../core/training/budget.ts";
+import {
+  type Extension,
+  extended,
+  extendsAny,
+  overspent,
+  type Spending,
+  spending,
+} from "../../core/training/budget.ts";
 import { extendToolBudget, toolsOverspent } from "../../core/training/tool-spending.ts";
 import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
 
+type Resumed = Pick<Store, "table" | "clock">;
+
 export async function resumeInStore(
-  { table, clock }: Pick<Store, "table" | "clock">,
+  store: Resumed,
   config: RunConfig,
   record: RunRecord,
   extension: Extension,
 ): Promise<void> {
+  const { table } = store;
   const { run, status } = record;
-  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
-  const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
-  const spent = spending(config, record, workers, await readBills(table, run), await clock.storeTime());
-  const fleets = (await table.query(tableKeys.run(run).pk, tablePrefixes.fleets)).map((item) =>
-    parse(FleetRecord, item, `FLEET of run '${run}'`),
-  );
-  for (const known of fleets) if (status === "halted") await table.update(forgiveFleet(known));
-  if (extendsAny(extension) && status === "finished") {
+  if (status === "finished") {
+    if (!extendsAny(extension)) return;
     throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
   }
-  if (status === "finished") return;
-  const toolItem = await table.get(tableKeys.toolSpending(run));
-  const tools = toolItem && parse(ToolSpendingRecord, toolItem, `TOOLS of run '${run}'`);
-  const { toolCalls, toolUsd } = extension;
+  if (status === "halted") await forgiveFleets(table, run);
+  const tools = await readTools(table, run);
+  const { hours, usd, toolCalls, toolUsd } = extension;
   const extendsTools = toolCalls !== undefined || toolUsd !== undefined;
   if (extendsTools) {
     if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no tools that count: leave the option out`);
-    await written(run, table.update(extendToolBudget(tools, extension)));
+    await applied(run, table.update(extendToolBudget(tools, extension)));
   }
-  if (extension.hours !== undefined || extension.usd !== undefined) {
-    return written(run, table.update(extendBudget(record, extended(record, spent, extension))));
+  const spent = await readSpent(store, config, record);
+  if (hours !== undefined || usd !== undefined) {
+    return applied(run, table.update(extendBudget(record, extended(record, spent, extension))));
   }
   const reason = overspent(record, spent) ?? (tools && !extendsTools ? toolsOverspent(tools) : undefined);
-  if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' does not go on: ${reason}`);
+  if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
   if (status === "halted") await table.update(resumeRun(run));
 }
 
-async function written(run: string, update: Promise<TableResult>): Promise<void> {
+/** Fleets that refused the run may try again. */
+async function forgiveFleets(table: Table, run: string): Promise<void> {
+  for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
+    await table.update(forgiveFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
+}
+
+async function readTools(table: Table, run: string): Promise<ToolSpendingRecord | undefined> {
+  const item = await table.get(tableKeys.toolSpending(run));
+  return item && parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
+}
+
+async function readSpent({ table, clock }: Resumed, config: RunConfig, record: RunRecord): Promise<Spending> {
+  const { run } = record;
+  const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
+  const workers = items.map((item) => parse(WorkerRecord, item, `WORKER of run '${run}'`));
+  return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
+}
+
+async function applied(run: string, update: Promise<TableResult>): Promise<void> {
   if ((await update).applied) return;
-  throw new MgrpoError("config-invalid", `run '${run}' was changed by somebody else just now: look again, then resume`);
+  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again`);
 }

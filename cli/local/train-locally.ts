@@ -103,7 +103,7 @@ async function conclude(
   if (history.ended.status === "halted") {
     const { reason } = history.ended;
     history.save("halted", reason);
-    throw new MgrpoError("run-halted", `run '${config.run}' halted: ${reason}; then: ${resume}`);
+    throw new MgrpoError("run-halted", `run '${config.run}' halted: ${reason}; to continue: ${resume}`);
   }
   const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints);
   const studies = await writeHeldOut(cloud.store, config, folder, caseStudies);

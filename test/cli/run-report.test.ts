@@ -1,4 +1,4 @@
-/** @file report.json keeps its contract; the picture holds what it should. */
+/** @file report.json meets its contract, and the chart shows what it should. */
 import { expect, test } from "vitest";
 import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
@@ -40,7 +40,7 @@ test("the contract's fields, computed by hand", () => {
     after: { n: 10, correct: 8, greedy: { n: 10, correct: 9 } },
   });
   expect(report.closedBook).toBeCloseTo(0.1, 12);
-  // Four rollouts were written about, the lost one included.
+  // Four rollouts, the lost one included.
   expect(report.store).toEqual({ bytesPerRollout: 1000, writesPerRollout: 2, writeUnitsPerRollout: 3 });
   expect(report.seconds).toEqual({
     main: { sampling: 1, training: 0.5, waiting: 0.25 },
@@ -50,7 +50,7 @@ test("the contract's fields, computed by hand", () => {
   });
 });
 
-test("a run without evaluations says so with null, never with a zero score", () => {
+test("a run without evaluations reports null, not a score of 0", () => {
   const report = buildReport({ ...input, evaluations: [] });
   expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
 });
@@ -60,7 +60,7 @@ test("smoothing starts at the first value, skips gaps, and halves a step's weigh
   expect(smooth([1, 0], 1)).toEqual([1, 0.5]);
 });
 
-test("the picture is SVG with every agent, both themes, and no reference to anything outside it", () => {
+test("the chart is SVG with every agent and both themes, and refers to nothing outside it", () => {
   const svg = drawCurve({ ...buildReport(input), agents: ["main", "searcher"] });
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["main", "searcher", "held-out, greedy", "prefers-color-scheme: dark"])

@@ -16,7 +16,7 @@ const values = { summary, heldOut: 0.29, secondsLeft: 133 };
 const cells = (width: number) =>
   Object.fromEntries(columnsOf(config, width).map((column) => [column.title, column.cell(values)]));
 
-test("a wide terminal shows everything that is asked of the line", () => {
+test("a wide terminal shows every column", () => {
   expect(cells(200)).toEqual({
     step: "1/1",
     main: "0.700",
@@ -33,7 +33,7 @@ test("a wide terminal shows everything that is asked of the line", () => {
   });
 });
 
-test("no row is wider than the terminal, and what matters most stays", () => {
+test("no row is wider than the terminal, and the main columns stay", () => {
   for (const width of [60, 80, 100, 120]) {
     const columns = columnsOf(config, width);
     expect(columns.map((column) => padded(column.cell(values), column)).join("").length).toBeLessThanOrEqual(width);
@@ -117,7 +117,7 @@ test("durations", () => {
   expect([0, 59.4, 61, 3725].map(duration)).toEqual(["0s", "59s", "1m01s", "1h02m"]);
 });
 
-test("an accuracy with its interval, and its runs if they are several", () => {
+test("an accuracy with its interval, and its runs if there are several", () => {
   const interval = { low: 0.7512, high: 0.806 };
   const runs = [260, 262, 264].map((correct) => ({ n: 336, correct }));
   expect(accuracy({ n: 1008, correct: 786, runs, interval })).toBe("78.0% [75.1, 80.6] over 3 runs");
@@ -125,7 +125,7 @@ test("an accuracy with its interval, and its runs if they are several", () => {
   expect(accuracy(scoreOf(0, 0))).toBe("- [0.0, 100.0]");
 });
 
-test("where there is no terminal, each event is one line of JSON, and progress is no news", () => {
+test("without a terminal each event is one line of JSON, and progress is left out", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
   const display = openDisplay(config, [], output);

@@ -1,4 +1,4 @@
-/** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
+/** @file The command line end to end, with real processes and the embedded cloud: a run trains, is stopped and killed, and resumes. */
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const sums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
-/** Starts a run, and resolves once it has told of a step. */
+/** Starts a run; resolves when it has printed a step. */
 async function untilFirstStep(...args: string[]) {
   const child = startMgrpo(folder, ...args);
   const ended = once(child, "exit");
@@ -67,7 +67,7 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
   expect(readFileSync(join(folder, "runs/whole/curve.svg"), "utf8")).toMatch(/^<svg/);
 });
 
-test("the run can be looked into, listed, and not be overwritten", { timeout: TIMEOUT }, async () => {
+test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT }, async () => {
   const both = ["evaluation", "evaluation"];
   expect(kinds(await printed("show", "whole"))).toEqual([
     ...both,
@@ -99,7 +99,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   stopped.child.kill("SIGINT");
   expect(await stopped.ended).toEqual([130, null]);
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
-  // As a full disk leaves it.
+  // A line cut short, as by a full disk.
   appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
   const killed = await untilFirstStep("resume", "torn");
   killed.child.kill("SIGKILL");
@@ -110,7 +110,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test("on a full disk the run ends with one line, and goes on to the same weights once there is room", {
+test("on a full disk the run ends with one line, and resumes to the same weights once there is space", {
   timeout: 2 * TIMEOUT,
 }, async () => {
   const full = join(folder, "disk-is-full");
