@@ -60,7 +60,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
 
 function refuseUntrained(config: RunConfig): void {
   if (trainedAgents(config).length > 0) return;
-  throw new MgrpoError("config-invalid", "nobody in this team is trained: set agents.<name>.trained to true for one");
+  throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
 }
 
 /** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: what it would read is unknown too. */

@@ -106,7 +106,7 @@ export function checkNewRun(run: string): void {
   checkRunsFolder();
 }
 
-/** Refuses a `runs` folder that cannot be written. Permissions do not tell, as of a read-only file system: it writes. */
+/** Refuses a `runs` folder that cannot be written. It tries, since permissions do not show that a file system is read-only. */
 export function checkRunsFolder(): void {
   const runs = resolve(RUNS);
   const existing = existsSync(runs) ? runs : dirname(runs);

@@ -40,7 +40,7 @@ export function opening(config: RunConfig, folder: RunFolder, bases: Bases, widt
   return ["", `  ${flow(about, 2, width)}`, ...agents, `  ${colors.dim(settings)}`, ""].join("\n");
 }
 
-/** An agent's model, its size, and what of it is trained. */
+/** An agent's model, its size, and what is trained: all weights unless it says otherwise. */
 function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | undefined) {
   const { model, policy, trained, lora } = agent;
   const parameters = base && parametersOf(agent, base);

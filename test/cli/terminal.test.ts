@@ -72,7 +72,7 @@ test("a resumed run's progress begins at the step it is at, with the time that i
   expect(lines().join("\n")).toMatch(/4\/6 {2}4s left {2}rollouts 3\/4/);
 });
 
-test("after the last step no time is left to tell: the line says which evaluation is on", () => {
+test("after the last step the line says which evaluation runs, and no time left", () => {
   const { output, lines } = terminal(80);
   openDisplay(six, closed(6), output).event({
     kind: "waiting",
