@@ -1,10 +1,11 @@
-/** @file What the pictures share: size, font, colours, axes, and the dark theme that follows the reader's. */
+/** @file What all charts share: size, font, colours, axes, the legend's layout, and a dark theme that follows the reader's. */
+import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 
 export const WIDTH = 960;
-export const HEIGHT = 480;
+const HEIGHT = 480;
 export const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 
-/** Light colour -> its dark counterpart: every colour of a picture is here or in SERIES. */
+/** Light colour -> its dark counterpart: every colour of a chart is here or in SERIES. */
 export const COLOURS = {
   background: ["#ffffff", "#0d1117"],
   text: ["#1f2328", "#e6edf3"],
@@ -36,26 +37,76 @@ export const AXIS = {
   nameTextStyle: { color: COLOURS.faint[0], fontSize: 12 },
 };
 
+/** The x axis of a quantity that is counted, such as steps: no ticks between whole numbers. */
+export const COUNT_AXIS = {
+  ...AXIS,
+  type: "value" as const,
+  nameLocation: "middle" as const,
+  nameGap: 30,
+  minInterval: 1,
+  splitLine: { show: false },
+};
+
+export const SHARE_AXIS = { ...AXIS, type: "value" as const, min: 0, max: 1 };
+
 export function titled(text: string, subtext: string) {
   return {
-    ...{ text, subtext, left: 20, top: 14 },
+    text,
+    subtext,
+    left: 20,
+    top: 14,
     textStyle: { color: COLOURS.text[0], fontSize: 16, fontWeight: 600 },
     subtextStyle: { color: COLOURS.faint[0], fontSize: 12 },
   };
 }
 
-/** Where a legend's line stands for a line. */
+/** The legend's symbol of a line. */
 export const LINE_ICON = "path://M0,4h18v2h-18z";
 
+/** Pixels. `top` is below the title and its subtitle. */
 export const LEGEND = {
+  left: 20,
   right: 22,
+  top: 62,
   itemWidth: 18,
   itemHeight: 9,
   itemGap: 18,
   textStyle: { color: COLOURS.text[0], fontSize: 12 },
 };
+const SYMBOL_GAP = 5;
+const ROW = 28;
 
-/** Exponential moving average; null where nothing was measured yet. */
+/** Where the plot begins under a legend of these names, which takes as many rows as it needs. */
+export function plotTop(names: readonly string[]): number {
+  const { left, right, top, itemWidth, itemGap, textStyle } = LEGEND;
+  let rows = 1;
+  let x = left;
+  for (const name of names) {
+    const width = itemWidth + SYMBOL_GAP + textWidth(name, textStyle.fontSize);
+    if (x > left && x + width > WIDTH - right) {
+      rows++;
+      x = left;
+    }
+    x += width + itemGap;
+  }
+  return top + rows * ROW + 14;
+}
+
+/** An upper estimate: the reader's browser picks the font, and names must not run into each other in a wide one. CJK is square. */
+function textWidth(text: string, fontSize: number): number {
+  const ems = [...text].reduce((sum, character) => sum + (character > "\u2e80" ? 1 : 0.64), 0);
+  return ems * fontSize;
+}
+
+/** An empty chart. It draws to SVG without a browser, so text is measured by an estimate. */
+export function openChart(): EChartsType {
+  setPlatformAPI({
+    measureText: (text, font) => ({ width: textWidth(text, Number.parseFloat(font ?? "") || 12) }),
+  });
+  return init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
+}
+
+/** Exponential moving average; null before the first measurement. */
 export function smooth(values: readonly (number | null)[], halfLife = 5): (number | null)[] {
   const keep = 0.5 ** (1 / halfLife);
   let average: number | null = null;
@@ -65,7 +116,7 @@ export function smooth(values: readonly (number | null)[], halfLife = 5): (numbe
   });
 }
 
-/** Teaches a picture a dark theme: CSS wins over the colours that echarts wrote as attributes. */
+/** Adds a dark theme: CSS overrides the colours that echarts writes as attributes. */
 export function themed(svg: string): string {
   const rules = [...Object.values(COLOURS), ...SERIES].flatMap(([light, dark]) => [
     `[fill="${light}"]{fill:${dark}}`,

@@ -17,12 +17,11 @@ import { type FinishedRun, readRecord } from "./compare/records.ts";
 import { carryOut, refuseOther } from "./compare/runs.ts";
 import { type ArmRuns, type Comparison, sampledBy, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
-import { readBases } from "./local/prepare.ts";
-import { writeAtomically } from "./local/run-folder.ts";
+import { preflight } from "./local/preflight.ts";
+import { checkRunsFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { counted } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
-import { refuseMissingParts } from "./train.ts";
 
 const RESULTS = "results";
 
@@ -35,8 +34,8 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   // What cannot work is refused before anything trains: any budget will do for that.
   for (const entry of entries) {
     const { config } = plan(entry, 1, 1);
-    await refuseMissingParts(config, "here");
-    await readBases(config, "train");
+    const { findings } = await preflight(config, { workers: "here", models: "read", checkStore: checkRunsFolder });
+    findings.settle();
   }
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");

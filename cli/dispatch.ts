@@ -1,19 +1,19 @@
 /**
- * @file `mgrpo dispatch`: the functions wherever there is no Lambda, against the store that the environment names. It needs no S3
- * events: each look at the store does what an event would have done.
+ * @file `mgrpo dispatch`: runs the functions where there is no Lambda, on the store that the environment names. It needs no S3 events: it
+ * polls the store and does what the events would have done.
  *
- *     look ──an outage──> told once, looks on      ──one run's records are damaged──> told once, the other runs go on
- *      '──what no look mends (no such table, expired credentials)──> ends with the reason
+ *     poll ──outage──> logged once, polls again      ──damaged records of one run──> logged once, the other runs continue
+ *      '──an error that stays (no such table, expired credentials)──> ends with the reason
  */
-
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { composeFunctions } from "../functions/compose.ts";
+import type { Functions } from "../functions/functions.ts";
 import { storeNames } from "./store-names.ts";
 
 export interface DispatchOptions {
-  /** Seconds between two looks. */
+  /** Seconds between two polls. */
   readonly every: number;
 }
 
@@ -23,30 +23,36 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
   try {
-    // A store without runs would be asked for no object: a bucket that is not there is said now.
+    // Without runs no poll reads an object: this finds a missing bucket now.
     await store.objects.get("runs");
     console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
-    await lookOnAndOn(store, every, stop.signal);
+    await pollUntil(stop.signal, store, every);
   } finally {
     store.close();
   }
 }
 
-async function lookOnAndOn(store: Store, every: number, signal: AbortSignal): Promise<void> {
+async function pollUntil(signal: AbortSignal, store: Store, every: number): Promise<void> {
   const functions = composeFunctions(store);
-  let told: ReadonlyMap<string, MgrpoError> = new Map();
+  let logged: ReadonlySet<string> = new Set();
   while (!signal.aborted) {
-    const trouble = new Map<string, MgrpoError>();
-    const unless = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {
-      if (!isMgrpoError(error) || isFatal(error)) throw error;
-      trouble.set(error.message, error);
-    };
-    const ofRun = unless(({ code, retryable }) => code === "store-unreachable" && !retryable);
-    // What is left is of the list of runs, without which there is nothing to do.
-    await functions.tickAll(ofRun).catch(unless(({ retryable }) => !retryable));
-    for (const [message, { code, retryable }] of trouble)
-      if (!told.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "damaged", code, message }));
-    told = trouble;
+    const errors = await poll(functions);
+    for (const { message, code, retryable } of errors)
+      if (!logged.has(message)) console.log(JSON.stringify({ kind: retryable ? "retry" : "damaged", code, message }));
+    logged = new Set(errors.map(({ message }) => message));
     await store.clock.sleep(every, signal);
   }
+}
+
+/** Runs the clock's function once. Returns the errors that may pass or concern one run, each message once; rejects with any other. */
+async function poll(functions: Functions): Promise<MgrpoError[]> {
+  const errors = new Map<string, MgrpoError>();
+  const collect = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {
+    if (!isMgrpoError(error) || isFatal(error)) throw error;
+    errors.set(error.message, error);
+  };
+  const ofRun = collect(({ code, retryable }) => code === "store-unreachable" && !retryable);
+  // Any other error is about the list of runs: without it there is nothing to do.
+  await functions.tickAll(ofRun).catch(collect(({ retryable }) => !retryable));
+  return [...errors.values()];
 }

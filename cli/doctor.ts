@@ -1,23 +1,27 @@
 /**
- * @file `mgrpo doctor`: what is installed and works here, and how to get what does not. Exit 1 only when a default
- * run could not work, or the model that was asked about would not fit.
+ * @file `mgrpo doctor`: what works on this machine, and how to get what does not. Exits with 1 only if a default run could not work, or
+ * the given model would not fit.
  */
 import { statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { type Check, checkEndpoints, checkEngines, checkLocalCloud, checkProvider } from "./local/checks.ts";
+import { type Check, checkEndpoints, checkLocalCloud, checkProvider, verifyEngines } from "./local/checks.ts";
 import { installCuda } from "./local/install-cuda.ts";
 import { checkModel } from "./local/model-needs.ts";
+import { checkRunsFolder } from "./local/run-folder.ts";
+import { describe } from "./terminal/fail.ts";
+import { flowWords, terminalWidth } from "./terminal/flow.ts";
 
 const GIGABYTE = 2 ** 30;
+const LABEL = 18;
 const MARKS: Record<Check["state"], string> = {
   ok: colors.green("✔"),
   missing: colors.yellow("○"),
   broken: colors.red("✘"),
 };
 
-/** Of this machine, of one model on it, or of what was just installed. */
+/** Checks this machine, one model on it, or what it has just installed. */
 export async function doctor({
   model,
   install,
@@ -28,15 +32,9 @@ export async function doctor({
   readonly set: readonly string[];
 }): Promise<void> {
   if (model === undefined && set.length > 0) {
-    throw new MgrpoError("config-invalid", "--set is of the agent that has --model: name one");
+    throw new MgrpoError("config-invalid", "--set configures the agent of --model: add --model <folder>");
   }
-  if (install !== undefined) await installCuda();
-  const checks =
-    install !== undefined
-      ? [await checkProvider(install)]
-      : model === undefined
-        ? await checkMachine()
-        : await checkModel(model, set);
+  const checks = await checksFor(model, install, set);
   for (const check of checks) {
     if (process.stdout.isTTY) console.log(line(check));
     else console.log(JSON.stringify(check));
@@ -44,21 +42,30 @@ export async function doctor({
   if (checks.some(({ state }) => state === "broken")) process.exitCode = 1;
 }
 
+async function checksFor(model: string | undefined, install: "cuda" | undefined, set: readonly string[]) {
+  if (install !== undefined) {
+    await installCuda();
+    return [await checkProvider(install)];
+  }
+  return model === undefined ? checkMachine() : checkModel(model, set);
+}
+
 async function checkMachine(): Promise<Check[]> {
   // First: the embedded cloud puts its own endpoints into the environment.
   const endpoints = await checkEndpoints();
-  return [...machine(), ...(await checkLocalCloud()), ...(await checkEngines()), ...endpoints];
+  return [...machine(), ...(await checkLocalCloud()), ...(await verifyEngines()), ...endpoints];
 }
 
 function line({ state, name, found, advice }: Check): string {
-  return `  ${MARKS[state]} ${name.padEnd(22)}${found}${advice === undefined ? "" : `\n    ${" ".repeat(22)}${colors.dim(advice)}`}`;
+  const width = terminalWidth();
+  const result = `  ${MARKS[state]} ${name.padEnd(LABEL)}${flowWords(found, LABEL + 4, width)}`;
+  if (advice === undefined) return result;
+  return `${result}\n${" ".repeat(LABEL + 4)}${flowWords(advice, LABEL + 4, width, colors.dim)}`;
 }
 
 function machine(): Check[] {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   const cores = availableParallelism();
-  const disk = statfsSync(".");
-  const free = (disk.bavail * disk.bsize) / GIGABYTE;
   return [
     check(
       "Node.js",
@@ -80,8 +87,25 @@ function machine(): Check[] {
       "a default run takes up to 4 GB",
       "missing",
     ),
-    check("disk", `${free.toFixed(1)} GB free here`, free > 2, "a run keeps its checkpoints and rollouts under runs/"),
+    checkDisk(),
   ];
+}
+
+/** The folder of the runs, by the same check as before a run. */
+function checkDisk(): Check {
+  try {
+    checkRunsFolder();
+  } catch (error) {
+    return check("disk", describe(error), false, "a run keeps its checkpoints and rollouts under runs/");
+  }
+  const disk = statfsSync(".");
+  const free = (disk.bavail * disk.bsize) / GIGABYTE;
+  return check(
+    "disk",
+    `${free.toFixed(1)} GB free here`,
+    free > 2,
+    "a run keeps its checkpoints and rollouts under runs/",
+  );
 }
 
 function gigabytes(bytes: number): string {

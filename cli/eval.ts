@@ -13,8 +13,9 @@ import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { extendsBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
-import { evaluateTeam, lostOf, resultOf, type Told } from "./local/evaluate.ts";
-import { readBases } from "./local/prepare.ts";
+import { readBases } from "./local/base-models.ts";
+import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { refuseMissingKey, refuseMissingTools } from "./local/preflight.ts";
 import { findRun, readConfig } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
@@ -22,7 +23,6 @@ import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import { advisedBy, isTeamFile, readTeamFile, untrained } from "./team-file.ts";
 import { accuracy } from "./terminal/columns.ts";
-import { refuseMissingKey, refuseMissingTools } from "./train.ts";
 import type { WatchOptions } from "./watch.ts";
 
 /** Defaults of `--every` and `--results`. */
@@ -92,9 +92,9 @@ async function evaluate(target: string, options: EvalOptions): Promise<void> {
   const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");
   const stop = watchForStop();
-  const tell = async (told: Told) => {
+  const tell = async (told: FinishedJob) => {
     print(told.job);
-    const lost = lostOf(await resultOf(told));
+    const lost = describeLosses(await resultOf(told));
     if (lost === undefined) return;
     console.error(`suite ${told.job.suite}: ${lost}`);
     process.exitCode = 1;

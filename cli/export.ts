@@ -1,7 +1,7 @@
 /**
- * @file `mgrpo export`: what a finished run trained, as folders that Hugging Face's libraries open, runs/<run>/checkpoints/<agent>/. A run
- * that `mgrpo train` finished here has them already, models as models and adapters as adapters; this is for runs on the store that the
- * environment names, and for other forms, each in a folder beside it.
+ * @file `mgrpo export`: writes a finished run's weights as Hugging Face folders, runs/<run>/checkpoints/<agent>/. `mgrpo train` has already
+ * written them for its own runs. This command is for runs in the store that the environment names, and for merged or converted weights,
+ * which go into folders next to that one.
  */
 import { MgrpoError } from "../core/errors.ts";
 import type { ExportForm } from "./local/export-form.ts";
@@ -12,10 +12,7 @@ import { openSource } from "./show/source.ts";
 export async function exportRun(run: string, { merged = false, dtype }: Partial<ExportForm>): Promise<void> {
   const { config, read } = await openSource(run);
   if (merged && Object.values(config.agents).every(({ lora }) => lora === null)) {
-    throw new MgrpoError(
-      "config-invalid",
-      `--merged: run '${run}' trained no adapter, its models are whole: leave it out`,
-    );
+    throw new MgrpoError("config-invalid", `--merged: run '${run}' trained no adapter to merge: leave it out`);
   }
   const folder = [runFolder(config.run).checkpoints, ...(merged ? ["merged"] : []), ...(dtype ? [dtype] : [])].join(
     "-",

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers end, fleets empty;
- * launched again it goes on.
+ * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers end and its fleets
+ * empty. Launching it again resumes it.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { parse } from "../core/contracts/parse.ts";
@@ -11,7 +11,7 @@ import { namesOfStage } from "./deployment.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-const REASON = "its user halted it; launch it again to go on";
+const REASON = "halted by its user; launch it again to resume";
 
 export async function halt(run: string, { stage }: { readonly stage?: string }): Promise<void> {
   const names = stage === undefined ? storeNames("halt") : await namesOfStage(stage);

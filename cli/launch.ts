@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then give it workers, or on the store that the environment
- * names, for workers that are started wherever the GPUs are. Launching the same run again changes nothing, but for one that halted: it goes on.
+ * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or on the store that the environment
+ * names, for workers that the user starts. Launching a run again changes nothing, except that a halted run resumes.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
@@ -15,14 +15,15 @@ import { type BudgetExtension, extendsBudget } from "../core/training/run-budget
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
-import { prepareRun, readBases, refuseLocal } from "./local/prepare.ts";
+import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
+import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
 import { readQuestions } from "./questions.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
-import { refuseMissingParts, type TrainOptions } from "./train.ts";
+import { settingsOf, type TrainOptions } from "./train.ts";
 
 export interface LaunchOptions extends TrainOptions, ResumeOptions {
   readonly stage?: string;
@@ -34,23 +35,26 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   const names = stage === undefined ? storeNames("launch") : await namesOfStage(stage);
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
-  const set = options.steps === undefined ? options.set : [...options.set, `steps=${options.steps}`];
   const store = openAwsStore(names);
   try {
     const run = options.run ?? (await freeName(store, recipe.name, arm, seed));
-    const config = resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
-    await refuseMissingParts(config, "elsewhere");
-    const bases = await readBases(config, "train");
-    refuseLocal(bases);
-    const questions = await readQuestions(recipe, config);
-    await refuseOther(store, config, extension);
-    const workers = workersOf(config);
+    const config = resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName });
     const deployment = await readDeployment(store.table);
-    if (deployment) refuseOtherRelease(deployment);
+    const { findings, bases } = await preflight(config, {
+      workers: "elsewhere",
+      models: "read",
+      async checkStore(found) {
+        if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
+        await refuseOther(store, config, extension);
+      },
+    });
+    findings.settle();
+    const questions = await readQuestions(recipe, config);
+    const workers = workersOf(config);
     const byHand = deployment ? startedByHand(config, workers, deployment) : workers;
-    const session = { store, functions: composeFunctions(store) };
-    await prepareRun(
-      session,
+    const cloud = { store, functions: composeFunctions(store) };
+    await startOrResume(
+      cloud,
       config,
       () => bases,
       () => questions,
@@ -69,7 +73,7 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
   }
 }
 
-/** A run is what it was started as, and only one that is there can be extended. */
+/** Refuses another config for a run in the store, and an extension of a run that is not there. */
 async function refuseOther({ objects }: Store, config: RunConfig, extension: BudgetExtension): Promise<void> {
   const key = objectKeys.config(config.run);
   const stored = await objects.get(key);
@@ -88,7 +92,7 @@ async function refuseOther({ objects }: Store, config: RunConfig, extension: Bud
   );
 }
 
-/** `byHand`: the workers that nobody starts but the user. */
+/** `byHand`: the workers that the user has to start. */
 function print(
   { run }: RunConfig,
   { table, bucket }: { table: string; bucket: string },
@@ -103,16 +107,16 @@ function print(
   console.log(`\n  run '${run}' is in table '${table}' and bucket '${bucket}'.`);
   if (fleets) {
     console.log(
-      "\n  Its workers come up by themselves, within some ten minutes, and go when it is over. Look at it with:\n",
+      "\n  Its workers start by themselves within about ten minutes, and stop when it is over. Follow it with:\n",
       `\n    export MGRPO_TABLE=${table} MGRPO_BUCKET=${bucket}\n    ${MGRPO} show ${run}\n`,
     );
   }
   if (workers.length === 0) return;
-  console.log(`  ${fleets ? "Those that no fleet gives" : "Its workers"}, wherever they are to be:\n`);
+  console.log(`  ${fleets ? "Start the workers that no fleet provides" : "Start its workers"}, on any machine:\n`);
   for (const worker of workers) console.log(`    ${worker}`);
   console.log(
-    "\n  Each needs this environment and one MGRPO_WORKER_TOKEN; a sub-agent's also --host, an address that the others reach.",
-    `\n  Where neither \`mgrpo cloud serve\` nor Lambda runs the functions: ${MGRPO} dispatch\n`,
+    "\n  Each needs this environment and the same MGRPO_WORKER_TOKEN; a sub-agent's also --host, an address that the others can reach.",
+    `\n  If neither \`mgrpo cloud serve\` nor Lambda runs the functions, also start: ${MGRPO} dispatch\n`,
   );
 }
 

@@ -1,7 +1,6 @@
 /**
- * @file `mgrpo pretrain <recipe>`: makes a recipe's base models by imitation. Demonstrations are laid out exactly as conversations
- * are (the agent's own template, tokenizer and tools), and the same Trainer that M-GRPO uses learns the assistant's tokens by the
- * `linear` loss, -log p averaged over a batch.
+ * @file `mgrpo pretrain <recipe>`: makes a recipe's base models by imitation. Demonstrations are rendered like conversations (the agent's
+ * template, tokenizer and tools). The Trainer of M-GRPO learns the assistant's tokens with the `linear` loss: mean -log p over a batch.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -20,18 +19,18 @@ import { type AgentLayout, openAgentLayout } from "../gpu-workers/rollouts/agent
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 
 export interface PretrainOptions {
-  /** Names of base models' folders; all by default. */
+  /** The folder names of the base models to make; all by default. */
   readonly only?: readonly string[];
-  /** Where the base models' folders go, instead of where the recipe has them. */
+  /** The parent of their folders, instead of the recipe's. */
   readonly to?: string;
-  /** Instead of the recipe's, for a quick look. */
+  /** Tokens to train on, instead of the recipe's. */
   readonly tokens?: number;
 }
 
 const PROGRESS_EVERY = 50;
-/** Batches that the loss told and recorded is the mean of. */
+/** Batches that the reported loss is the mean of. */
 const RECENT = 50;
-/** Adam's memory is shorter than in training: batches are small and change quickly. */
+/** Shorter moving averages than in training, since batches are small and vary. */
 const OPTIMIZER = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
 export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
@@ -40,7 +39,7 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   if (bases.length === 0) {
     throw new MgrpoError(
       "recipe-invalid",
-      `recipe '${recipe.name}' makes no such base model: see baseModels in its recipe.ts`,
+      `recipe '${recipe.name}' has no such base model: see baseModels in its recipe.ts`,
     );
   }
   const tools = await openToolsModule(nameOrPath);
@@ -50,19 +49,38 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   }
 }
 
-/** Makes one base model and writes its folder. */
+/** Trains one base model and writes its folder. */
 export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: ToolsModule): Promise<void> {
   const files = withRandomWeights(base);
   const encode = await encoderOf(recipe, base, files, tools);
-  const { tokens, batchTokens, learningRate } = base.training;
-  const options = { threads: 2, slots: 1, contextTokens: contextTokensOf(files), microBatchTokens: batchTokens };
-  const trainer = await compiledEngine.openTrainer(files, options);
+  const trainer = await compiledEngine.openTrainer(files, {
+    threads: 2,
+    slots: 1,
+    contextTokens: contextTokensOf(files),
+    microBatchTokens: base.training.batchTokens,
+  });
+  const { steps, loss } = await learn(trainer, base, encode);
+  const weights = (await trainer.save()).get("model.safetensors");
+  await trainer.close();
+  if (!weights) throw new Error("the trainer saved no model.safetensors");
+  const { training, seed, agent, arm } = base;
+  const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss: round(loss) };
+  await mkdir(base.folder, { recursive: true });
+  for (const [name, bytes] of [...files, ["model.safetensors", weights] as const]) {
+    await writeFile(join(base.folder, name), bytes);
+  }
+  await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
+}
+
+/** Imitates demonstrations until the base model's tokens are spent. Returns the steps and the mean of the last losses. */
+async function learn(trainer: Trainer, base: BaseModel, encode: Encode) {
+  const { tokens, batchTokens, learningRate, warmUp } = base.training;
   const started = performance.now();
+  const losses: number[] = [];
   let seen = 0;
   let steps = 0;
-  const losses: number[] = [];
   for (const batch of batchesOf(base.demonstrations(), encode, batchTokens)) {
-    losses.push(await imitate(trainer, batch, learningRate * schedule(seen / tokens, base.training.warmUp)));
+    losses.push(await imitate(trainer, batch, learningRate * schedule(seen / tokens, warmUp)));
     if (losses.length > RECENT) losses.shift();
     seen += batch.reduce((sum, { ids }) => sum + ids.length, 0);
     steps++;
@@ -71,37 +89,26 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
       progress(base.folder, seen, tokens, mean(losses), performance.now() - started, done);
     if (done) break;
   }
-  const weights = (await trainer.save()).get("model.safetensors");
-  await trainer.close();
-  if (!weights) throw new Error("the trainer saved no model.safetensors");
-  const record = {
-    ...base.training,
-    seed: base.seed,
-    agent: base.agent,
-    arm: base.arm,
-    optimizer: OPTIMIZER,
-    steps,
-    loss: round(mean(losses)),
-  };
-  await mkdir(base.folder, { recursive: true });
-  for (const [name, bytes] of [...files, ["model.safetensors", weights] as const]) {
-    await writeFile(join(base.folder, name), bytes);
-  }
-  await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
+  return { steps, loss: mean(losses) };
 }
+
+type Encode = (demonstration: Demonstration) => Encoded;
 
 interface Encoded {
   readonly ids: number[];
-  /** Half-open spans of what the assistant says. */
-  readonly said: (readonly [number, number])[];
+  /** Half-open spans of the assistant's tokens. */
+  readonly assistant: (readonly [number, number])[];
 }
 
-/** One AdamW step on the mean -log p of the assistant's tokens; returns it. */
+/** One AdamW step on the mean -log p of the assistant's tokens. Returns that loss. */
 async function imitate(trainer: Trainer, batch: readonly Encoded[], learningRate: number): Promise<number> {
-  const total = batch.reduce((sum, { said }) => sum + said.reduce((count, [start, end]) => count + end - start, 0), 0);
-  const sequences = batch.map(({ ids, said }): TrainingSequence => {
+  const total = batch.reduce(
+    (sum, { assistant }) => sum + assistant.reduce((count, [start, end]) => count + end - start, 0),
+    0,
+  );
+  const sequences = batch.map(({ ids, assistant }): TrainingSequence => {
     const weights_T = new Float32Array(ids.length);
-    for (const [start, end] of said) weights_T.fill(-1 / total, start, end);
+    for (const [start, end] of assistant) weights_T.fill(-1 / total, start, end);
     return { tokens: ids, weights_T };
   });
   const { loss } = await trainer.forwardBackward(sequences, { kind: "linear" }, 1);
@@ -109,7 +116,12 @@ async function imitate(trainer: Trainer, batch: readonly Encoded[], learningRate
   return loss;
 }
 
-async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, module: ToolsModule) {
+async function encoderOf(
+  recipe: Recipe,
+  base: BaseModel,
+  files: CheckpointFiles,
+  module: ToolsModule,
+): Promise<Encode> {
   const config = RunConfig.parse({
     ...recipe.config(base.arm, chosenBy([])),
     run: "pretrain",
@@ -122,27 +134,27 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   const { tools, close } = await openTools(module, { config, environment: process.env });
   const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
   await close();
-  const say = (text: string) => [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
-  return (demonstration: Demonstration) => encoded(demonstration, layout, say);
+  const turnOf = (text: string) => [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
+  return (demonstration: Demonstration) => encoded(demonstration, layout, turnOf);
 }
 
-function encoded({ prompt, turns }: Demonstration, layout: AgentLayout, say: (text: string) => number[]): Encoded {
+function encoded({ prompt, turns }: Demonstration, layout: AgentLayout, turnOf: (text: string) => number[]): Encoded {
   const ids = layout.prompt(prompt);
-  const said: [number, number][] = [];
+  const assistant: [number, number][] = [];
   const earlier: number[] = [];
   for (const { text, responses } of turns) {
     const start = ids.length;
-    ids.push(...say(text));
-    said.push([start, ids.length]);
+    ids.push(...turnOf(text));
+    assistant.push([start, ids.length]);
     if (responses.length > 0) ids.push(...layout.responses(responses, earlier));
     earlier.push(responses.length);
   }
-  return { ids, said };
+  return { ids, assistant };
 }
 
 function* batchesOf(
   demonstrations: Iterable<Demonstration>,
-  encode: (demonstration: Demonstration) => Encoded,
+  encode: Encode,
   batchTokens: number,
 ): Generator<Encoded[]> {
   let batch: Encoded[] = [];
@@ -157,7 +169,7 @@ function* batchesOf(
   }
 }
 
-/** Share of the learning rate at a share of the training: a linear rise, then half a cosine down to a tenth. */
+/** Factor of the learning rate at a share of the training: a linear warm-up, then half a cosine down to a tenth. */
 export function schedule(done: number, warmUp: number): number {
   if (done < warmUp) return done / warmUp;
   return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));

@@ -1,4 +1,4 @@
-/** @file The questions of a run, read where it is started; which of them its team cannot be asked is said there. */
+/** @file The questions of a run, read where it starts. Questions that the team cannot be asked are reported there. */
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";
@@ -13,7 +13,9 @@ export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<
     if (unasked.length === 0) continue;
     const reasons = [...unasked.slice(0, EXAMPLES).map(({ why }) => why), ...(unasked.length > EXAMPLES ? ["…"] : [])];
     const count = `${unasked.length} of ${questions.length + unasked.length} questions`;
-    console.error(`suite '${suite}': not asked and not scored, for their files: ${count} (${reasons.join("; ")})`);
+    console.error(
+      `suite '${suite}': ${count} are not asked and not scored because of their files (${reasons.join("; ")})`,
+    );
   }
   return set;
 }

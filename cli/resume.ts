@@ -1,17 +1,17 @@
-/** @file `mgrpo resume`: goes on with a run from its records, wherever it was stopped, killed or halted. */
-
+/** @file `mgrpo resume`: continues a run that was stopped, killed or halted, from its records. */
 import { existsSync, readFileSync } from "node:fs";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { readBases } from "./local/prepare.ts";
-import { runLocally } from "./local/run.ts";
-import { existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import { readBases } from "./local/base-models.ts";
+import { preflight } from "./local/preflight.ts";
+import { checkRunsFolder, existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
-import { Report } from "./report.ts";
-import { printSummary } from "./terminal/summary.ts";
-import { refuseMissingParts } from "./train.ts";
+import { RunReport } from "./run-report.ts";
+import { printResumed } from "./terminal/opening.ts";
+import { printSummary } from "./terminal/run-summary.ts";
 
 export interface ResumeOptions {
   readonly extendHours?: number;
@@ -24,18 +24,20 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const extension = extensionOf(options);
   const folder = existingRun(run);
   const status = readStatus(folder);
-  // Killed between the two: the report is still to be written.
+  // Without a report, the process was killed before it wrote one.
   if (status.state === "finished" && existsSync(folder.report)) {
     if (extendsBudget(extension)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
     }
-    printSummary(parseJson(Report, readFileSync(folder.report), folder.report), folder);
+    printSummary(parseJson(RunReport, readFileSync(folder.report), folder.report), folder);
     return;
   }
   const config = readConfig(folder);
   const recipe = await openRecipe(config.recipe);
-  await refuseMissingParts(config, "here");
-  const report = await runLocally({
+  const { findings } = await preflight(config, { workers: "here", models: "stored", checkStore: checkRunsFolder });
+  findings.settle();
+  printResumed(config, folder, status.step);
+  const report = await trainLocally({
     config,
     folder,
     bases: () => readBases(config, "train"),
@@ -46,7 +48,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   if (report) printSummary(report, folder);
 }
 
-/** What the options of this command and of launch add to a run's limits. */
+/** The extension that the options ask for: of this command, of launch and of eval. */
 export function extensionOf(options: ResumeOptions): BudgetExtension {
   const { extendHours: hours, extendUsd: usd, extendToolCalls: toolCalls, extendToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };

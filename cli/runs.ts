@@ -5,7 +5,7 @@ import { isMgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
-import { heldOut, openBook } from "./report.ts";
+import { heldOutScore, openBook } from "./run-report.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
@@ -80,7 +80,7 @@ async function storedRow(store: Store, run: string): Promise<Row> {
   const { config, record } = await readStored(store, run);
   const evaluations = await readEvaluations(store, config);
   const share = (team: number) => {
-    const score = heldOut(evaluations, team);
+    const score = heldOutScore(evaluations, team);
     return score && score.n > 0 ? score.correct / score.n : null;
   };
   const { recipe, arm, seed } = config;

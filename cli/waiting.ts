@@ -1,4 +1,4 @@
-/** @file What a run is waiting for, in a few words: the first missing worker, or how far the open step is. Pure. */
+/** @file What a run does or waits for, in a few words: the missing workers, or the progress of the open step. Pure. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../core/contracts/records.ts";
 

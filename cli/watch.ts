@@ -20,8 +20,8 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { evaluateTeam, lostOf, resultOf } from "./local/evaluate.ts";
-import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/prepare.ts";
+import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
+import { describeLosses, evaluateTeam, resultOf } from "./local/evaluate-team.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
@@ -63,7 +63,7 @@ export async function watch(place: string, { team: file, every, results }: Watch
     const lost: string[] = [];
     await evaluateTeam(open, bases, questions, stop, async (told) => {
       const { suite, n, correct, runs, interval } = told.job;
-      const words = lostOf(await resultOf(told));
+      const words = describeLosses(await resultOf(told));
       // A score of what an outage has left would stay for good.
       if (words !== undefined) return void lost.push(`suite ${suite}: ${words}`);
       const job = idOf.get(suite) ?? "";

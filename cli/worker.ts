@@ -1,4 +1,4 @@
-/** @file `mgrpo worker`: one agent of a run, against the store that the environment names, until it is told to stop. */
+/** @file `mgrpo worker`: serves one agent of a run, on the store that the environment names, until the run ends or it is stopped. */
 
 export interface WorkerOptions {
   readonly run: string;
@@ -9,7 +9,7 @@ export interface WorkerOptions {
   readonly url?: string;
 }
 
-/** This process becomes the worker: a child of it would outlive its SIGKILL. */
+/** This process becomes the worker: a child would outlive its SIGKILL. */
 export async function worker({ run, agent, roles, host, port = 0, url }: WorkerOptions): Promise<void> {
   const flags = ["--run", run, "--agent", agent, "--roles", roles, "--host", host, "--port", String(port)];
   if (url !== undefined) flags.push("--url", url);

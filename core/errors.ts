@@ -27,6 +27,7 @@ export type ErrorCode =
   | "endpoint-unavailable"
   | "endpoint-refused"
   | "judge-failed"
+  | "rewards-invalid"
   | "prefix-drift"
   | "run-halted"
   | "not-found"
@@ -63,11 +64,11 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 }
 
 /**
- * A service's refusal that only the user can fix (a wrong key, an empty account, a wrong address): the error itself, or the cause of a
- * judge's failure. Undefined for everything else, a judge's invalid answer included.
+ * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address) or an error
+ * in the recipe's rewards. It is the error itself, or the cause of a judge's failure. Undefined for any other, a judge's odd answer too.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
-  if (isMgrpoError(fault, "endpoint-refused")) return fault;
+  if (isMgrpoError(fault, "endpoint-refused", "rewards-invalid")) return fault;
   return isMgrpoError(fault, "tool-backend") && !fault.retryable ? fault : undefined;
 }

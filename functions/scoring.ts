@@ -40,7 +40,7 @@ export async function scoreAndFinalize(context: Context, address: RolloutAddress
   try {
     score = await scoreOutcome(context, address);
   } catch (error) {
-    if (!isMgrpoError(error, "judge-failed")) throw error;
+    if (!isMgrpoError(error, "judge-failed", "rewards-invalid")) throw error;
     const refusal = refusalOf(error);
     if (refusal) {
       await context.table.update(endRun(address.run, "halted", refusal.message));

@@ -20,8 +20,7 @@ export async function openPart<M extends object>(
 }
 
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
-  const files = [".ts", ".js", ".mjs"].map((extension) => resolve(folder, `${part}${extension}`));
-  const file = files.find((name) => existsSync(name));
+  const file = fileOfPart(folder, part);
   if (file === undefined) {
     const fault = existsSync(folder) ? `has no ${part}.ts` : "does not exist";
     throw new MgrpoError(
@@ -36,6 +35,12 @@ async function importPart(folder: string, part: string, known: readonly string[]
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
   }
+}
+
+/** The file of a part in a recipe's folder; undefined if there is none. */
+export function fileOfPart(folder: string, part: string): string | undefined {
+  const files = [".ts", ".js", ".mjs"].map((extension) => resolve(folder, `${part}${extension}`));
+  return files.find((name) => existsSync(name));
 }
 
 type Load = (url: string, from: string) => Promise<unknown>;

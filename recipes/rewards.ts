@@ -2,7 +2,8 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
-import { openPart } from "./modules.ts";
+import { checkedRewards } from "./checked-rewards.ts";
+import { fileOfPart, openPart } from "./modules.ts";
 
 const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   atlas: () => import("./atlas/rewards.ts"),
@@ -16,5 +17,7 @@ export async function openRewards(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<Rewards> {
   const { rewards } = await openPart(KNOWN, config.recipe, "rewards");
-  return typeof rewards === "function" ? rewards({ config, environment }) : rewards;
+  const opened = typeof rewards === "function" ? rewards({ config, environment }) : rewards;
+  // In a bundle there is no such file.
+  return checkedRewards(opened, fileOfPart(config.recipe, "rewards") ?? `${config.recipe}/rewards.ts`);
 }

@@ -18,8 +18,9 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
-import { prepareRun, readBases } from "../local/prepare.ts";
-import { openSession } from "../local/session.ts";
+import { readBases } from "../local/base-models.ts";
+import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
+import { startOrResume } from "../local/start-or-resume.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
@@ -48,9 +49,9 @@ export async function answer(
   const bases = await readBases(config, "evaluate");
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
   try {
-    const session = await openSession(join(directory, "cloud"), join(directory, "functions.log"));
+    const session = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
     try {
-      await prepareRun(
+      await startOrResume(
         session,
         config,
         () => bases,
@@ -83,7 +84,7 @@ export async function answer(
         name,
         {
           ...agent,
-          onProgress: (moment: ConversationProgress, call: number | undefined) => tell({ agent: name, call }, moment),
+          tell: (moment: ConversationProgress, call: number | undefined) => tell({ agent: name, call }, moment),
         },
       ]),
     );

@@ -7,7 +7,7 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
-import { openSession } from "../local/session.ts";
+import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 
 export interface ServeOptions {
@@ -30,7 +30,7 @@ export async function serve({ host, port, s3Port, dir }: ServeOptions): Promise<
   const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
   try {
-    const session = await openSession(dir, join(dir, "functions.log"), { host, ports });
+    const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
       console.log(JSON.stringify({ ...session.environment, MGRPO_WORKER_TOKEN: workerToken(session.environment) }));
       if (!stop.signal.aborted) await once(stop.signal, "abort");

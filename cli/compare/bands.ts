@@ -1,9 +1,22 @@
 /** @file The curves of a comparison: one line per arm with a band around it, as SVG, drawn by echarts without a browser. */
 import { CustomChart, LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
-import { init, use } from "echarts/core";
+import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { AXIS, COLOURS, FONT, HEIGHT, LEGEND, LINE_ICON, seriesColour, themed, titled, WIDTH } from "../chart-theme.ts";
+import {
+  COLOURS,
+  COUNT_AXIS,
+  FONT,
+  LEGEND,
+  LINE_ICON,
+  openChart,
+  plotTop,
+  SHARE_AXIS,
+  seriesColour,
+  themed,
+  titled,
+  WIDTH,
+} from "../chart-theme.ts";
 
 use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -53,19 +66,18 @@ export function drawBands({ title, note, xName, bands, marked }: BandChart): str
     ];
   });
   const isAbove = bands.length <= ABOVE.names && bands.every(({ name }) => name.length <= ABOVE.characters);
-  const legend = isAbove
-    ? { ...LEGEND, left: 20 }
-    : { ...LEGEND, orient: "vertical" as const, left: WIDTH - COLUMN, itemGap: 12 };
-  const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
+  const legend = isAbove ? LEGEND : { ...LEGEND, orient: "vertical" as const, left: WIDTH - COLUMN, itemGap: 12 };
+  const top = isAbove ? plotTop(bands.map(({ name }) => name)) : 68;
+  const chart = openChart();
   chart.setOption({
     animation: false,
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(title, note),
-    legend: { ...legend, top: 62, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
-    grid: { left: 56, right: isAbove ? 28 : COLUMN + 24, top: isAbove ? 104 : 68, bottom: 52 },
-    xAxis: { ...AXIS, type: "value", name: xName, nameLocation: "middle", nameGap: 30, splitLine: { show: false } },
-    yAxis: { ...AXIS, type: "value", min: 0, max: 1 },
+    legend: { ...legend, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
+    grid: { left: 56, right: isAbove ? 28 : COLUMN + 24, top, bottom: 52 },
+    xAxis: { ...COUNT_AXIS, name: xName },
+    yAxis: SHARE_AXIS,
     series,
   });
   const svg = chart.renderToSVGString();

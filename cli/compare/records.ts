@@ -12,13 +12,13 @@ import { MgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { writeAtomically } from "../local/run-folder.ts";
-import { Report } from "../report.ts";
+import { RunReport } from "../run-report.ts";
 import { MadeBy, madeHere } from "./made-by.ts";
 import type { PlannedRun } from "./plan.ts";
 
 /** What a run's own folder says of it. */
 export interface TrainedRun {
-  readonly report: Report;
+  readonly report: RunReport;
   readonly heldOut: readonly HeldOutScores[];
 }
 
@@ -30,7 +30,7 @@ const RunRecord = z.strictObject({
   /** How it was made: the arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
   by: MadeBy,
-  report: Report,
+  report: RunReport,
   heldOut: z.array(HeldOutScores),
 });
 

@@ -16,7 +16,7 @@ import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
-import { Report } from "../report.ts";
+import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
@@ -39,7 +39,7 @@ function readRunFolder(run: string): TrainedRun | undefined {
   const folder = runFolder(run);
   if (!existsSync(folder.report) || readStatus(folder).state !== "finished") return undefined;
   return {
-    report: parseJson(Report, readFileSync(folder.report), folder.report),
+    report: parseJson(RunReport, readFileSync(folder.report), folder.report),
     heldOut: parseJson(z.array(HeldOutScores), readFileSync(folder.heldOut), folder.heldOut),
   };
 }

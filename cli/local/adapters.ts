@@ -1,6 +1,6 @@
 /**
- * @file Adapters of base models: a folder as PEFT writes it is opened together with its base, which must be the one that it was trained
- * on; an agent that is to train an adapter gets a fresh one, unless it brings its own.
+ * @file LoRA adapters. A PEFT folder is opened together with its base model, which must be the one that the adapter was trained on. An
+ * agent that trains an adapter starts from the one in its folder, or from a fresh one.
  */
 
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -24,8 +24,8 @@ import { sha256OfFile } from "../../engine/hash.ts";
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";
 
-/** A checkpoint that is complete as it is, or an adapter's folder with the files of its base, which `read` reads from their own. */
-export async function onBase(
+/** The files of a complete model: those of the folder, and if it holds an adapter, also those of its base model. */
+export async function withBaseModel(
   files: CheckpointFiles,
   folder: string,
   read: (base: string) => Promise<CheckpointFiles>,
@@ -36,43 +36,54 @@ export async function onBase(
   if (base === undefined) {
     throw new MgrpoError(
       "checkpoint-damaged",
-      `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: write the folder of the adapter's base model there`,
+      `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: set it to the folder of the adapter's base model`,
     );
   }
   const baseFiles = await read(base);
   const pointer = files.get(BASE_FILE);
-  if (pointer)
-    await refuseOther(baseFiles, base, parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`), folder);
+  if (pointer) {
+    await refuseOtherBase(
+      baseFiles,
+      base,
+      parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`),
+      folder,
+    );
+  }
   return new Map([...baseFiles, ...[...files].filter(([name]) => name !== BASE_FILE)]);
 }
 
-async function refuseOther(files: CheckpointFiles, base: string, pointer: BasePointer, folder: string): Promise<void> {
+async function refuseOtherBase(
+  files: CheckpointFiles,
+  base: string,
+  pointer: BasePointer,
+  folder: string,
+): Promise<void> {
   for (const [name, { sha256: expected }] of Object.entries(pointer.files)) {
     const file = files.get(name);
     if (file && (await sha256OfFile(file)) === expected) continue;
     throw new MgrpoError(
       "checkpoint-damaged",
-      `${folder} is an adapter for another base: ${name} of ${base} is ${file ? "not the file that it was trained on" : "missing"}; put its own base there`,
+      `${folder} is an adapter of another base model: ${name} in ${base} is ${file ? "not the file that it was trained on" : "missing"}; put its own base model there`,
     );
   }
 }
 
-/** The files that an agent's training starts from: of an agent with `lora`, its base with the adapter that it brings or a fresh one. */
+/** The files that an agent's training starts from: its model, and with `lora` an adapter. */
 export function withAdapter(
   name: string,
   { model, lora, trained }: AgentConfig,
   seed: number,
   files: CheckpointFiles,
 ): CheckpointFiles {
-  const brought = readAdapterConfig(files)?.lora;
+  const own = readAdapterConfig(files)?.lora;
   const refuse = (why: string) => {
     throw new MgrpoError("config-invalid", `agents.${name}.lora: ${model} ${why}`);
   };
-  if (brought) {
+  if (own) {
     if (lora === null && trained)
-      refuse(`is an adapter: write ${JSON.stringify(brought)}, or merge it into its base first`);
-    if (lora !== null && textOf(lora) !== textOf(brought))
-      refuse(`is an adapter of ${JSON.stringify(brought)}: write the same`);
+      refuse(`is an adapter: write ${JSON.stringify(own)}, or merge it into its base first`);
+    if (lora !== null && textOf(lora) !== textOf(own))
+      refuse(`is an adapter of ${JSON.stringify(own)}: write the same`);
     return files;
   }
   if (lora === null) return files;

@@ -1,6 +1,4 @@
-/**
- * @file The parts of `mgrpo doctor` that try things: the embedded cloud, every engine on a tiny model, every endpoint in the environment.
- */
+/** @file The checks of `mgrpo doctor` that try things: the embedded cloud, every engine on a tiny model, every endpoint in the environment. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,33 +6,33 @@ import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
-import { openCloudStore, openSession } from "./session.ts";
+import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
-/** `missing`: a run on this machine works without it. */
 export interface Check {
   readonly name: string;
+  /** `missing`: a default run works without it. */
   readonly state: "ok" | "missing" | "broken";
   readonly found: string;
-  /** What to do about it. */
+  /** What to do. */
   readonly advice?: string;
 }
 
 const ENDPOINTS = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
 const ENDPOINT_TIMEOUT_MILLISECONDS = 3000;
 
-/** Starts it in an empty folder, commits an object and reads it back. */
+/** Starts the cloud in an empty folder, commits an object and reads it back. */
 export async function checkLocalCloud(): Promise<Check[]> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
   try {
     const found = await timed(async () => {
-      const session = await openSession(join(directory, "cloud"), join(directory, "log"));
-      const store = openCloudStore(session.environment);
+      const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
+      const store = openCloudStore(cloud.environment);
       try {
         await store.objects.commit("doctor", new Uint8Array([1]));
         await store.objects.get("doctor");
       } finally {
         store.close();
-        await session.close();
+        await cloud.close();
       }
       return "DynamoDB and S3 on 127.0.0.1";
     });
@@ -46,21 +44,24 @@ export async function checkLocalCloud(): Promise<Check[]> {
   }
 }
 
-export async function checkEngines(): Promise<Check[]> {
+export async function verifyEngines(): Promise<Check[]> {
   return [
-    ...[await checkEngine("compiled"), await checkEngine("eager")],
-    ...[await checkProvider("webgpu"), await checkProvider("cuda"), checkNodeGpu()],
+    await checkEngine("compiled"),
+    await checkEngine("eager"),
+    await checkProvider("webgpu"),
+    await checkProvider("cuda"),
+    checkNodeGpu(),
   ];
 }
 
-/** Of the compiled engine. */
+/** Checks a provider of the compiled engine. */
 export async function checkProvider(provider: "webgpu" | "cuda"): Promise<Check> {
   const name = `provider ${provider}`;
   try {
     const found = await timed(() => tryProvider(provider));
     return { name, state: "ok", found };
   } catch (error) {
-    return { name, state: "missing", found: lackOf(error) };
+    return { name, state: "missing", found: reasonOf(error) };
   }
 }
 
@@ -69,13 +70,13 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
   const found = await computesOn?.({ ...TINY_OPTIONS, provider });
   if (provider !== "cuda") return found;
   const halves = computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" });
-  return `${found}; ${await halves?.catch((error: unknown) => `no bf16: ${lackOf(error)}`)}`;
+  return `${found}; ${await halves?.catch((error: unknown) => `no bf16: ${reasonOf(error)}`)}`;
 }
 
-/** Without the settings that a run would have to change. */
-const lackOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
+/** The message without the settings that it recommends, which only a run has. */
+const reasonOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
 
-/** Log-probs of a short sequence under a model of a few hundred parameters. */
+/** Computes log-probs of a short sequence under a model of a few hundred parameters. */
 async function checkEngine(policy: string): Promise<Check> {
   try {
     const found = await timed(() => tryEngine(openEngine(policy)));

@@ -1,6 +1,6 @@
 /**
- * @file The forms that trained weights leave a run in: a model as a Hugging Face folder; an adapter as PEFT's folder, which names its
- * base and does not repeat it, or merged into its base as a model; as float32, or rounded to bfloat16.
+ * @file The forms in which trained weights are exported: a model as a Hugging Face folder; an adapter as a PEFT folder, which names its base
+ * model without copying it, or merged into that; as float32, or rounded to bfloat16.
  */
 import { resolve } from "node:path";
 import type { BasePointer, Manifest } from "../../core/contracts/checkpoint.ts";
@@ -20,9 +20,9 @@ import { OPTIMIZER_FILE, readCheckpoint, writeModel } from "../../engine/checkpo
 import { BASE_FILE } from "./adapters.ts";
 
 export interface ExportForm {
-  /** Adapters are added to their base. */
+  /** Merge adapters into their base models. */
   readonly merged: boolean;
-  /** Undefined: as the run keeps them. */
+  /** Undefined: as the run stores them. */
   readonly dtype: "fp32" | "bf16" | undefined;
 }
 
@@ -31,7 +31,7 @@ const WEIGHTS = /\.safetensors(\.index\.json)?$/;
 
 const encode = (text: string) => new TextEncoder().encode(text);
 
-/** `files` are those of the manifest. */
+/** The files of a manifest, in the given form. */
 export function exportedFiles(
   files: CheckpointFiles,
   manifest: Manifest,
@@ -39,7 +39,7 @@ export function exportedFiles(
 ): CheckpointFiles {
   const adapter = readAdapterConfig(files);
   if (adapter && !merged) return adapterFiles(files, manifest, adapter.base ?? "", dtype);
-  // A model behind an API, or on a server, has no weights here to write in another way.
+  // A model behind an API or on a server has no weights here to convert.
   const hasWeights = [...files.keys()].some((name) => WEIGHTS.test(name));
   if (!adapter && (dtype === undefined || !hasWeights)) return files;
   const checkpoint = readCheckpoint(files);
@@ -61,7 +61,7 @@ function adapterFiles(
 ): CheckpointFiles {
   const config = readModelConfig(files);
   const adapter = readAdapter(files, config);
-  if (!adapter) throw new Error(`${ADAPTER_CONFIG_FILE} is there, the adapter is not`);
+  if (!adapter) throw new Error(`${ADAPTER_CONFIG_FILE} is present, the adapter is not`);
   const path = base.startsWith("s3://") ? base : resolve(base);
   const isModel = (name: string) =>
     name === "config.json" || (WEIGHTS.test(name) && name !== ADAPTER_FILE && name !== OPTIMIZER_FILE);
@@ -77,7 +77,7 @@ function adapterFiles(
   ]);
 }
 
-/** config.json with the type of its weights: transformers 5 calls it `dtype`, those before `torch_dtype`. */
+/** config.json with the type of the weights: `dtype` in transformers 5, `torch_dtype` before. */
 function withDtype(files: CheckpointFiles, dtype: string): Uint8Array {
   const text = new TextDecoder().decode(wholeFile(files.get("config.json") ?? new Uint8Array()));
   const parsed = JSON.parse(text) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** @file The end of a run: checkpoints as Hugging Face folders, `held-out.json`, `report.json` and `curve.svg`. Safe to repeat. */
+/** @file The files of a finished run: checkpoints as Hugging Face folders, `held-out.json`, `report.json`, `curve.svg`. Safe to repeat. */
 import { constants, copyFileSync, mkdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
@@ -7,20 +7,20 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Store } from "../../core/ports.ts";
+import type { CheckpointFiles, Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import { sizeOf } from "../../engine/checkpoint/files.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
 import { readHeldOut } from "../held-out/read.ts";
 import { type CaseStudyResult, caseStudyResults } from "../held-out/scores.ts";
-import { type AgentResult, buildReport, type Evaluation, type Report } from "../report.ts";
-import type { StepSummary } from "../summary.ts";
+import { type AgentResult, buildReport, type RunReport, type TeamEvaluation } from "../run-report.ts";
+import type { StepSummary } from "../step-summary.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readRun } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
-/** Writes each agent's newest weights into a folder of its name, beside its tokenizer and config: `checkpoints/<agent>/` by default. */
+/** Writes each agent's last weights, tokenizer and config into `<folder>/<agent>/`. */
 export async function exportCheckpoints(
   store: Store,
   config: RunConfig,
@@ -31,13 +31,12 @@ export async function exportCheckpoints(
   if (status !== "finished") {
     throw new MgrpoError(
       "not-found",
-      `run '${config.run}' is ${status} at step ${step} of ${config.steps}: it has no last team yet`,
+      `run '${config.run}' is ${status} at step ${step} of ${config.steps}: only a finished run has checkpoints to export`,
     );
   }
   const key = objectKeys.team(config.run, step);
   const bytes = await store.objects.get(key);
-  if (!bytes)
-    throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step} of the run is closed`);
+  if (!bytes) throw new MgrpoError("record-damaged", `${key} is not in the store, though step ${step} is closed`);
   const team = parseJson(TeamManifest, bytes, key);
   const checkpoints = openCheckpoints(config.run, store, openExternalFiles());
   await checkpoints.verifyTeam(team);
@@ -45,20 +44,26 @@ export async function exportCheckpoints(
   for (const [agent, { version }] of Object.entries(team.agents)) {
     const manifest = await checkpoints.manifest(agent, version);
     const path = join(folder, agent);
-    mkdirSync(path, { recursive: true });
     const files = exportedFiles(await checkpoints.files(manifest, "inference"), manifest, form);
-    const written: Record<string, Part> = {};
-    for (const [name, content] of files) {
-      if (content instanceof Uint8Array) writeAtomically(join(path, name), content);
-      else copyFileSync(content.path, join(path, name), constants.COPYFILE_FICLONE);
-      written[name] = { sha256: await sha256OfFile(content), bytes: sizeOf(content) };
-    }
+    const written = await writeFiles(path, files);
     results[agent] = { version, checkpoint: relative(process.cwd(), path), sha256: weightsSha256(written) };
   }
   return results;
 }
 
-/** Writes what became of each held-out question, and says what that means for the recipe's case studies. */
+/** Large files are cloned where the file system can. */
+async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<string, Part>> {
+  mkdirSync(path, { recursive: true });
+  const written: Record<string, Part> = {};
+  for (const [name, content] of files) {
+    if (content instanceof Uint8Array) writeAtomically(join(path, name), content);
+    else copyFileSync(content.path, join(path, name), constants.COPYFILE_FICLONE);
+    written[name] = { sha256: await sha256OfFile(content), bytes: sizeOf(content) };
+  }
+  return written;
+}
+
+/** Writes the scores of each held-out question; returns the results of the recipe's case studies. */
 export async function writeHeldOut(
   store: Store,
   config: RunConfig,
@@ -76,10 +81,10 @@ export async function writeReport(
   folder: RunFolder,
   status: RunStatus,
   perStep: readonly StepSummary[],
-  evaluations: readonly Evaluation[],
+  evaluations: readonly TeamEvaluation[],
   caseStudies: readonly CaseStudyResult[],
   agents: Readonly<Record<string, AgentResult>>,
-): Promise<Report> {
+): Promise<RunReport> {
   const report = buildReport({
     config,
     evaluations,
@@ -91,7 +96,7 @@ export async function writeReport(
     totalSeconds: status.seconds,
   });
   writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
-  // The drawing library is large: only the end of a run waits for it.
+  // The charting library is large: it is loaded only when a run ends.
   const { drawCurve } = await import("../curve.ts");
   writeAtomically(folder.curve, drawCurve({ ...report, agents: Object.keys(config.agents) }));
   return report;

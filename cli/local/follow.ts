@@ -1,13 +1,12 @@
 /**
- * @file Follows a run through its records: every closed step, every finished evaluation, what it waits for, and its end. Only reads,
- * so watching a run never changes it.
+ * @file Follows a run through its records: every closed step, every finished evaluation, what it waits for, and its end. It only reads, so
+ * following a run never changes it.
  *
- *     waits for / unblocked by
- *     next step        RUN.step moves on: tick closed a step (all manifests are there)
- *     evaluation       JOB is `done`: record-evaluation
- *     end              RUN is `halted`, or `finished` and every evaluation that is due is done
+ *     event          waits for                                                      unblocked by
+ *     next step      RUN.step: all manifests of the step are there                  tick
+ *     evaluation     JOB is `done`                                                  record-evaluation
+ *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
  */
-
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -26,21 +25,21 @@ import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
-import { type Evaluation, evaluationOf } from "../report.ts";
-import { type StepSummary, summarizeStep } from "../summary.ts";
+import { evaluationOf, type TeamEvaluation } from "../run-report.ts";
+import { type StepSummary, summarizeStep } from "../step-summary.ts";
 import { waitingFor } from "../waiting.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
-  | { readonly kind: "evaluation"; readonly evaluation: Evaluation }
+  | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
-/** Time between two looks at more than the RUN record: what the run waits for costs a dozen reads of a store that is at work. */
+/** Time between reads of more than the RUN record: what a run waits for takes a dozen reads of a busy store. */
 const LOOK_SECONDS = 2;
 
 export interface FollowOptions {
-  /** Steps that are known already. */
+  /** The first step to report. */
   readonly from: number;
   readonly pollSeconds: number;
   readonly signal: AbortSignal;
@@ -52,40 +51,62 @@ export async function* followRun(
   config: RunConfig,
   { from, pollSeconds, signal }: FollowOptions,
 ): AsyncGenerator<RunEvent> {
+  const { clock } = store;
+  const timer = new StepTimer(from, clock.monotonic());
   const reported = new Set<string>();
-  let next = from;
-  let since = store.clock.monotonic();
   let looked = Number.NEGATIVE_INFINITY;
-  let first: number | undefined;
   while (!signal.aborted) {
     const run = await readRun(store, config.run);
-    first ??= run.step;
-    const now = store.clock.monotonic();
-    const seconds = (now - since) / Math.max(1, run.step - Math.max(next, first));
-    if (run.step > next) since = now;
-    for (; next < run.step; next++) {
-      yield { kind: "step", summary: await readSummary(store, config, next, next < first ? null : seconds) };
+    const now = clock.monotonic();
+    for (const { step, seconds } of timer.closedBy(run.step, now))
+      yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
+    if (run.status !== "running" || now - looked >= LOOK_SECONDS) {
+      looked = now;
+      const jobs = await readJobs(store, config.run);
+      for (const job of jobs.filter((one) => one.state === "done" && !reported.has(one.job))) {
+        reported.add(job.job);
+        yield { kind: "evaluation", evaluation: evaluationOf(suiteOf(config, job.suite), job) };
+      }
+      if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
+      const wait = await waitOf(store, config, run, jobs);
+      if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
+      yield { kind: "waiting", step: run.step, for: wait };
     }
-    if (run.status === "running" && now - looked < LOOK_SECONDS) {
-      await store.clock.sleep(pollSeconds, signal);
-      continue;
-    }
-    looked = now;
-    const jobs = await readJobs(store, config.run);
-    for (const job of jobs) {
-      if (job.state !== "done" || reported.has(job.job)) continue;
-      reported.add(job.job);
-      yield { kind: "evaluation", evaluation: evaluationOf(suiteOf(config, job.suite), job) };
-    }
-    if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
-    const wait = await waitOf(store, config, run, jobs);
-    if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
-    yield { kind: "waiting", step: run.step, for: wait };
-    await store.clock.sleep(pollSeconds, signal);
+    await clock.sleep(pollSeconds, signal);
   }
 }
 
-/** What a run that is not halted waits for; undefined once it is finished and evaluated. */
+/** Times the steps that close while someone follows the run. */
+class StepTimer {
+  /** The first step that has not been reported. */
+  #next: number;
+  /** When it began, or when following began. */
+  #since: number;
+  /** The open step when following began: earlier ones were not observed. */
+  #first: number | undefined;
+
+  constructor(next: number, now: number) {
+    this.#next = next;
+    this.#since = now;
+  }
+
+  /** The steps that closed since the last call, before step `open`. They share the time equally; `null`: not observed. */
+  closedBy(open: number, now: number): { readonly step: number; readonly seconds: number | null }[] {
+    const first = this.#first ?? open;
+    this.#first = first;
+    const observed = open - Math.max(this.#next, first);
+    const seconds = (now - this.#since) / Math.max(1, observed);
+    const closed = Array.from({ length: Math.max(0, open - this.#next) }, (_, i) => {
+      const step = this.#next + i;
+      return { step, seconds: step < first ? null : seconds };
+    });
+    if (closed.length > 0) this.#since = now;
+    this.#next = Math.max(this.#next, open);
+    return closed;
+  }
+}
+
+/** What a run that is not halted does or waits for; undefined once it is finished and evaluated. */
 async function waitOf(
   store: Store,
   config: RunConfig,
@@ -93,11 +114,10 @@ async function waitOf(
   jobs: readonly JobRecord[],
 ): Promise<string | undefined> {
   if (run.status === "running") return waitingFor(config, await readState(store, config, run));
-  const pending = pendingEvaluations(config, run.step, jobs);
-  return pending.length > 0 ? `evaluating ${pending.join(", ")}` : undefined;
+  return evaluating(config, run.step, jobs);
 }
 
-/** What it waits for now; undefined when it is over. */
+/** What a run does or waits for now; undefined when it is over. */
 export async function readWait(store: Store, config: RunConfig): Promise<string | undefined> {
   const run = await readRun(store, config.run);
   return run.status === "halted" ? undefined : waitOf(store, config, run, await readJobs(store, config.run));
@@ -112,22 +132,25 @@ export async function readRefusals(store: Store, run: string) {
   });
 }
 
-/** Evaluations of a finished run that have no score yet. */
-function pendingEvaluations(config: RunConfig, last: number, jobs: readonly JobRecord[]): string[] {
+/** `evaluating 2 of 6 suites: greedy of team 0`, of a finished run; undefined if every suite of every team has a score. */
+function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
+  const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
   const teams = Array.from({ length: last + 1 }, (_, team) => team);
-  return teams.flatMap((team) =>
-    dueSuites(config, team, team === last)
-      .filter(({ name }) => !jobs.some((job) => job.team === team && job.suite === name && job.state === "done"))
-      .map(({ name }) => `${name} of team ${team}`),
+  const due = teams.flatMap((team) =>
+    dueSuites(config, team, team === last).map(({ name }) => ({ name, team, state: jobOf(team, name)?.state })),
   );
+  const open = due.filter(({ state }) => state !== "done");
+  const current = open.find(({ state }) => state === "leased") ?? open[0];
+  if (!current) return undefined;
+  return `evaluating ${due.length - open.length + 1} of ${due.length} suites: ${current.name} of team ${current.team}`;
 }
 
 export async function readRun(store: Store, run: string): Promise<RunRecord> {
-  return parse(RunRecord, await needed(store, tableKeys.run(run)), `RUN ${run}`);
+  return parse(RunRecord, await existing(store, tableKeys.run(run)), `RUN ${run}`);
 }
 
 export async function readStep(store: Store, run: string, step: number): Promise<StepRecord> {
-  return parse(StepRecord, await needed(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
+  return parse(StepRecord, await existing(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
 export async function readGroups(store: Store, step: StepRecord): Promise<GroupRecord[]> {
@@ -142,13 +165,13 @@ export async function readJobs(store: Store, run: string): Promise<JobRecord[]> 
   return items.map((item) => parse(JobRecord, item, `JOB of ${run}`));
 }
 
-/** Scores of the evaluations that are done. */
-export async function readEvaluations(store: Store, config: RunConfig): Promise<Evaluation[]> {
+/** The scores of the finished evaluations. */
+export async function readEvaluations(store: Store, config: RunConfig): Promise<TeamEvaluation[]> {
   const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
   return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
 }
 
-/** What the run has cost so far, the hours since it began left out. */
+/** What the run has cost so far, without its hours. */
 export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
     parse(WorkerRecord, worker, `WORKER of ${config.run}`),
@@ -174,7 +197,7 @@ async function readState(store: Store, config: RunConfig, run: RunRecord) {
   };
 }
 
-/** What a closed step came to. */
+/** The summary of a closed step. */
 export async function readSummary(
   store: Store,
   config: RunConfig,
@@ -203,7 +226,7 @@ export function suiteOf(config: RunConfig, name: string) {
   return suite;
 }
 
-async function needed(store: Store, key: TableKey) {
+async function existing(store: Store, key: TableKey) {
   const item = await store.table.get(key);
   if (!item) throw new MgrpoError("not-found", `${key.pk} ${key.sk}: no such record in the store`);
   return item;

@@ -1,4 +1,4 @@
-/** @file Fetches the runtime's CUDA provider, which no installation of this package needs: by the runtime's own script, of its own version. */
+/** @file Installs the CUDA provider of onnxruntime, which is optional, with the runtime's own script and in the runtime's version. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
 import { checkPlatform } from "../../engine/compiled/cuda.ts";
 
-/** Several hundred MB from NuGet, beside the runtime's own library. Again: the same files again. */
+/** Downloads several hundred MB from NuGet, next to the runtime's library. Safe to repeat. */
 export async function installCuda(): Promise<void> {
   checkPlatform();
   const script = join(
@@ -23,10 +23,10 @@ export async function installCuda(): Promise<void> {
   });
   const [code] = (await once(child, "close")) as [number | null];
   if (code === 0) return;
-  const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script ended with ${code}`;
+  const reason = /Error: (.*)/.exec(errors)?.[1] ?? `its script exited with ${code}`;
   throw new MgrpoError(
     "engine-unsupported",
-    `CUDA's provider was not installed (${reason}): it comes from api.nuget.org; let this machine reach it and run this again`,
+    `the CUDA provider was not installed (${reason}): it comes from api.nuget.org; let this machine reach it and run this again`,
     { evidence: errors },
   );
 }

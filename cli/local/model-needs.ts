@@ -1,6 +1,6 @@
 /**
- * @file What sampling from a model and training it in one worker takes in memory: part by part against what is free (`mgrpo doctor --model`),
- * and of a whole team against what the machine has, before it is trained. Only headers of files are read.
+ * @file The memory that a worker needs to sample from a model and train it: of one model, part by part (`mgrpo doctor --model`), and of a
+ * whole team before it trains (preflight). Only the headers of files are read.
  */
 import { totalmem } from "node:os";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -16,8 +16,9 @@ import { locateParameters } from "../../engine/checkpoint/weights.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { isMemoryMapped } from "../../engine/compiled/open-weights.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
+import { type Bases, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
-import { type Bases, readModel } from "./prepare.ts";
+import type { Findings } from "./findings.ts";
 
 const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
@@ -30,70 +31,80 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   saving: "an adapter in place of all weights (lora={})",
 };
 
-/** `settings` are of the agent that would have this model, as `lora.rank=8`. */
+/** `settings` configure an agent with this model, such as `lora.rank=8`. */
 export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
   const files = await readModel(model, "--model");
   checkContext(files, agent.limits.contextTokens);
   const { plan, lora, parameters, mapped } = needsOf(agent, files, false);
+  const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
+  const parts = Object.entries(plan).filter(([, bytes]) => bytes > 0);
+  return [
+    { name: "model", state: "ok", found: `${(parameters / 1e6).toFixed(0)} million parameters; trained: ${trained}` },
+    ...parts.map(([name, bytes]): Check => {
+      const where = name === "weights" && mapped && lora ? ", mapped from disk" : "";
+      return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${where}` };
+    }),
+    memoryCheck(plan),
+  ];
+}
+
+function memoryCheck(plan: MemoryPlan): Check {
   const total = totalBytes(plan);
   const available = process.availableMemory();
+  const found = `about ${gigabytes(total)} needed, ${gigabytes(available)} available`;
+  if (total <= available) return { name: "memory", state: "ok", found };
   const largest = largestPart(plan);
-  const fits = total <= available;
-  const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
-  return [
-    {
-      name: "model",
-      state: "ok",
-      found: `${(parameters / 1e6).toFixed(0)} million parameters; trained: ${trained}`,
-    },
-    ...Object.entries(plan).flatMap(([name, bytes]): Check[] =>
-      bytes === 0
-        ? []
-        : [
-            {
-              name: `  ${name}`,
-              state: "ok",
-              found: `${gigabytes(bytes)}${name === "weights" && mapped && lora ? ", mapped from disk" : ""}`,
-            },
-          ],
-    ),
-    {
-      name: "memory",
-      state: fits ? "ok" : "broken",
-      found: `about ${gigabytes(total)} needed, ${gigabytes(available)} available`,
-      ...(!fits && { advice: `most of it is ${largest}: ${ADVICE[largest]}` }),
-    },
-  ];
+  return { name: "memory", state: "broken", found, advice: `most of it is ${largest}: ${ADVICE[largest]}` };
 }
 
 const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGABYTE / 10 ? 3 : 1)} GB`;
 
-/** Refuses a team that this machine could not hold, all trained agents together. */
-export function refuseUnfit({ agents, algorithm }: RunConfig, bases: Bases, available = totalmem()): void {
+export interface MachineMemory {
+  readonly total: number;
+  /** What other programs leave. */
+  readonly available: number;
+}
+
+/** Finds a team too large for this machine: all its trained agents together, as they train at the same time. */
+export function checkMemory(
+  { agents, algorithm }: RunConfig,
+  bases: Bases,
+  findings: Findings,
+  memory: MachineMemory = { total: totalmem(), available: process.availableMemory() },
+): void {
   const plans = Object.entries(agents).flatMap(([name, agent]) => {
     const files = bases.get(name);
     return files && agent.trained && agent.policy === "compiled"
       ? [{ name, ...needsOf(agent, files, algorithm.kl.coefficient > 0) }]
       : [];
   });
-  const total = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
+  const needed = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
   const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
-  if (!most || total <= available) return;
+  if (!most || needed <= memory.available) return;
   const largest = largestPart(most.plan);
-  throw new MgrpoError(
-    "config-invalid",
-    `agents.${most.name}.model: this team needs about ${gigabytes(total)} of memory and the machine has ${gigabytes(available)}; ` +
-      `most of it is the ${largest} of '${most.name}', ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`,
-  );
+  const isTooMuch = needed > memory.total;
+  const limit = isTooMuch ? `the machine has ${gigabytes(memory.total)}` : `${gigabytes(memory.available)} is free`;
+  const message =
+    `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory and ${limit}; ` +
+    `most of it is the ${largest} of '${most.name}', ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`;
+  if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
+  else findings.warn(message);
+}
+
+/** Undefined where the weights are not in files that this program reads. */
+export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): number | undefined {
+  return policy === "compiled" || policy.startsWith("eager")
+    ? parameterLayout(readModelConfig(files)).length
+    : undefined;
 }
 
 function needsOf(agent: AgentConfig, files: CheckpointFiles, reference: boolean) {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
-  const places = [...locateParameters(files, config, layout).values()];
-  const mapped = places.every(isMemoryMapped);
-  const bytes = places.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
+  const locations = [...locateParameters(files, config, layout).values()];
+  const mapped = locations.every(isMemoryMapped);
+  const bytes = locations.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes }, reference);
   return { plan, lora, parameters: layout.length, mapped };

@@ -1,8 +1,8 @@
-/** @file Opens a local run's store to read it: the one of the process that trains it now, or the embedded cloud with no functions. */
+/** @file Opens a local run's store for reading: that of the process that trains it, or else the embedded cloud without functions. */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { Store } from "../../core/ports.ts";
+import { openCloudStore } from "./embedded-cloud.ts";
 import { type RunFolder, readStatus } from "./run-folder.ts";
-import { openCloudStore } from "./session.ts";
 
 export async function withRunStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
   const { state, environment } = readStatus(folder);

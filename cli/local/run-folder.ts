@@ -1,16 +1,24 @@
 /**
- * @file A local run's folder: where its parts lie, its name, and `status.json`, a small note that lets `runs` and `show` know a run
- * without opening its store.
+ * @file A local run's folder: the paths in it, its name, and `status.json`, a summary that lets `runs` and `show` describe a run without
+ * opening its store.
  */
-
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { Evaluation, StoreWrites } from "../report.ts";
+import { StoreWrites, TeamEvaluation } from "../run-report.ts";
 import { MGRPO } from "../terminal/name.ts";
 
 const RUNS = "runs";
@@ -36,21 +44,21 @@ export const RunStatus = z.strictObject({
   steps: z.int(),
   /** Closed steps. */
   step: z.int(),
-  /** `stopped`: ended by the user, or killed; `resume` goes on. */
+  /** `stopped`: ended by the user, or killed; `resume` continues it. */
   state: z.enum(["running", "stopped", "finished", "halted"]),
   reason: z.string(),
-  /** Process that trains it now; 0 when none does. */
+  /** The process that trains it; 0 if none does. */
   pid: z.int(),
-  /** How to reach its store while it runs: the embedded cloud's endpoints and keys. */
+  /** The embedded cloud's endpoints and keys while the run is on; empty otherwise. */
   environment: z.record(z.string(), z.string()),
-  /** Sums over all sessions of the run. */
+  /** Totals over all sessions of the run. */
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
   /** Held-out share right at temperature 1, before and after. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
-  /** Every finished one, with its interval. Absent from the notes of earlier releases, which must not keep the others from being listed. */
-  evaluations: z.array(Evaluation).default([]),
+  /** The finished ones. Earlier releases wrote none, and their runs must still be listed. */
+  evaluations: z.array(TeamEvaluation).default([]),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
 
@@ -71,13 +79,13 @@ export function runFolder(run: string): RunFolder {
   };
 }
 
-/** The folder of a run of that name; undefined where there is none. */
+/** The folder of the run; undefined if there is none. */
 export function findRun(name: string): RunFolder | undefined {
   const folder = runFolder(name);
   return RunName.safeParse(name).success && existsSync(folder.config) ? folder : undefined;
 }
 
-/** The folder of a run that is there; a clear refusal otherwise. */
+/** The folder of the run, or `not-found` with the runs that exist. */
 export function existingRun(run: string): RunFolder {
   const folder = findRun(run);
   if (folder) return folder;
@@ -86,15 +94,37 @@ export function existingRun(run: string): RunFolder {
   throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}`);
 }
 
-/** Makes the folder of a new run, or refuses: a run is never overwritten. */
-export function createRunFolder(config: RunConfig): RunFolder {
-  const folder = runFolder(config.run);
+/** Refuses the name of an existing run, and a folder that cannot be written. */
+export function checkNewRun(run: string): void {
+  const folder = runFolder(run);
   if (existsSync(folder.config)) {
     throw new MgrpoError(
       "config-invalid",
-      `run '${config.run}' exists at ${folder.path}: go on with \`${MGRPO} resume ${config.run}\`, or give another name with --run`,
+      `run '${run}' exists at ${folder.path}: continue it with \`${MGRPO} resume ${run}\`, or give another name with --run`,
     );
   }
+  checkRunsFolder();
+}
+
+/** Refuses a `runs` folder that cannot be written. It tries, since permissions do not show that a file system is read-only. */
+export function checkRunsFolder(): void {
+  const runs = resolve(RUNS);
+  const existing = existsSync(runs) ? runs : dirname(runs);
+  try {
+    rmdirSync(mkdtempSync(join(existing, ".mgrpo-")));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new MgrpoError(
+      "config-invalid",
+      `${existing} cannot be written (${code}): run mgrpo in a folder that you can write to`,
+    );
+  }
+}
+
+/** Makes the folder of a new run. A run is never overwritten. */
+export function createRunFolder(config: RunConfig): RunFolder {
+  checkNewRun(config.run);
+  const folder = runFolder(config.run);
   mkdirSync(folder.logs, { recursive: true });
   writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`);
   return folder;
@@ -104,7 +134,7 @@ export function readConfig(folder: RunFolder): RunConfig {
   return parseJson(RunConfig, readFileSync(folder.config), folder.config, "config-invalid");
 }
 
-/** Names of the runs here, oldest name first. */
+/** The names of the runs in this folder, in natural order. */
 export function runNames(): string[] {
   if (!existsSync(RUNS)) return [];
   return readdirSync(RUNS)
@@ -146,7 +176,7 @@ function newStatus(config: RunConfig): RunStatus {
   };
 }
 
-/** The status as it stands: a `running` one whose process is gone was killed, so it reads as stopped. */
+/** A run that is `running` without a live process was killed: it reads as stopped. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
   const status = parseJson(RunStatus, readFileSync(folder.status), folder.status);
@@ -154,19 +184,19 @@ export function readStatus(folder: RunFolder): RunStatus {
   return { ...status, state: "stopped", pid: 0, environment: {} };
 }
 
-/** Readable by the owner only: it holds the embedded cloud's keys while the run is on. */
+/** Readable only by its owner, since it holds the embedded cloud's keys while the run is on. */
 export function writeStatus(folder: RunFolder, status: RunStatus): void {
   writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
 }
 
-/** All of it or nothing, also when the process is killed on the way. */
+/** Writes the whole file or nothing, even if the process is killed. */
 export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, content, { mode });
   renameSync(temporary, path);
 }
 
-/** Another process of that number. In a container, the one that goes on has the number of the one that was killed. */
+/** Whether another process has this id. In a container, a restarted process may have the id of the killed one. */
 function isAlive(pid: number): boolean {
   if (pid === 0 || pid === process.pid) return false;
   try {

@@ -1,12 +1,12 @@
 /**
- * @file How a local session is told to stop: by Ctrl-C or SIGTERM (the workers drain), by a worker that cannot be kept alive, or by
- * the death of the npm or the comparison that started it (then at once, as if it had been killed itself).
+ * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
+ * comparison that started it (it exits at once, as if it had been killed itself).
  */
 export interface Stop {
   /** Aborts when it is time to stop. */
   readonly signal: AbortSignal;
   fail(error: unknown): void;
-  /** Throws the failure that was the cause, if one was. */
+  /** Throws the failure, if one was the cause. */
   rethrow(): void;
   dispose(): void;
 }
@@ -16,11 +16,11 @@ const PARENT_CHECK_MILLISECONDS = 500;
 export function watchForStop(): Stop {
   const controller = new AbortController();
   let failure: { readonly error: unknown } | undefined;
-  let asked = false;
+  let isStopping = false;
   const onSignal = () => {
-    // A second Ctrl-C does not wait for the workers: they end with this process, and nothing recorded is lost.
-    if (asked) process.exit(130);
-    asked = true;
+    // A second Ctrl-C does not wait for the workers. They end with this process, and nothing recorded is lost.
+    if (isStopping) process.exit(130);
+    isStopping = true;
     controller.abort();
   };
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);

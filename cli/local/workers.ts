@@ -1,9 +1,9 @@
 /**
- * @file The worker processes of a local run: one per agent, and one that evaluates the whole team. Each is a child that ends when
- * this process does (its standard input closes), is started again when it crashes, and logs to its own file.
+ * @file The worker processes of a local run: one per agent, and one that evaluates the whole team. Each is a child that ends when this
+ * process does (its standard input closes), is restarted when it crashes, and logs to its own file.
  *
- *     started --exit--> waits 0.2 s .. 6.4 s --> started        a crash, or SIGKILL
- *        |   five exits in a row within 10 s of their start, or one for a full disk --> `failed` rejects: something is wrong for good
+ *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
+ *        |   five exits in a row, each within 10 s of the start, or one for a full disk --> `failed` rejects
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,18 +19,18 @@ import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const QUICK_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
-/** Trying again frees no space. */
+/** A restart frees no space. */
 const FULL: ErrorCode = "disk-full";
 
 export interface WorkerSpec {
-  /** Names its log. */
+  /** Of its log file. */
   readonly name: string;
   readonly agent: string;
   readonly roles: readonly WorkerRole[];
   readonly arguments: readonly string[];
 }
 
-/** The workers that a run needs, wherever no fleet starts them. */
+/** The workers of a run. */
 export function workersOf(config: RunConfig): WorkerSpec[] {
   const agents = Object.entries(config.agents).flatMap(([name, { trained, workers }]) =>
     workerSpecs(config.run, name, name, trained ? ["rollout", "train"] : ["rollout"], workers),
@@ -38,7 +38,7 @@ export function workersOf(config: RunConfig): WorkerSpec[] {
   return [...agents, ...evaluatorsOf(config)];
 }
 
-/** The workers that evaluate, if the config asks for any evaluation. */
+/** The workers that evaluate; none without suites. */
 export function evaluatorsOf({ run, evaluation: { suites, workers } }: RunConfig): WorkerSpec[] {
   return suites.length > 0 ? workerSpecs(run, "eval", "*", ["eval"], workers) : [];
 }
@@ -46,19 +46,20 @@ export function evaluatorsOf({ run, evaluation: { suites, workers } }: RunConfig
 function workerSpecs(run: string, name: string, agent: string, roles: WorkerRole[], count: number): WorkerSpec[] {
   return Array.from({ length: count }, (_, i) => ({
     name: i === 0 ? name : `${name}-${i + 1}`,
-    ...{ agent, roles },
+    agent,
+    roles,
     arguments: ["--run", run, "--agent", agent, "--roles", roles.join(",")],
   }));
 }
 
 /**
- * Workers make much garbage that dies at once. With more room for it less of it is copied, and one thread beside the main one to collect
- * and compile does not spin for a core that another process needs: a sixth of a worker's time less. A heap that begins large is not marked
- * anew for every 30 MB of arrays that an engine leaves behind: a tenth of a step less, for a tenth more memory.
+ * Workers make much short-lived garbage. A larger young generation copies less of it, and a single background thread does not compete for
+ * the core of another process: together a sixth less time per worker. A large initial heap is not marked again for every 30 MB of arrays
+ * that an engine leaves behind: a tenth less time per step, for a tenth more memory.
  */
 const V8 = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-size=1"];
 
-/** How to start a module of this package in a process of its own. */
+/** The arguments of Node.js that run a module of this package as a process. */
 export function nodeArguments(module: string): string[] {
   return [...V8, fileURLToPath(builtModule(module))];
 }
@@ -66,7 +67,7 @@ export function nodeArguments(module: string): string[] {
 export interface Workers {
   /** Rejects when a worker cannot be kept alive; never resolves. */
   readonly failed: Promise<never>;
-  /** Hints that the run moved on: workers look at once instead of at their next poll. */
+  /** Tells the workers that the run advanced: they look at once instead of at their next poll. */
   hint(): void;
   stop(): Promise<void>;
 }
@@ -76,67 +77,85 @@ export function startWorkers(
   environment: Readonly<Record<string, string>>,
   logs: string,
 ): Workers {
-  const children = new Map<string, ChildProcess>();
-  const timers = new Set<NodeJS.Timeout>();
-  let stopping = false;
-  let fail: (error: MgrpoError) => void = () => {};
-  const failed = new Promise<never>((_resolve, reject) => {
-    fail = reject;
-  });
-  failed.catch(() => {});
+  return new WorkerProcesses(specs, environment, logs);
+}
 
-  function start(spec: WorkerSpec, quickExits: number) {
-    const log = join(logs, `${spec.name}.log`);
+class WorkerProcesses implements Workers {
+  readonly failed: Promise<never>;
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #logs: string;
+  /** By name. */
+  readonly #children = new Map<string, ChildProcess>();
+  /** Restarts that wait. */
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #isStopping = false;
+  #fail: (error: MgrpoError) => void = () => {};
+
+  constructor(specs: readonly WorkerSpec[], environment: Readonly<Record<string, string>>, logs: string) {
+    this.#environment = environment;
+    this.#logs = logs;
+    this.failed = new Promise<never>((_resolve, reject) => {
+      this.#fail = reject;
+    });
+    this.failed.catch(() => {});
+    for (const spec of specs) this.#start(spec, 0);
+  }
+
+  hint(): void {
+    for (const { stdin } of this.#children.values()) if (stdin?.writable) stdin.write("\n");
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all([...this.#children.values()].map(stopChild));
+  }
+
+  /** `quickExits`: how often it exited right after its start, in a row. */
+  #start(spec: WorkerSpec, quickExits: number): void {
+    const log = join(this.#logs, `${spec.name}.log`);
     const file = openSync(log, "a");
-    const { size: begun } = fstatSync(file);
+    const { size: logStart } = fstatSync(file);
     const started = performance.now();
     const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...spec.arguments], {
-      env: { ...process.env, ...environment, MGRPO_PARENT: "1", [RELEASE_VARIABLE]: release(process.env) },
+      env: { ...process.env, ...this.#environment, MGRPO_PARENT: "1", [RELEASE_VARIABLE]: release(process.env) },
       stdio: ["pipe", file, file],
-      // Its own process group: Ctrl-C reaches this process alone, which then drains it.
+      // In its own process group Ctrl-C does not reach it: this process drains it.
       detached: true,
     });
     closeSync(file);
-    children.set(spec.name, child);
-    // It may be gone while it is written to; a process that could not be started at all exits nowhere.
+    this.#children.set(spec.name, child);
+    const onEnd = (how: string) => {
+      this.#children.delete(spec.name);
+      if (this.#isStopping) return;
+      const isQuick = performance.now() - started < QUICK_EXIT_MILLISECONDS;
+      this.#restart(spec, isQuick ? quickExits + 1 : 1, how, { path: log, start: logStart });
+    };
+    // A child may end while it is written to.
     child.stdin?.on("error", () => {});
-    child.once("exit", (code, signal) => ended(`exit ${signal ?? code}`));
-    child.once("error", (error) => child.pid === undefined && ended(error.message));
-
-    function ended(how: string) {
-      children.delete(spec.name);
-      if (stopping) return;
-      const exits = performance.now() - started < QUICK_EXIT_MILLISECONDS ? quickExits + 1 : 1;
-      const said = lastWords(log, begun);
-      if (exits >= QUICK_EXITS || said.code === FULL) {
-        const often = exits === 1 ? "" : ` ${exits} times in a row`;
-        const reason = said.error ?? how;
-        fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' ended${often}: ${reason} (log: ${log})`));
-        return;
-      }
-      const timer = setTimeout(
-        () => {
-          timers.delete(timer);
-          start(spec, exits);
-        },
-        100 * 2 ** exits,
-      );
-      timers.add(timer);
-    }
+    child.once("exit", (code, signal) => onEnd(`exit ${signal ?? code}`));
+    // A process that could not be started at all never exits.
+    child.once("error", (error) => child.pid === undefined && onEnd(error.message));
   }
-  for (const spec of specs) start(spec, 0);
 
-  return {
-    failed,
-    hint() {
-      for (const { stdin } of children.values()) if (stdin?.writable) stdin.write("\n");
-    },
-    async stop() {
-      stopping = true;
-      for (const timer of timers) clearTimeout(timer);
-      await Promise.all([...children.values()].map(stopChild));
-    },
-  };
+  /** Starts a worker again after a while, or gives up on it. */
+  #restart(spec: WorkerSpec, exits: number, how: string, log: WorkerLog): void {
+    const { error: reason = how, code } = lastError(log);
+    if (exits >= QUICK_EXITS || code === FULL) {
+      const times = exits === 1 ? "" : ` ${exits} times in a row`;
+      const message = `worker '${spec.name}' ended${times}: ${reason} (log: ${log.path})`;
+      this.#fail(new MgrpoError("worker-unavailable", message));
+      return;
+    }
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(timer);
+        this.#start(spec, exits);
+      },
+      100 * 2 ** exits,
+    );
+    this.#timers.add(timer);
+  }
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {
@@ -148,15 +167,21 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The error that a worker logged last, and its code; workers log one JSON object per line. `begun`: bytes that others before it had logged. */
-function lastWords(path: string, begun: number): { readonly error?: string; readonly code?: unknown } {
-  const line = readFileSync(path).subarray(begun).toString("utf8").trimEnd().split("\n").at(-1) ?? "";
+/** A log file, from the byte where this process's lines begin. */
+interface WorkerLog {
+  readonly path: string;
+  readonly start: number;
+}
+
+/** The error in the last line of a log, and its code. Workers log one JSON object per line. */
+function lastError({ path, start }: WorkerLog): { readonly error?: string; readonly code?: unknown } {
+  const line = readFileSync(path).subarray(start).toString("utf8").trimEnd().split("\n").at(-1) ?? "";
   const { error = line, code } = asObject(line);
   const [text = ""] = String(error).split("\n", 1);
   return { ...(text === "" ? {} : { error: text }), code };
 }
 
-/** Empty for a line of somebody else, such as a tool of the recipe's that prints. */
+/** Empty for a line that no worker logged, such as the output of a recipe's tool. */
 function asObject(line: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(line));

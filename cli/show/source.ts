@@ -9,12 +9,12 @@ import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
+import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";
-import { readSteps } from "../local/run.ts";
 import { existingRun, readConfig, readStatus, runFolder } from "../local/run-folder.ts";
-import type { Evaluation } from "../report.ts";
+import type { TeamEvaluation } from "../run-report.ts";
+import type { StepSummary } from "../step-summary.ts";
 import { namesStore, storeNames } from "../store-names.ts";
-import type { StepSummary } from "../summary.ts";
 
 export interface Source {
   readonly config: RunConfig;
@@ -24,7 +24,7 @@ export interface Source {
   /** Closed steps. */
   readonly step: number;
   /** Those that are done. */
-  readonly evaluations: readonly Evaluation[];
+  readonly evaluations: readonly TeamEvaluation[];
   /** Of all closed steps. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;

@@ -12,12 +12,12 @@ import type { Recipe } from "../../core/recipe.ts";
 import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
-import { evaluateIn, lostOf, type Told } from "../local/evaluate.ts";
-import { type Bases, hashesOf, readBases } from "../local/prepare.ts";
+import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
+import { describeLosses, evaluateInFolder, type FinishedJob } from "../local/evaluate-team.ts";
+import { refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
-import { refuseMissingKey, refuseMissingTools } from "../train.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
 
 const LONGEST_NAME = 80;
@@ -40,11 +40,11 @@ export async function evaluateSuite(
   const stop = watchForStop();
   let report: SuiteReport | undefined;
   try {
-    const tell = async ({ job, store }: Told) => {
+    const tell = async ({ job, store }: FinishedJob) => {
       const set = questions.suites?.[suite.name] ?? { questions: questions.heldOut };
       report = await reportSuite(store, folder, target, suite, set, job);
     };
-    await evaluateIn(folder, config, bases, questions, stop, tell, extension);
+    await evaluateInFolder(folder, config, bases, questions, stop, tell, extension);
   } catch (error) {
     console.error(`what was answered is kept in ${folder}; the same command goes on`);
     throw error;
@@ -93,7 +93,7 @@ function print(report: SuiteReport, folder: string): void {
   if (n === 0 && lost.length === 0) {
     console.error("this split has no reference answers: nothing was scored; hand the submission in for a score");
   }
-  const words = lostOf(report);
+  const words = describeLosses(report);
   if (words === undefined) return;
   console.error(`${words}; the same command asks again`);
   process.exitCode = 1;

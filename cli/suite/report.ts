@@ -17,7 +17,7 @@ import { accuracyInterval, sumTallies } from "../../core/training/confidence-int
 import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { valueAt } from "../../core/training/resolve-config.ts";
 import { totalUsd } from "../../core/training/run-budget.ts";
-import { resultOf } from "../local/evaluate.ts";
+import { resultOf } from "../local/evaluate-team.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { readOutcome } from "../show/conversations.ts";
 

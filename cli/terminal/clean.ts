@@ -1,6 +1,6 @@
-/** @file Text of models and pages on its way to a terminal: escape sequences would let it repaint the reader's screen. */
+/** @file Cleans the text of models and web pages for a terminal: their escape sequences could repaint the screen. */
 
-/** Control characters, line breaks among them, as spaces. */
+/** Replaces control characters, line breaks included, with spaces. */
 export function clean(text: string): string {
   return text.replace(/[\p{Cc}\uFFFD]+/gu, " ");
 }

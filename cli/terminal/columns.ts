@@ -1,13 +1,14 @@
-/** @file The columns of the live table: one row per step, narrower on a narrow terminal. Pure: text in, text out, no colour codes. */
+/** @file The columns of the live table, which fit the terminal, and the formats of numbers. Pure: plain text without colour codes. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";
-import type { StepSummary } from "../summary.ts";
+import type { StepSummary } from "../step-summary.ts";
+import { cut } from "./flow.ts";
 
 export interface Column {
   readonly title: string;
   readonly width: number;
-  /** Columns of the highest number go first when the terminal is too narrow. */
+  /** In a narrow terminal the columns of the highest rank are left out first, those of rank 0 never. */
   readonly rank: number;
   readonly tone: "plain" | "agent" | "held-out" | "faint";
   cell(row: Row): string;
@@ -21,59 +22,83 @@ export interface Row {
 }
 
 const GAP = 2;
+/** Columns of an agent's reward, such as 0.700. */
+const LEAST_AGENT = 5;
 
+/** No row of them is wider than `width`. */
 export function columnsOf(config: RunConfig, width: number): Column[] {
+  const columns = allColumns(config);
+  const kept = new Set(columns);
+  for (const one of [...columns].sort((a, b) => b.rank - a.rank)) {
+    if (widthOf([...kept]) <= width || one.rank === 0) break;
+    kept.delete(one);
+  }
+  return narrowed([...kept], width);
+}
+
+function allColumns(config: RunConfig): Column[] {
   const subs = Object.keys(config.agents).filter((name) => name !== config.main);
   const steps = String(config.steps);
-  const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, n) => sum + n, 0);
-  const column = (title: string, least: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column => ({
-    title,
-    width: Math.max(title.length, least),
-    rank,
-    tone,
-    cell,
-  });
-  const columns = [
-    column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
-    ...[config.main, ...subs].map((agent) =>
-      column(agent, 5, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
+  const agents = [config.main, ...subs].map((agent) =>
+    column(agent, LEAST_AGENT, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
+  );
+  const calls = subs.map((sub) =>
+    column(subs.length > 1 ? `${sub} d=0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
+      (summary.calls[sub] ?? []).join("·"),
     ),
+  );
+  return [
+    column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
+    ...agents,
     column("right", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
     column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
     column("tok/s", 5, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
-    ...subs.map((sub) =>
-      column(subs.length > 1 ? `${sub} d=0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
-        (summary.calls[sub] ?? []).join("·"),
-      ),
-    ),
+    ...calls,
     column("drop/dup", 5, 6, "faint", ({ summary }) => `${total(summary.dropped)}/${total(summary.duplicated)}`),
     column("flat", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
     column("clip", 4, 7, "faint", ({ summary }) => percent(worst(summary, "clipFraction"))),
     column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl").toExponential(1)),
     column("left", 6, 1, "plain", ({ secondsLeft }) => (secondsLeft === undefined ? "" : duration(secondsLeft))),
   ];
-  const kept = new Set(columns);
-  const wide = () => [...kept].reduce((sum, one) => sum + one.width + GAP, 0);
-  for (const one of [...columns].sort((a, b) => b.rank - a.rank)) {
-    if (wide() <= width || one.rank === 0) break;
-    kept.delete(one);
-  }
-  return [...kept];
 }
 
-/** Pads to the column's width, to the right. */
-export function padded(text: string, column: Column): string {
-  return " ".repeat(GAP) + text.padStart(column.width);
+function column(title: string, least: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column {
+  return { title, width: Math.max(title.length, least), rank, tone, cell };
+}
+
+/** Cuts the names of agents, the longest first, until the row fits. */
+function narrowed(columns: readonly Column[], width: number): Column[] {
+  const result = [...columns];
+  while (widthOf(result) > width) {
+    const agents = result.filter(({ tone, width: wide }) => tone === "agent" && wide > LEAST_AGENT);
+    const longest = agents.reduce<Column | undefined>((a, b) => (a && a.width >= b.width ? a : b), undefined);
+    if (!longest) break;
+    result[result.indexOf(longest)] = { ...longest, width: longest.width - 1 };
+  }
+  return result;
+}
+
+function widthOf(columns: readonly Column[]): number {
+  return columns.reduce((sum, { width }) => sum + width + GAP, 0);
+}
+
+function total(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, n) => sum + n, 0);
+}
+
+/** Aligned right in its column, and cut if it is wider. */
+export function padded(text: string, { width }: Column): string {
+  return " ".repeat(GAP) + cut(text, width).padStart(width);
 }
 
 export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;
 }
 
-/** A share, its interval, and the runs it comes from, where there are such. */
+/** A score with its interval, and its runs if there are any. */
 export type Shown = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
 
-/** `78.0% [75.1, 80.6]`, and over how many runs if they are several: an evaluation's accuracy and its 95 % interval. */
+/** An evaluation's accuracy with its 95 % interval, and the number of runs above 1: `78.0% [75.1, 80.6] over 3 runs`. */
 export function accuracy({ n, correct, runs, interval }: Shown): string {
   const points = (share: number) => (100 * share).toFixed(1);
   const over = runs && runs.length > 1 ? ` over ${runs.length} runs` : "";

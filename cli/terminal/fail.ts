@@ -1,4 +1,4 @@
-/** @file How a command ends badly: one line on standard error, and exit code 1. */
+/** @file How a command fails: one line on standard error, and exit code 1. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -7,7 +7,7 @@ import { clean } from "./clean.ts";
 /** MGRPO_DEBUG=1 adds the stack and the causes. */
 export function fail(error: unknown): void {
   if (error instanceof CommanderError) {
-    // Said already, by the parser.
+    // The parser has printed it.
     process.exitCode = error.exitCode;
     return;
   }
@@ -16,7 +16,7 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. */
+/** The message of a known error. Any other is called unexpected: it is a fault of this program, not of the config. */
 export function describe(error: unknown): string {
   if (isMgrpoError(error)) return `${error.message.split("\n").map(clean).join("\n")}${causeOf(error)}`;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
@@ -28,7 +28,7 @@ function causeOf({ cause, message }: Error): string {
   return message.includes(line) ? "" : ` (${clean(line)})`;
 }
 
-/** Parses a whole number of an option, or refuses with its name. */
+/** Parses the whole number of an option. */
 export function integer(option: string): (text: string) => number {
   return (text) => {
     if (!/^\d+$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number.`);
@@ -36,7 +36,7 @@ export function integer(option: string): (text: string) => number {
   };
 }
 
-/** Parses a whole number above 0 of an option, or refuses with its name. */
+/** Parses the whole number above 0 of an option. */
 export function count(option: string): (text: string) => number {
   return (text) => {
     if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number above 0.`);
@@ -44,7 +44,7 @@ export function count(option: string): (text: string) => number {
   };
 }
 
-/** Parses a number above 0 of an option, or refuses with its name. */
+/** Parses the number above 0 of an option. */
 export function positive(option: string): (text: string) => number {
   return (text) => {
     const value = text.trim() === "" ? Number.NaN : Number(text);
@@ -53,7 +53,7 @@ export function positive(option: string): (text: string) => number {
   };
 }
 
-/** Parses a number of at least 0 of an option, or refuses with its name. */
+/** Parses the number of at least 0 of an option. */
 export function notNegative(option: string): (text: string) => number {
   return (text) => {
     const value = text.trim() === "" ? Number.NaN : Number(text);

@@ -1,4 +1,4 @@
-/** @file How the reader calls this program: from a checkout through npm, installed by its name. */
+/** @file How the user runs this program: through npm in a checkout, by its name if it is installed. */
 import { existsSync } from "node:fs";
 import { builtModule } from "../../built-module.ts";
 

@@ -5,13 +5,16 @@
 import { costOfFailure, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
-import { MgrpoError } from "../errors.ts";
+import { isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Store } from "../ports.ts";
 import { payJudge } from "./bills.ts";
 
 type AskJudge = () => Judgement | Promise<Judgement>;
 
-/** `judge`: `Rewards.judge`. `subject`: the SHA-256 of what is judged. Every failure is `judge-failed`, retryable, with its cause. */
+/**
+ * `judge`: `Rewards.judge`. `subject`: the SHA-256 of what is judged. A failure is `judge-failed`, retryable, with its cause, or the user's
+ * own `rewards-invalid`.
+ */
 export async function askForVerdict(
   { objects, table }: Pick<Store, "objects" | "table">,
   run: string,
@@ -38,6 +41,7 @@ async function askJudge(ask: AskJudge): Promise<Verdict> {
   try {
     judgement = await ask();
   } catch (cause) {
+    if (isMgrpoError(cause, "rewards-invalid")) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
   }

@@ -1,7 +1,7 @@
-/** @file Adapters on their way in and out of a run: opened on the base they were trained on and no other, exported as PEFT's or merged. */
+/** @file Adapters: opened only on the base model that they were trained on, and exported as PEFT folders or merged. */
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { onBase, withAdapter } from "../../cli/local/adapters.ts";
+import { withAdapter, withBaseModel } from "../../cli/local/adapters.ts";
 import { exportedFiles } from "../../cli/local/export-form.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
@@ -27,7 +27,7 @@ function manifestOf(files: CheckpointFiles): Manifest {
   return { run: "r", agent: "main", version: 3, trained: true, files: Object.fromEntries(parts), ...nothing };
 }
 
-test("an agent with lora starts from a fresh adapter that its seed decides; one without is its base", () => {
+test("an agent with lora starts from a fresh adapter that depends on the seed; one without from its base", () => {
   const base = tinyCheckpoint();
   const fresh = withAdapter("main", agent({ lora: LORA }), 1, base);
   expect([...fresh.keys()].filter((name) => !base.has(name))).toEqual([
@@ -40,7 +40,7 @@ test("an agent with lora starts from a fresh adapter that its seed decides; one 
   expect(agent({ lora: {} }).lora).toMatchObject({ rank: 16, alpha: 32 });
 });
 
-test("a folder's own adapter is trained on when the config says the same, and never in place of all weights", () => {
+test("training continues a folder's own adapter if the config has the same settings, and never replaces it with all weights", () => {
   const own = tinyAdapter();
   expect(withAdapter("main", agent({ lora: { ...LORA, targets: [...LORA.targets].reverse() } }), 1, own)).toBe(own);
   expect(withAdapter("main", agent({ trained: false }), 1, own)).toBe(own);
@@ -62,7 +62,7 @@ test("a policy that trains no adapter refuses lora, and so do names that no laye
   expect(refused({ lora: { dropout: 0.1 } })).toMatch(/dropout/);
 });
 
-test("an exported adapter names its base without repeating it, and opens on that base alone", async () => {
+test("an exported adapter names its base without copying it, and opens only on that base", async () => {
   const files = new Map([...tinyAdapter(), ["tokenizer.json", new Uint8Array([1])]]);
   const exported = exportedFiles(files, manifestOf(files), { merged: false, dtype: undefined });
   expect([...exported.keys()].sort()).toEqual([
@@ -71,19 +71,19 @@ test("an exported adapter names its base without repeating it, and opens on that
     "base.json",
     "tokenizer.json",
   ]);
-  const opened = await onBase(exported, "checkpoints/main", async (base) => {
+  const opened = await withBaseModel(exported, "checkpoints/main", async (base) => {
     expect(base).toBe(resolve("models/tiny"));
     return tinyCheckpoint();
   });
   for (const name of [...BASE, "adapter_model.safetensors"]) expect(opened.get(name), name).toEqual(files.get(name));
-  const open = (base: CheckpointFiles) => onBase(exported, "checkpoints/main", async () => base);
+  const open = (base: CheckpointFiles) => withBaseModel(exported, "checkpoints/main", async () => base);
   await expect(open(tinyCheckpoint(TINY, 2))).rejects.toThrow(
-    /checkpoints\/main is an adapter for another base: model.safetensors of .*models\/tiny is not the file/,
+    /checkpoints\/main is an adapter of another base model: model.safetensors in .*models\/tiny is not the file/,
   );
-  await expect(open(new Map())).rejects.toThrow(/another base: .*missing/);
+  await expect(open(new Map())).rejects.toThrow(/another base model: .*missing/);
   const nowhere = JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["v_proj"] });
   const homeless = new Map([["adapter_config.json", new TextEncoder().encode(nowhere)]]);
-  const nobody = onBase(homeless, "x", async () => tinyCheckpoint());
+  const nobody = withBaseModel(homeless, "x", async () => tinyCheckpoint());
   await expect(nobody).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 

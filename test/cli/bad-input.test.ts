@@ -19,7 +19,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
-  ["steps that are no number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
+  ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
   [
@@ -49,7 +49,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.searcher\.trained: a model behind an API \('openai:.*'\) cannot be trained: set it to false/,
   ],
   [
-    "an API that is no URL",
+    "an API that is not a URL",
     trainRelay("bad", "--set", "agents.searcher.policy=openai:gpu1", "--set", "agents.searcher.trained=false"),
     /agents\.searcher\.policy: the server's base URL, such as http/,
   ],
@@ -66,7 +66,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a team that learns nothing",
     trainRelay("bad", "--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"),
-    /nobody in this team is trained: set agents\.<name>\.trained to true/,
+    /no agent of this team is trained: set agents\.<name>\.trained to true/,
   ],
   ["a question that says nothing", ["ask", " "], /the question is empty/],
   [
@@ -77,7 +77,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["base models of no demonstrations", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["asynchrony, which is not built", trainRelay("bad", "--set", "staleness=1"), /staleness/],
-  ["a run name that is no path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
+  ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
   [
     "a model folder that is not there",
     trainRelay("bad", "--set", "agents.main.model=nowhere"),
@@ -92,7 +92,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
-  ["an address that is none", ["show", "nobody", "x"], /no run 'nobody'/],
+  ["a malformed address", ["show", "nobody", "x"], /no run 'nobody'/],
   ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, store, bundles, run/],
   ["a comparison of an arm that is none", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
@@ -105,7 +105,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a watch without a team", ["eval", "--watch", "inbox"], /--watch needs --team <file>/],
   ["a watch of a run", ["eval", "run", "--watch", "inbox", "--team", "t"], /'run' and --watch: give one of the two/],
   ["a setting that a watch would ignore", ["eval", "--watch", "inbox", "--seed", "2"], /--watch .*--seed/],
-  ["a team that nobody watches for", ["eval", "run", "--team", "t"], /--team and --every go with --watch/],
+  ["a team's file without a watch", ["eval", "run", "--team", "t"], /--team and --every go with --watch/],
   ["a team's file that is not there", ["eval", "--watch", "inbox", "--team", "t"], /--team t: no such file/],
   ["checkpoints that are not there", ["eval", "nowhere"], /no checkpoints at .*nowhere/],
   ["a store that the environment does not name", ["dispatch"], /environment of mgrpo dispatch: MGRPO_TABLE: set it/],

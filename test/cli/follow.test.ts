@@ -1,4 +1,4 @@
-/** @file Following a run: every step once, every evaluation once, then its end; and what it waits for. */
+/** @file Following a run: every step once, every evaluation once, then its end, and what it waits for. */
 import { expect, test } from "vitest";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
 import { waitingFor } from "../../cli/waiting.ts";
@@ -22,11 +22,11 @@ test("a finished run: its steps, its evaluations, its end", async () => {
   ]);
 });
 
-test("steps that are known already are not told again", async () => {
+test("steps that were reported before are not reported again", async () => {
   expect((await events(1)).filter(({ kind }) => kind === "step")).toEqual([]);
 });
 
-test("a finished run whose last evaluation is open goes on waiting for it by name", async () => {
+test("a finished run says which of its evaluations it is at, until all are done", async () => {
   const store = await storeOfFinishedRun();
   const unfinished = { ...config, evaluation: { ...config.evaluation, suites: [...config.evaluation.suites] } };
   unfinished.evaluation.suites.push({
@@ -41,7 +41,7 @@ test("a finished run whose last evaluation is open goes on waiting for it by nam
   for await (const event of followRun(store, unfinished, options(1))) {
     seen.push(event);
     if (event.kind !== "waiting") continue;
-    expect(event.for).toBe("evaluating late of team 0, late of team 1");
+    expect(event.for).toBe("evaluating 5 of 6 suites: late of team 0");
     for (const one of [job("late", 0, 1), job("late", 1, 1)])
       await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
   }

@@ -1,6 +1,6 @@
 /**
- * @file A small seeded run of the default recipe on the real engine, against the curve that it had when it was recorded: a change that
- * touches a number anywhere between question and gradient shows here. Another curve on purpose: record it with MGRPO_RECORD=1, and say why.
+ * @file A small seeded run of the default recipe on the real engine, compared with its recorded curve: any change of a number between
+ * question and gradient shows here. If the curve is to change, record it with MGRPO_RECORD=1 and say why.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -12,13 +12,17 @@ const SETTINGS = ["questionsPerStep=4", "rolloutsPerQuestion=4", "evaluation.sui
 
 const folder = workplaceOfFile();
 
-test("rewards, calls and sampled tokens of six steps are those that were recorded", { timeout: 120_000 }, async () => {
+test("rewards, calls and sampled tokens of six steps match the recorded ones", { timeout: 120_000 }, async () => {
   const settings = SETTINGS.flatMap((setting) => ["--set", setting]);
   const { code, stderr } = await mgrpo(folder, "train", "atlas", "--steps", "6", "--run", "learning", ...settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const { perStep } = readReport(folder, "learning") as { perStep: Record<string, unknown>[] };
   const curve = perStep.map(({ step, correct, reward, calls, sampledTokens }) => ({
-    ...{ step, correct, reward, calls, sampledTokens },
+    step,
+    correct,
+    reward,
+    calls,
+    sampledTokens,
   }));
   if (process.env["MGRPO_RECORD"]) writeFileSync(RECORDED, `${JSON.stringify(curve, null, 1)}\n`);
   expect(curve).toEqual(JSON.parse(readFileSync(RECORDED, "utf8")));

@@ -1,6 +1,6 @@
 /**
- * @file Several machines and no shared files: `mgrpo cloud serve` in one process, a run by `mgrpo launch`, workers in other processes,
- * each in a folder of its own, with nothing but the printed environment.
+ * @file Several machines without shared files: `mgrpo cloud serve` in one process, a run from `mgrpo launch`, and workers in other
+ * processes, each in a folder of its own and with nothing but the printed environment.
  */
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -43,7 +43,7 @@ const removed = (folder: string): string => {
 /** Another machine's folder. */
 const emptyFolder = () => removed(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
 
-/** A store without functions or events, and the folder of whoever launches a run on it. */
+/** A store without functions or events, and a folder to launch a run from. */
 async function storeAndWorkplace() {
   const store = await openLocalStore();
   process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
@@ -61,7 +61,7 @@ function startWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]) {
   return { child, ended: once(child, "exit") };
 }
 
-/** All that it prints until it ends. */
+/** All lines that a process prints until it ends. */
 async function printedBy({ stdout }: ChildProcess): Promise<unknown[]> {
   const lines: unknown[] = [];
   if (stdout) for await (const line of createInterface({ input: stdout })) lines.push(JSON.parse(line));
@@ -84,21 +84,62 @@ const weightsOf = async (store: AwsStore, agent: string) => {
   const manifests = await Promise.all([0, 1, 2].map((version) => readManifest(store, "far", agent, version)));
   return manifests.map(({ files }) => files["model.safetensors"]?.sha256);
 };
-/** Of the first test, which every other way to run the same must come to. */
+/** The weights of the first test: every other way to run the same must reach them. */
 let expected: readonly (string | undefined)[] = [];
 
 const launchRelay = (run: string) => ["launch", ...trainRelay(run, "--steps", "2").slice(1)];
 
+/** Serves a cloud from a folder, and takes over the environment that it prints. */
+async function serve(cwd: string) {
+  const cloud = start(cwd, "cloud", "serve", "--port", "0");
+  const printedEnvironment = await firstLine(cloud.child);
+  Object.assign(process.env, printedEnvironment);
+  const stop = async (signal: NodeJS.Signals) => {
+    cloud.child.kill(signal);
+    expect(await cloud.ended).toEqual([0, null]);
+  };
+  return { printedEnvironment, stop };
+}
+
+/** One worker per agent and one that evaluates, each in a folder of its own; resolves with the folders when all have ended. */
+async function runWorkers(): Promise<string[]> {
+  const agents = [["main"], ["searcher"], ["*", "--roles", "eval"]];
+  const machines = agents.map(() => emptyFolder());
+  const workers = agents.map((agent, i) =>
+    start(machines[i] ?? "", "worker", "--run", "far", "--agent", ...agent).ended.then(([code]) => code),
+  );
+  expect(await Promise.all(workers)).toEqual([0, 0, 0]);
+  return machines;
+}
+
+/** The kinds of event in the records of the finished run. */
+async function eventKinds(store: AwsStore): Promise<RunEvent["kind"][]> {
+  const config = parseJson(RunConfig, (await store.objects.get(objectKeys.config("far"))) ?? "", "config");
+  const kinds: RunEvent["kind"][] = [];
+  const options = { from: 0, pollSeconds: 0.1, signal: AbortSignal.timeout(10_000) };
+  for await (const { kind } of followRun(store, config, options)) kinds.push(kind);
+  return kinds;
+}
+
+/** `runs`, `show` and `export` in a folder that has no runs of its own. */
+async function inspectFromElsewhere(folder: string) {
+  process.chdir(folder);
+  expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
+  const shown = (await told("runs", "show", "far")).map(({ kind }) => kind);
+  expect(shown.filter((kind) => kind === "step")).toHaveLength(2);
+  expect(shown).toContain("evaluation");
+  expect(await printed("show", "far", "1/0")).toContain("advantage");
+  const [, searcher] = await told("export", "far");
+  const trained = expected.at(-1);
+  expect(searcher).toMatchObject({ agent: "searcher", version: 2, sha256: trained });
+  const bytes = readFileSync(join(folder, String(searcher?.["checkpoint"]), "model.safetensors"));
+  expect(createHash("sha256").update(bytes).digest("hex")).toBe(trained);
+}
+
 test("a run trains to its end on cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
   const [cloudAt, here] = [emptyFolder(), removed(workplace())];
-  const serve = async () => {
-    const cloud = start(cloudAt, "cloud", "serve", "--port", "0");
-    const printed = await firstLine(cloud.child);
-    Object.assign(process.env, printed);
-    return { cloud, printedEnvironment: printed };
-  };
-  const { cloud, printedEnvironment } = await serve();
-  expect(Object.keys(printedEnvironment).sort()).toEqual([
+  const first = await serve(cloudAt);
+  expect(Object.keys(first.printedEnvironment).sort()).toEqual([
     "AWS_ACCESS_KEY_ID",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_S3",
@@ -108,10 +149,10 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
     "MGRPO_TABLE",
     "MGRPO_WORKER_TOKEN",
   ]);
-
-  const { port } = new URL(printedEnvironment["AWS_ENDPOINT_URL_S3"] ?? "");
+  const { port } = new URL(first.printedEnvironment["AWS_ENDPOINT_URL_S3"] ?? "");
   expect(await mgrpo(emptyFolder(), "cloud", "serve", "--port", "0", "--s3-port", port)).toEqual({
-    ...{ code: 1, stdout: "" },
+    code: 1,
+    stdout: "",
     stderr: expect.stringContaining(`port ${port} of 127.0.0.1 is in use: stop what listens there`),
   });
 
@@ -119,77 +160,50 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   expect(end).toEqual({ code: 0, stderr: "" });
   const worker = expect.stringContaining("worker --run far --agent");
   expect(JSON.parse(stdout)).toMatchObject({ kind: "launched", run: "far", workers: [worker, worker, worker] });
-
-  const agents = [["main"], ["searcher"], ["*", "--roles", "eval"]];
-  const machines = agents.map(() => emptyFolder());
-  const workers = agents.map((agent, i) =>
-    start(machines[i] ?? "", "worker", "--run", "far", "--agent", ...agent).ended.then(([code]) => code),
-  );
-  // Each ends by itself when the run has.
-  expect(await Promise.all(workers)).toEqual([0, 0, 0]);
+  const machines = await runWorkers();
 
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   expect(await readRun(store, "far")).toMatchObject({ status: "finished", step: 2 });
   expected = await weightsOf(store, "searcher");
   expect(new Set(expected).size).toBe(3);
-  const config = parseJson(RunConfig, (await store.objects.get(objectKeys.config("far"))) ?? "", "config");
-  const events: RunEvent["kind"][] = [];
-  const options = { from: 0, pollSeconds: 0.1, signal: AbortSignal.timeout(10_000) };
-  for await (const { kind } of followRun(store, config, options)) events.push(kind);
-  expect(events).toEqual(expect.arrayContaining(["step", "step", "evaluation", "ended"]));
+  expect(await eventKinds(store)).toEqual(expect.arrayContaining(["step", "step", "evaluation", "ended"]));
   store.close();
-
-  process.chdir(here);
+  await inspectFromElsewhere(here);
   await expect(printed(...launchRelay("far"), "--set", "rolloutsPerQuestion=3")).rejects.toThrow(
     /run 'far' is in the store with another config: rolloutsPerQuestion: 2 there, 3 asked for/,
   );
-  // Seen from a folder that has no runs of its own.
-  expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
-  const shown = (await told("runs", "show", "far")).map(({ kind }) => kind);
-  expect(shown.filter((kind) => kind === "step")).toHaveLength(2);
-  expect(shown).toContain("evaluation");
-  expect(await printed("show", "far", "1/0")).toContain("advantage");
-
-  // The weights come home.
-  const [, searcher] = await told("export", "far");
-  const trained = expected.at(-1);
-  expect(searcher).toMatchObject({ agent: "searcher", version: 2, sha256: trained });
-  const bytes = readFileSync(join(here, String(searcher?.["checkpoint"]), "model.safetensors"));
-  expect(createHash("sha256").update(bytes).digest("hex")).toBe(trained);
-
   for (const machine of machines) expect(readdirSync(machine)).toEqual([]);
   expect(readdirSync(cloudAt)).toEqual(["mgrpo-cloud"]);
-  cloud.child.kill("SIGTERM");
-  expect(await cloud.ended).toEqual([0, null]);
+  await first.stop("SIGTERM");
 
   // Served again from the same folder: the same keys, the same runs.
-  const { cloud: again, printedEnvironment: after } = await serve();
+  const second = await serve(cloudAt);
   for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MGRPO_WORKER_TOKEN"])
-    expect(after[name]).toBe(printedEnvironment[name]);
+    expect(second.printedEnvironment[name]).toBe(first.printedEnvironment[name]);
   expect(await told("runs")).toMatchObject([{ run: "far", state: "finished", step: 2 }]);
-  again.child.kill("SIGINT");
-  expect(await again.ended).toEqual([0, null]);
+  await second.stop("SIGINT");
 });
 
 test("the same weights where mgrpo dispatch runs the functions, a worker is called by TLS, and clocks are off", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndWorkplace();
-  // Another run, whose records somebody damaged: it keeps nobody waiting.
+  // The damaged records of another run must not delay this one.
   await store.table.insert(tableKeys.listed("damaged"), { run: "damaged" });
   await store.table.insert(tableKeys.run("damaged"), { run: "damaged" });
   const machines = [0, 1, 2, 3].map(() => emptyFolder());
   const [functionsAt = "", mainAt = "", searcherAt = "", evaluatorAt = ""] = machines;
   const dispatch = start(functionsAt, "dispatch", "--every", "0.05");
-  const said = printedBy(dispatch.child);
+  const lines = printedBy(dispatch.child);
   expect((await mgrpo(here, ...launchRelay("far"))).code).toBe(0);
 
   const port = await freePort();
-  const heard: string[] = [];
+  const methods: string[] = [];
   const proxy = await front(`http://127.0.0.1:${port}`, {
-    ...{ tls: true, path: "/searcher" },
+    tls: true,
+    path: "/searcher",
     change({ method, body }) {
-      heard.push(method);
+      methods.push(method);
       return body;
     },
   });
@@ -203,10 +217,10 @@ test("the same weights where mgrpo dispatch runs the functions, a worker is call
   expect(await Promise.all(workers.map(({ ended }) => ended))).toEqual(workers.map(() => [0, null]));
   expect(await readRun(store, "far")).toMatchObject({ status: "finished", step: 2 });
   expect(await weightsOf(store, "searcher")).toEqual(expected);
-  expect(heard).toContain("PUT");
+  expect(methods).toContain("PUT");
   for (const machine of machines) expect(readdirSync(machine)).toEqual([]);
 
-  // Listed with the others, by its damage; and from here, not with the runs of the folder in which the tests are run.
+  // From a folder without runs: the damaged run is listed with its state.
   process.chdir(here);
   expect(await told("runs")).toMatchObject([
     { run: "damaged", state: "damaged" },
@@ -215,14 +229,14 @@ test("the same weights where mgrpo dispatch runs the functions, a worker is call
   dispatch.child.kill("SIGTERM");
   expect(await dispatch.ended).toEqual([0, null]);
   const message = expect.stringMatching(/^RUN 'damaged': /);
-  expect(await said).toEqual([
+  expect(await lines).toEqual([
     { kind: "dispatching", table: "mgrpo", bucket: "mgrpo", every: 0.05 },
     { kind: "damaged", code: "record-damaged", message },
   ]);
   await store.close();
 });
 
-test("a worker whose certificate is not trusted: one line that says so, nothing given up", {
+test("a worker whose certificate is not trusted: one line says so, and no rollout is given up", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndWorkplace();

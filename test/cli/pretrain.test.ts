@@ -30,7 +30,7 @@ async function made(name: string, tokens: number): Promise<Map<string, Uint8Arra
 const lossOf = (files: ReadonlyMap<string, Uint8Array>): number =>
   JSON.parse(new TextDecoder().decode(files.get("training.json"))).loss;
 
-test("a base model learns, is whole, and is the same every time", async () => {
+test("a base model learns, is complete, and has the same bytes every time", async () => {
   const [once, again] = [await made("a", 4_000), await made("b", 4_000)];
   const short = await made("c", 500);
   expect(lossOf(once)).toBeLessThan(lossOf(short) - 0.2);

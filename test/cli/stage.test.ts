@@ -1,6 +1,4 @@
-/**
- * @file `mgrpo launch --stage`: finds what `sst deploy` made, starts the run there, turns its clock on, and says who brings the workers.
- */
+/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its clock on, and says which workers the user starts. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -42,7 +40,7 @@ beforeEach(() => {
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) delete process.env[name];
 });
 
-/** What `sst deploy` leaves behind. */
+/** The records of `sst deploy`. */
 async function deployed(stage: string, fleets: Deployment["fleets"], deployed = RELEASE) {
   const names = { table: `mgrpo-${stage}`, bucket: `objects-${stage}` };
   Object.assign(process.env, { MGRPO_TABLE: names.table, MGRPO_BUCKET: names.bucket });
@@ -56,7 +54,7 @@ async function deployed(stage: string, fleets: Deployment["fleets"], deployed = 
 const launch = (stage: string, run: string, ...more: string[]) =>
   told("launch", ...trainRelay(run, "--steps", "1").slice(1), "--stage", stage, ...more);
 
-test("a stage with fleets: nothing is left to type, and a run that halted goes on with its clock on again", async () => {
+test("a stage with fleets leaves the user nothing to start; a halted run resumes with its clock on", async () => {
   const { table, close } = await deployed("all", FLEETS);
   const launched = {
     kind: "launched",
@@ -69,7 +67,7 @@ test("a stage with fleets: nothing is left to type, and a run that halted goes o
   expect(await launch("all", "far")).toEqual([launched]);
   const run = async () => RunRecord.parse(await table.get(tableKeys.run("far")));
   expect([(await run()).status, plane.clock]).toEqual(["running", "on"]);
-  const reason = "its user halted it; launch it again to go on";
+  const reason = "halted by its user; launch it again to resume";
   for (const _ of [1, 2])
     expect(await told("halt", "far", "--stage", "all")).toEqual([
       { kind: "halted", run: "far", status: "halted", reason },

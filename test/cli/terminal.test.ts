@@ -1,8 +1,15 @@
 /** @file The live table and its parts. */
+import { EventEmitter } from "node:events";
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { summarizeStep } from "../../cli/summary.ts";
+import { runFolder } from "../../cli/local/run-folder.ts";
+import { summarizeStep } from "../../cli/step-summary.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
 import { openDisplay } from "../../cli/terminal/display.ts";
+import { opening } from "../../cli/terminal/opening.ts";
+import { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { tinyCheckpoint } from "../engine/tiny.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2);
@@ -10,7 +17,7 @@ const values = { summary, heldOut: 0.29, secondsLeft: 133 };
 const cells = (width: number) =>
   Object.fromEntries(columnsOf(config, width).map((column) => [column.title, column.cell(values)]));
 
-test("a wide terminal shows everything that is asked of the line", () => {
+test("a wide terminal shows every column", () => {
   expect(cells(200)).toEqual({
     step: "1/1",
     main: "0.700",
@@ -27,7 +34,7 @@ test("a wide terminal shows everything that is asked of the line", () => {
   });
 });
 
-test("no row is wider than the terminal, and what matters most stays", () => {
+test("no row is wider than the terminal, and the main columns stay", () => {
   for (const width of [60, 80, 100, 120]) {
     const columns = columnsOf(config, width);
     expect(columns.map((column) => padded(column.cell(values), column)).join("").length).toBeLessThanOrEqual(width);
@@ -35,11 +42,83 @@ test("no row is wider than the terminal, and what matters most stays", () => {
   }
 });
 
+test("a row is never wider than the terminal, however long its cells and the names of agents are", () => {
+  const names = ["reader-of-long-pages", "calculator-and-converter", "translator"];
+  const agents = Object.fromEntries(["main", ...names].map((name) => [name, config.agents["main"] ?? expect.fail()]));
+  const wide = { ...summary, calls: Object.fromEntries(names.map((name) => [name, Array(16).fill(128)])) };
+  for (const width of [60, 80, 160, 240]) {
+    const columns = columnsOf({ ...config, agents }, width);
+    const text = columns.map((column) => padded(column.cell({ ...values, summary: wide }), column)).join("");
+    expect(text.length).toBeLessThanOrEqual(width);
+  }
+});
+
+/** What a terminal of this width shows last, without colours. */
+function terminal(columns: number) {
+  let written = "";
+  const write = (text: string) => {
+    written += text;
+    return true;
+  };
+  const output = Object.assign(new EventEmitter(), { isTTY: true, columns, rows: 50, write }) as unknown;
+  return { output: output as NodeJS.WriteStream, lines: () => stripVTControlCharacters(written).split("\n") };
+}
+
+const six = { ...config, steps: 6 };
+const closed = (n: number) => Array.from({ length: n }, (_, i) => ({ ...summary, step: i, seconds: 2 }));
+
+test("a resumed run's progress begins at the step it is at, with the time that its earlier steps predict", () => {
+  const { output, lines } = terminal(80);
+  openDisplay(six, closed(4), output).event({ kind: "waiting", step: 4, for: "rollouts 3/4" });
+  expect(lines().join("\n")).toMatch(/4\/6 {2}4s left {2}rollouts 3\/4/);
+});
+
+test("after the last step the line says which evaluation runs, and no time left", () => {
+  const { output, lines } = terminal(80);
+  openDisplay(six, closed(6), output).event({
+    kind: "waiting",
+    step: 6,
+    for: "evaluating 2 of 3 suites: greedy of team 0",
+  });
+  const shown = lines().join("\n");
+  expect(shown).toContain("6/6");
+  expect(shown).toContain("evaluating 2 of 3 suites: greedy of team 0");
+  expect(shown).not.toContain("left");
+});
+
+test.each([60, 80])("in %i columns no line of the display is wider", (width) => {
+  const { output, lines } = terminal(width);
+  const display = openDisplay(six, closed(2), output);
+  const evaluation = { team: 2, suite: "held-out-greedy", temperature: 0, closedBook: false, ...scoreOf(336, 204) };
+  display.event({ kind: "waiting", step: 2, for: "waiting for: main/rollout, searcher/rollout, translator/rollout" });
+  display.event({ kind: "step", summary: { ...summary, step: 2 } });
+  display.event({ kind: "evaluation", evaluation });
+  expect(Math.max(...lines().map((line) => line.length))).toBeLessThanOrEqual(width);
+});
+
+test("the opening is a few lines: the run, each agent's model with its size, and where the settings are", () => {
+  const base = tinyCheckpoint();
+  const agent = AgentConfig.parse({ model: "models/tiny", delegates: [] });
+  const one = RunConfig.parse({ run: "first", recipe: "atlas", steps: 6, seed: 7, agents: { main: agent } });
+  const text = stripVTControlCharacters(opening(one, runFolder("first"), new Map([["main", base]]), 80));
+  expect(
+    text
+      .trim()
+      .split("\n")
+      .map((line) => line.trim()),
+  ).toEqual([
+    "first  atlas  mgrpo  seed 7  6 steps",
+    expect.stringMatching(/^main {2}models\/tiny {2}[\d.]+K? parameters$/),
+    "every setting: runs/first/config.json",
+  ]);
+  expect(opening(one, runFolder("first"), new Map(), 80, 4)).toContain("resumed at step 4 of 6");
+});
+
 test("durations", () => {
   expect([0, 59.4, 61, 3725].map(duration)).toEqual(["0s", "59s", "1m01s", "1h02m"]);
 });
 
-test("an accuracy with its interval, and its runs if they are several", () => {
+test("an accuracy with its interval, and its runs if there are several", () => {
   const interval = { low: 0.7512, high: 0.806 };
   const runs = [260, 262, 264].map((correct) => ({ n: 336, correct }));
   expect(accuracy({ n: 1008, correct: 786, runs, interval })).toBe("78.0% [75.1, 80.6] over 3 runs");
@@ -47,10 +126,10 @@ test("an accuracy with its interval, and its runs if they are several", () => {
   expect(accuracy(scoreOf(0, 0))).toBe("- [0.0, 100.0]");
 });
 
-test("where there is no terminal, each event is one line of JSON, and progress is no news", () => {
+test("without a terminal each event is one line of JSON, and progress is left out", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
-  const display = openDisplay(config, output);
+  const display = openDisplay(config, [], output);
   display.event({ kind: "waiting", step: 0, for: "rollouts 3/4" });
   display.event({ kind: "waiting", step: 0, for: "waiting for: searcher/rollout" });
   display.event({ kind: "waiting", step: 0, for: "waiting for: searcher/rollout" });

@@ -1,4 +1,4 @@
-/** @file The command line end to end, with real processes and the embedded cloud: trains, is stopped and killed, and goes on. */
+/** @file The command line end to end, with real processes and the embedded cloud: a run trains, is stopped and killed, and resumes. */
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out/scores.ts";
-import { Report } from "../../cli/report.ts";
+import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
 import { mgrpo, mgrpoWith, parsedLines, readReport, startMgrpo, trainRelay, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
@@ -18,9 +18,9 @@ const folder = workHere();
 
 const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const sums = (run: string) =>
-  Object.entries(Report.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
+  Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
-/** Starts a run, and resolves once it has told of a step. */
+/** Starts a run; resolves when it has printed a step. */
 async function untilFirstStep(...args: string[]) {
   const child = startMgrpo(folder, ...args);
   const ended = once(child, "exit");
@@ -39,7 +39,7 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
   expect(kinds(stdout).filter((kind) => kind !== "waiting")).toEqual(
     expect.arrayContaining(["config", "step", "evaluation", "ended", "summary"]),
   );
-  const report = Report.parse(readReport(folder, "whole"));
+  const report = RunReport.parse(readReport(folder, "whole"));
   expect(report.perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(report.heldOut.before?.n).toBeGreaterThan(0);
   expect(report.heldOut.after?.greedy?.n).toBe(report.heldOut.before?.n);
@@ -67,7 +67,7 @@ test("trains to the end: report, picture, checkpoints, one JSON object per line"
   expect(readFileSync(join(folder, "runs/whole/curve.svg"), "utf8")).toMatch(/^<svg/);
 });
 
-test("the run can be looked into, listed, and not be overwritten", { timeout: TIMEOUT }, async () => {
+test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT }, async () => {
   const both = ["evaluation", "evaluation"];
   expect(kinds(await printed("show", "whole"))).toEqual([
     ...both,
@@ -99,7 +99,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   stopped.child.kill("SIGINT");
   expect(await stopped.ended).toEqual([130, null]);
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
-  // As a full disk leaves it.
+  // A line cut short, as by a full disk.
   appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
   const killed = await untilFirstStep("resume", "torn");
   killed.child.kill("SIGKILL");
@@ -107,10 +107,10 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(sums("torn")).toEqual(sums("whole"));
-  expect(Report.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test("on a full disk the run ends with one line, and goes on to the same weights once there is room", {
+test("on a full disk the run ends with one line, and resumes to the same weights once there is space", {
   timeout: 2 * TIMEOUT,
 }, async () => {
   const full = join(folder, "disk-is-full");

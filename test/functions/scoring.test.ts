@@ -10,6 +10,7 @@ import type { Rewards } from "../../core/ports.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
+import { checkedRewards } from "../../recipes/checked-rewards.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, rewards, said, sha, teamConfig } from "../fakes/scripted-team.ts";
 
@@ -166,6 +167,31 @@ test("an invalid answer of the judge does not halt the run: it is paid for and r
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
+});
+
+test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores it", async () => {
+  let isFixed = false;
+  const buggy: Rewards = {
+    ...rewards,
+    correct: (...asked) => {
+      if (isFixed) return rewards.correct(...asked);
+      throw new TypeError("no answer");
+    },
+  };
+  const { functions, step, group } = await started(teamConfig(), checkedRewards(buggy, "recipes/mine/rewards.ts"));
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
+    status: "halted",
+    reason: expect.stringMatching(
+      /^recipes\/mine\/rewards\.ts: correct\(\) of question .* threw TypeError: no answer$/,
+    ),
+  });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  isFixed = true;
+  await store.table.update(resumeRun("test"));
+  await functions.tick({ run: "test" });
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
 test("a score outside [0, 1] counts as a failure of the judge", async () => {

@@ -2,7 +2,7 @@
  * @file Steering: capacities follow the runs, each autoscaling group is written only if its capacity changes, the schedule goes off.
  */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import type { RunConfigInput } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -139,7 +139,7 @@ test("instances without progress are not replaced for ever: the run is halted, a
     reason: expect.stringContaining("fleet main came up 5 times"),
   });
   expect([...plane.capacities.values(), plane.clock]).toEqual([0, 0, 0, "off"]);
-  await goOn(store, config, await run(), {});
+  await resumeInStore(store, config, await run(), {});
   expect((await minute())[0]).toBe("g-main 1");
   expect(await raises("main")).toBe(1);
 });

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { scorerOf } from "../../adapters/benchmarks/scorers.ts";
-import { reopenLost } from "../../cli/local/reopen.ts";
+import { reopenLost } from "../../cli/local/reopen-lost.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";

@@ -1,6 +1,6 @@
 /** @file Runs of a suite are independent: each has its own random streams, run 0 is the same alone, and scores and interval cover all runs. */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -131,7 +131,7 @@ test("a service that refuses after training has finished halts the run; once res
   const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
   expect(await run()).toMatchObject({ status: "halted", step: 1, reason: unpaid.message });
 
-  await goOn(store, config, await run(), {});
+  await resumeInStore(store, config, await run(), {});
   await functions.tickAll();
   expect(await run()).toMatchObject({ status: "finished", step: 1, reason: "" });
   await evaluate({ correct: () => 1 });

@@ -3,6 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Question } from "../../core/contracts/question.ts";
 import type { ToolsOpening } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
@@ -37,6 +39,28 @@ test("rewards that ask a judge are opened with the run's config and the variable
     "({ config, environment }) => ({ judge: config.run + environment.KEY, correct: () => 1, expert: () => 1 })";
   writeFileSync(join(own, "rewards.mjs"), `export const rewards = ${opened};`);
   expect((await openRewards(configOf(own), { KEY: "-key" })).judge).toBe("any-key");
+});
+
+const question: Question = { id: "q7", prompt: "?", answer: "a", level: 1, kind: "k", facts: {} };
+const conversation: Conversation = { prompt: "?", turns: [], stop: "answered", answer: "a", fault: null };
+
+test.each([
+  ["null.length", /rewards\.mjs: correct\(\) of question 'q7' threw TypeError: .*null.* \(at .*rewards\.mjs:3:\d+\)$/],
+  ["Number.NaN", /rewards\.mjs: correct\(\) of question 'q7' returned NaN: return a number from 0 to 1$/],
+  ["7", /returned 7: return/],
+  ["undefined", /returned undefined: return/],
+  ["Promise.reject(new Error('no such fact'))", /threw Error: no such fact \(at .*rewards\.mjs:3:\d+\)$/],
+])("rewards that answer %s are the user's error, with its file, function and question", async (answer, line) => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  const body = `export const rewards = {\n correct: () =>\n  ${answer},\n expert: () => 1 };`;
+  writeFileSync(join(own, "rewards.mjs"), body);
+  const rewards = await openRewards(configOf(own), {});
+  await expect(rewards.correct(question, conversation)).rejects.toMatchObject({
+    code: "rewards-invalid",
+    retryable: false,
+    message: expect.stringMatching(line),
+  });
+  expect(await rewards.expert(question, "main", conversation)).toBe(1);
 });
 
 test("an unknown recipe: the ones that there are", async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
-import { readBases } from "../../../cli/local/prepare.ts";
+import { readBases } from "../../../cli/local/base-models.ts";
 import { Arm, type RunConfig } from "../../../core/contracts/config.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";

@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
+import { readBases } from "../../../cli/local/base-models.ts";
+import { openEmbeddedCloud } from "../../../cli/local/embedded-cloud.ts";
 import { readJobs } from "../../../cli/local/follow.ts";
-import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
-import { openSession } from "../../../cli/local/session.ts";
+import { startOrResume } from "../../../cli/local/start-or-resume.ts";
 import { reportSuite, type SuiteReport } from "../../../cli/suite/report.ts";
 import { encrypt } from "../../../core/contracts/encryption.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
@@ -76,10 +77,10 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
   const recipe = await openRecipe("deep-research");
   const config = resolveConfig(recipe, { run: "eval", seed: 1, arm: "single-agent", set });
   const questions = await questionsOf(recipe, config);
-  const session = await openSession(join(folder, "cloud"), join(folder, "functions.log"));
+  const session = await openEmbeddedCloud(join(folder, "cloud"), join(folder, "functions.log"));
   const { store } = session;
   const bases = await readBases(config, "evaluate");
-  await prepareRun(
+  await startOrResume(
     session,
     config,
     () => bases,

@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { questionsOf } from "../../../adapters/benchmarks/load.ts";
-import { prepareRun, readBases } from "../../../cli/local/prepare.ts";
+import { readBases } from "../../../cli/local/base-models.ts";
+import { startOrResume } from "../../../cli/local/start-or-resume.ts";
 import { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../../core/contracts/config.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
@@ -88,7 +89,7 @@ async function train(recipeName: string, set: readonly string[]) {
   const choice = { run: "world", seed: 1, arm: "mgrpo", recipe: recipeName } as const;
   const config: RunConfig = resolveConfig(recipe, { ...choice, set: [...QUICK, ...set] });
   const bases = await readBases(config, "train");
-  await prepareRun(
+  await startOrResume(
     { store, functions: composeFunctions(store) },
     config,
     () => bases,

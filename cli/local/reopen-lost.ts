@@ -1,8 +1,8 @@
 /**
- * @file Asks again what an evaluation lost to infrastructure. The order is what makes it safe to break off: a job without its result
- * is opened again by the next call.
+ * @file Reopens evaluations that lost answers to infrastructure. The order makes it safe to interrupt: the next call reopens a job that has
+ * no result.
  *
- *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker adopts what was answered
+ *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker adopts the other answers
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -16,27 +16,27 @@ import { readJobs } from "./follow.ts";
 
 export async function reopenLost(store: Store, run: string): Promise<void> {
   for (const job of await readJobs(store, run)) {
-    if (job.state === "done" && (await forget(store, job))) await store.table.update(reopenJob(job));
+    if (job.state === "done" && (await deleteLosses(store, job))) await store.table.update(reopenJob(job));
   }
 }
 
-/** Deletes what keeps a lost rollout from being asked again. False: nothing was lost. */
-async function forget({ objects }: Store, { run, job, team, runs }: JobRecord): Promise<boolean> {
+/** Deletes the failed outcomes and the result of a job. False if it lost nothing. */
+async function deleteLosses({ objects }: Store, { run, job, team, runs }: JobRecord): Promise<boolean> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
   if (!bytes) return true;
   const { lost, questions } = parseJson(EvaluationResult, bytes, key);
   if (lost.length === 0) return false;
   const opened = decryptedObjects(objects);
-  const suspects = questions.flatMap(({ question }, group) =>
+  const candidates = questions.flatMap(({ question }, group) =>
     lost.includes(question)
       ? runs.map((_, rollout) => ({ run, phase: `eval:${job}`, step: team, group, rollout }))
       : [],
   );
-  for (const address of suspects) {
-    const at = objectKeys.outcome(address);
-    const outcome = await opened.get(at);
-    if (outcome && parseJson(Outcome, outcome, at).status === "failed") await objects.delete([at]);
+  for (const address of candidates) {
+    const outcomeKey = objectKeys.outcome(address);
+    const outcome = await opened.get(outcomeKey);
+    if (outcome && parseJson(Outcome, outcome, outcomeKey).status === "failed") await objects.delete([outcomeKey]);
   }
   await objects.delete([key]);
   return true;

@@ -1,7 +1,4 @@
-/**
- * @file `report.json`: what a run achieved and cost, in one document that other programs read. Its schema is the contract; a
- * report that does not meet it is never written.
- */
+/** @file `report.json`: what a run achieved and cost, for other programs. The schema is the contract: no other report is written. */
 import * as z from "zod";
 import { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
@@ -11,23 +8,23 @@ import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/nam
 import { parse } from "../core/contracts/parse.ts";
 import { EvaluationScore } from "../core/contracts/records.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
-import { StepSummary } from "./summary.ts";
+import { StepSummary } from "./step-summary.ts";
 
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 const HeldOut = Score.extend({ greedy: Score.nullable() });
 
 /** One finished evaluation of one team. */
-export const Evaluation = EvaluationScore.extend({
+export const TeamEvaluation = EvaluationScore.extend({
   team: Step,
   suite: z.string(),
   temperature: z.number(),
   closedBook: z.boolean(),
-  /** Whose questions they were; absent: the held-out ones. */
+  /** Absent: the recipe's held-out questions. */
   benchmark: Benchmark.exactOptional(),
 });
-export type Evaluation = z.infer<typeof Evaluation>;
+export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 
-/** What the store was asked to write: every DynamoDB write request of every process. */
+/** The DynamoDB writes of all processes. */
 export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
 export type StoreWrites = z.infer<typeof StoreWrites>;
 
@@ -35,24 +32,24 @@ export const AgentResult = z.strictObject({
   version: Version,
   /** Folder in the Hugging Face layout. */
   checkpoint: z.string(),
-  /** Of its model.safetensors; of its tinker.json where a server holds the weights. */
+  /** Of model.safetensors, or of tinker.json if a server holds the weights. */
   sha256: Sha256,
 });
 export type AgentResult = z.infer<typeof AgentResult>;
 
-export const Report = z.strictObject({
+export const RunReport = z.strictObject({
   run: RunName,
   recipe: z.string(),
   arm: Arm,
   seed: z.int(),
-  /** Those it took: fewer than planned when `sampledTokens` was reached before. */
+  /** Closed steps: fewer than planned if `sampledTokens` ended the run. */
   steps: z.int(),
   /** Held-out questions answered right by the untrained and by the trained team, at temperature 1 and greedily. */
   heldOut: z.strictObject({ before: HeldOut.nullable(), after: HeldOut.nullable() }),
-  /** Share of held-out questions that the trained team answers when its tools answer nothing. */
+  /** Share of held-out questions that the trained team answers without its tools. */
   closedBook: z.number().nullable(),
-  evaluations: z.array(Evaluation),
-  /** What the recipe wants to see change, before and after. */
+  evaluations: z.array(TeamEvaluation),
+  /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
   /** Per training rollout; claims, heartbeats and evaluations included. */
@@ -61,17 +58,17 @@ export const Report = z.strictObject({
     writesPerRollout: z.number(),
     writeUnitsPerRollout: z.number(),
   }),
-  /** Agent -> its workers' seconds; beside them the functions' and the whole run's. */
+  /** Agent -> the seconds of its workers; and those of the functions and of the whole run. */
   seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
   agents: z.record(AgentName, AgentResult),
-  /** The objective as it was optimised: ratio, clipping, alignment and the rest. */
+  /** The objective: ratio, clipping, alignment and the rest. */
   algorithm: AlgorithmConfig,
 });
-export type Report = z.infer<typeof Report>;
+export type RunReport = z.infer<typeof RunReport>;
 
 export interface ReportInput {
   readonly config: RunConfig;
-  readonly evaluations: readonly Evaluation[];
+  readonly evaluations: readonly TeamEvaluation[];
   readonly caseStudies: readonly CaseStudyResult[];
   readonly perStep: readonly StepSummary[];
   readonly writes: StoreWrites;
@@ -80,7 +77,7 @@ export interface ReportInput {
   readonly agents: Readonly<Record<string, AgentResult>>;
 }
 
-export function buildReport(input: ReportInput): Report {
+export function buildReport(input: ReportInput): RunReport {
   const { config, evaluations, perStep, writes } = input;
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
@@ -92,7 +89,7 @@ export function buildReport(input: ReportInput): Report {
     arm: config.arm,
     seed: config.seed,
     steps,
-    heldOut: { before: heldOut(evaluations, 0), after: heldOut(evaluations, steps) },
+    heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
     closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
     evaluations: [...evaluations],
     caseStudies: [...input.caseStudies],
@@ -110,31 +107,31 @@ export function buildReport(input: ReportInput): Report {
     agents: input.agents,
     algorithm: config.algorithm,
   };
-  return parse(Report, report, `report of run '${config.run}'`);
+  return parse(RunReport, report, `report of run '${config.run}'`);
 }
 
 /** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
-export function openBook(evaluations: readonly Evaluation[], team: number) {
+export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
 }
 
-/** A team's open-book scores, totals over all runs; null if it was not evaluated above temperature 0. */
-export function heldOut(evaluations: readonly Evaluation[], team: number): z.infer<typeof HeldOut> | null {
+/** A team's open-book scores over all runs; null if it was not evaluated above temperature 0. */
+export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
   const { sampled, greedy } = openBook(evaluations, team);
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
-/** Joins a job's score with what its suite asks. */
+/** A job's score with the settings of its suite. */
 export function evaluationOf(
   { name, temperature, closedBook, benchmark }: EvaluationSuite,
   { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
-): Evaluation {
-  const asked = { team, suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
-  return { ...asked, n, correct, runs: [...runs], interval };
+): TeamEvaluation {
+  const settings = { suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
+  return { team, ...settings, n, correct, runs: [...runs], interval };
 }
 
-function score({ n, correct }: Evaluation): z.infer<typeof Score> {
+function score({ n, correct }: TeamEvaluation): z.infer<typeof Score> {
   return { n, correct };
 }
 

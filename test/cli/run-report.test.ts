@@ -1,12 +1,12 @@
-/** @file report.json keeps its contract; the picture holds what it should. */
+/** @file report.json meets its contract, and the chart shows what it should. */
 import { expect, test } from "vitest";
-import { smooth } from "../../cli/chart-theme.ts";
+import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
-import { buildReport, type Evaluation, Report } from "../../cli/report.ts";
-import { summarizeStep } from "../../cli/summary.ts";
+import { buildReport, RunReport, type TeamEvaluation } from "../../cli/run-report.ts";
+import { summarizeStep } from "../../cli/step-summary.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
-const evaluation = (team: number, correct: number, temperature: number, closedBook = false): Evaluation => ({
+const evaluation = (team: number, correct: number, temperature: number, closedBook = false): TeamEvaluation => ({
   team,
   suite: `t${temperature}${closedBook}`,
   temperature,
@@ -34,13 +34,13 @@ const input = {
 
 test("the contract's fields, computed by hand", () => {
   const report = buildReport(input);
-  expect(Report.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
+  expect(RunReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(report);
   expect(report.heldOut).toEqual({
     before: { n: 10, correct: 3, greedy: { n: 10, correct: 4 } },
     after: { n: 10, correct: 8, greedy: { n: 10, correct: 9 } },
   });
   expect(report.closedBook).toBeCloseTo(0.1, 12);
-  // Four rollouts were written about, the lost one included.
+  // Four rollouts, the lost one included.
   expect(report.store).toEqual({ bytesPerRollout: 1000, writesPerRollout: 2, writeUnitsPerRollout: 3 });
   expect(report.seconds).toEqual({
     main: { sampling: 1, training: 0.5, waiting: 0.25 },
@@ -50,7 +50,7 @@ test("the contract's fields, computed by hand", () => {
   });
 });
 
-test("a run without evaluations says so with null, never with a zero score", () => {
+test("a run without evaluations reports null, not a score of 0", () => {
   const report = buildReport({ ...input, evaluations: [] });
   expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
 });
@@ -60,10 +60,22 @@ test("smoothing starts at the first value, skips gaps, and halves a step's weigh
   expect(smooth([1, 0], 1)).toEqual([1, 0.5]);
 });
 
-test("the picture is SVG with every agent, both themes, and no reference to anything outside it", () => {
+test("the chart is SVG with every agent and both themes, and refers to nothing outside it", () => {
   const svg = drawCurve({ ...buildReport(input), agents: ["main", "searcher"] });
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["main", "searcher", "held-out, greedy", "prefers-color-scheme: dark"])
     expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
+});
+
+test("steps are whole numbers on the axis, also of a short run", () => {
+  const svg = drawCurve({ ...buildReport(input), steps: 2, agents: ["main", "searcher"] });
+  const labels = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, label]) => label);
+  expect(labels).toEqual(expect.arrayContaining(["0", "1", "2", "step"]));
+  expect(labels).not.toContain("0.5");
+});
+
+test("the plot begins below its legend, however many rows the names take", () => {
+  const names = Array.from({ length: 9 }, (_, i) => `reader-of-long-pages-${i}`);
+  expect(plotTop(names) - plotTop(["main"])).toBe(2 * 28);
 });

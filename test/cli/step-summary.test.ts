@@ -1,6 +1,6 @@
 /** @file What a step's records say, worked by hand. */
 import { expect, test } from "vitest";
-import { StepSummary, summarizeStep } from "../../cli/summary.ts";
+import { StepSummary, summarizeStep } from "../../cli/step-summary.ts";
 import { config, groups, manifests, step } from "./records.ts";
 
 const byAgent = new Map(manifests.map((manifest) => [manifest.agent, manifest]));
@@ -23,7 +23,7 @@ test("means, shares, counts and histograms leave the lost rollout out", () => {
   expect(summary.training["searcher"]).toBeNull();
 });
 
-test("what judges cost is summed over the counted rollouts; of programs there is nothing to sum", () => {
+test("the cost of judges is summed over the counted rollouts; programs have none", () => {
   const cost = (usd: number | null) => ({ inputTokens: 100, outputTokens: 10, usd });
   const scored = { reward: 1, correct: 1, wellFormed: true, tokens: 10, invocations: {} };
   const judgedBy = (...usd: (number | null)[]) =>
@@ -42,7 +42,7 @@ test("what judges cost is summed over the counted rollouts; of programs there is
   expect(summarizeStep(config, step, groups, byAgent, 1)).not.toHaveProperty("judged");
 });
 
-test("a step that nobody watched has no speed, and a sub-agent that was never called no reward", () => {
+test("a step that no one followed has no speed, and a sub-agent without calls no reward", () => {
   const uncalled = groups.map((group) => ({
     ...group,
     rollouts: { "0": { reward: 0, correct: 0, wellFormed: false, tokens: 10, invocations: {} } },

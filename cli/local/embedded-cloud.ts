@@ -1,6 +1,6 @@
 /**
- * @file The embedded cloud of a local run, open for one session: DynamoDB and S3 on 127.0.0.1, and the functions, called in this
- * process when their events come. One process at a time may have it open.
+ * @file The embedded cloud of a local run: DynamoDB and S3 on 127.0.0.1, and the functions, which this process calls on events. One process
+ * at a time may have it open.
  */
 import { appendFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
@@ -11,42 +11,46 @@ import type { CloudHandlers, Store, Table } from "../../core/ports.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { createBusyTimer } from "../../gpu-workers/busy.ts";
-import type { StoreWrites } from "../report.ts";
+import type { StoreWrites } from "../run-report.ts";
 
 type Functions = ReturnType<typeof composeFunctions>;
 export type AwsStore = ReturnType<typeof openAwsStore>;
 
-export interface Session {
+export interface EmbeddedCloud {
   readonly store: Store;
   readonly functions: Functions;
-  /** What workers need to reach the cloud. */
+  /** The endpoints and keys that workers need. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Seconds since the last call in which at least one function was at work. */
+  /** Seconds since the last call during which at least one function ran. */
   takeScoringSeconds(): number;
-  /** Registers what is called whenever a function moved RUN or a STEP. */
+  /** Registers the listener that is called whenever a function advances RUN or a STEP. */
   onMoved(listener: () => void): void;
-  /** DynamoDB writes of all processes in this session. */
+  /** DynamoDB writes of all processes since the cloud was opened. */
   writes(): StoreWrites;
   close(): Promise<void>;
 }
 
-/** Where a cloud for other machines listens. */
-export type SessionPlace = Required<Pick<LocalCloudOptions, "host" | "ports">>;
+/** Where a cloud listens for other machines. */
+export type CloudAddress = Required<Pick<LocalCloudOptions, "host" | "ports">>;
 
 /**
- * Opens the cloud that lies in a directory; its functions' failures are logged to a file. With a place it is a cloud for others, and
- * verifies their signatures. Without, its callers are this user's own processes on 127.0.0.1: whoever could read their key id there
- * could read the secret beside it, so a signature would prove nothing, and each costs this process time that functions need.
+ * Opens the cloud in a directory; failures of its functions are logged to a file. With an address it serves other machines and verifies
+ * their signatures. Without one its callers are this user's own processes on 127.0.0.1. Anyone who can read their key id can also read the
+ * secret beside it, so a signature would prove nothing, and verifying it takes time that functions need.
  */
-export async function openSession(directory: string, log: string, place?: SessionPlace): Promise<Session> {
-  // Checkpoints pass through this process: by V8's own measure their buffers would have the whole heap marked anew in every step, for some
-  // 100 ms, while everybody waits for the answer. Now it may triple first.
+export async function openEmbeddedCloud(
+  directory: string,
+  log: string,
+  address?: CloudAddress,
+): Promise<EmbeddedCloud> {
+  // The buffers of checkpoints pass through this process. By default they make V8 mark the whole heap in every step, for about 100 ms
+  // during which all workers wait. With this flag the heap may triple first.
   setFlagsFromString("--heap-growing-percent=200");
   const scoring = createBusyTimer();
   const ready = deferred<CloudHandlers>();
   const cloud = await startLocalCloud({
     directory,
-    ...(place ?? { verifySignatures: false }),
+    ...(address ?? { verifySignatures: false }),
     handlers: {
       objectCreated: async (event) => {
         const handlers = await ready.promise;
@@ -76,13 +80,13 @@ export async function openSession(directory: string, log: string, place?: Sessio
   };
 }
 
-/** The store of a cloud that runs already, by HTTP. The SDK takes its endpoints and keys from the environment. */
+/** Opens the store of a running cloud over HTTP. The SDK takes its endpoints and keys from the environment. */
 export function openCloudStore(environment: Readonly<Record<string, string>>): AwsStore {
   Object.assign(process.env, environment);
   return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
 }
 
-/** The same table; says when a write of it moved RUN or a STEP: not when it closed one, for then RUN moves next. */
+/** The table, which calls `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
 function announcing(table: Table, moved: () => void): Table {
   return {
     get: (key) => table.get(key),
@@ -92,8 +96,8 @@ function announcing(table: Table, moved: () => void): Table {
     async update(change) {
       const result = await table.update(change);
       const { sk } = change.key;
-      const isNews = sk === "RUN" || (sk.startsWith(tablePrefixes.steps) && result.item?.["state"] !== "closed");
-      if (result.applied && isNews) moved();
+      const advances = sk === "RUN" || (sk.startsWith(tablePrefixes.steps) && result.item?.["state"] !== "closed");
+      if (result.applied && advances) moved();
       return result;
     },
   };

@@ -1,6 +1,6 @@
 /**
- * @file What one step did, read from its records: the groups' scores and the manifests that closed it. A pure function, so that
- * the live line, the JSON lines, the report and a resumed run all say the same.
+ * @file The summary of a step, from the scores of its groups and the manifests that closed it. A pure function, so that the live table, the
+ * JSON lines, the report and a resumed run agree.
  */
 import * as z from "zod";
 import { type Manifest, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
@@ -12,33 +12,33 @@ import { countSampledTokens } from "../core/training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,
-  /** Wall-clock seconds of the step; null when it closed while nobody watched. */
+  /** Wall-clock seconds; null if the step closed while no one followed the run. */
   seconds: z.number().nullable(),
-  /** Agent -> mean reward (eq 4, eq 5) over its rollouts or invocations; null when it was never called. */
+  /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if it was never called. */
   reward: z.record(AgentName, z.number().nullable()),
-  /** Share of counted rollouts that answered right, and that were well formed. */
+  /** Shares of the counted rollouts that answered right, and that were well formed. */
   correct: z.number(),
   wellFormed: z.number(),
   rollouts: z.int(),
-  /** By all agents, frozen ones too, in the counted rollouts: dropped and masked trajectories included. */
+  /** By all agents in the counted rollouts: also frozen agents, and dropped or masked trajectories. */
   sampledTokens: z.int(),
-  /** Rollouts lost to infrastructure or judges: out of every mean and batch. */
+  /** Rollouts lost to infrastructure or judges: in no mean and no batch. */
   excluded: z.int(),
-  /** What the judges of the counted rollouts cost, where they are models. */
+  /** The cost of the counted rollouts' judges, if they are models. */
   judged: JudgeCost.exactOptional(),
   groups: z.int(),
-  /** Groups whose main rewards were all equal: nothing for the main agent to learn. */
+  /** Groups with equal main rewards: the main agent learns nothing from them. */
   zeroVariance: z.int(),
   /** Sub-agent -> histogram of d_k: entry i counts the rollouts that called it i times. */
   calls: z.record(AgentName, z.array(z.int())),
-  /** Invocations that alignment appended as copies, and left out, per sub-agent. */
+  /** Per sub-agent, invocations that alignment added as copies, and left out. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
-  /** Per trained agent; null when it had nothing to learn from. */
+  /** Per trained agent; null if it had nothing to learn from. */
   training: z.record(AgentName, TrainingStats.nullable()),
-  /** Per agent, what its workers spent on the step. */
+  /** Per agent, the time of its workers. */
   workers: z.record(AgentName, WorkerSeconds),
-  /** Sampled tokens that were trained on, of all agents, per wall-clock second. */
+  /** Tokens that were trained on, of all agents, per wall-clock second. */
   tokensPerSecond: z.number().nullable(),
 });
 export type StepSummary = z.infer<typeof StepSummary>;

@@ -1,6 +1,6 @@
-/** @file Going on with a run in the store: a spent budget is refused before anything starts, an extension is what it takes. */
+/** @file Resuming a run in its store: a spent budget is refused before anything starts, and an extension resumes it. */
 import { expect, test } from "vitest";
-import { goOn } from "../../cli/local/go-on.ts";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { endRun } from "../../core/training/writes.ts";
@@ -22,11 +22,11 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
     time += hours * HOUR;
     await functions.tickAll();
   };
-  const resume = async (extension = {}) => goOn(store, config, await run(), extension);
+  const resume = async (extension = {}) => resumeInStore(store, config, await run(), extension);
   return { store, run, later, resume };
 }
 
-test("the clock halts a run that passes its hours; it goes on when more are allowed, and is halted again after those", async () => {
+test("the clock halts a run after its hours; an extension resumes it, and it halts again after that", async () => {
   const { run, later, resume } = await started();
   expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
   await later(1.9);
@@ -44,7 +44,7 @@ test("the clock halts a run that passes its hours; it goes on when more are allo
   expect(await run()).toMatchObject({ status: "halted" });
 });
 
-test("a stopped run that is past its hours is not started again to be halted at once", async () => {
+test("a stopped run past its hours is refused, instead of started and halted at once", async () => {
   const { run, resume, later, store } = await started();
   await later(0);
   store.clock.storeTime = async () => 9 * HOUR;
@@ -54,7 +54,7 @@ test("a stopped run that is past its hours is not started again to be halted at 
   expect(await run()).toMatchObject({ status: "running", maxHours: 10 });
 });
 
-test("halted for another reason, it goes on as before; without a limit there is nothing to extend", async () => {
+test("a run halted for another reason resumes; without a limit there is nothing to extend", async () => {
   const { store, run, resume } = await started(teamConfig());
   await store.table.update(endRun("test", "halted", "a trainer was lost"));
   await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to extend");
@@ -63,11 +63,11 @@ test("halted for another reason, it goes on as before; without a limit there is 
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("two who extend at once: one does, the other is told to look again", async () => {
+test("of two extensions at the same time one applies, the other is asked to try again", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
-  const both = [1, 2].map((hours) => goOn(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
+  const both = [1, 2].map((hours) => resumeInStore(store, teamConfig({ budget: { hours: 2 } }), read, { hours }));
   const settled = await Promise.allSettled(both);
   expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect([4, 5]).toContain((await run()).maxHours);
@@ -80,7 +80,7 @@ test("a finished run has nothing to extend", async () => {
   await expect(resume({ hours: 1 })).rejects.toThrow("run 'test' is finished: there is nothing to extend");
 });
 
-test("a spent budget of its tools is refused and extended likewise; without such a budget there is nothing to extend", async () => {
+test("a spent tool budget is refused and extended in the same way; without one there is nothing to extend", async () => {
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no tools that count");
   const spent = { run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null };

@@ -1,0 +1,139 @@
+/**
+ * @file Base models: read from folders or `s3://` prefixes, and checked before anything starts, so that a damaged one never reaches a
+ * worker.
+ */
+import { basename, dirname, join, resolve } from "node:path";
+import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
+import { openS3Source } from "../../adapters/checkpoints/s3.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
+import { checkContext } from "../../engine/checkpoint/config.ts";
+import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
+import { sha256OfFile } from "../../engine/hash.ts";
+import { TINKER } from "../../engine/tinker/policy.ts";
+import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
+import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
+import { recordBytes } from "../../gpu-workers/identity.ts";
+import { withAdapter, withBaseModel } from "./adapters.ts";
+
+/** The files of a checkpoint folder that a model may need. */
+export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
+const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+
+/** Agent -> the files of its base model. */
+export type Bases = ReadonlyMap<string, CheckpointFiles>;
+
+/** Reads and checks the base model of every agent. `given` files replace those of the agent's folder. */
+export async function readBases(
+  config: RunConfig,
+  use: "train" | "evaluate",
+  given: Bases = new Map(),
+): Promise<Bases> {
+  const bases = new Map<string, CheckpointFiles>();
+  for (const [name, agent] of Object.entries(config.agents)) {
+    const files = await readBase(name, agent, config.seed, given.get(name));
+    bases.set(name, use === "train" ? withAdapter(name, agent, config.seed, files) : files);
+  }
+  return bases;
+}
+
+/** What an agent's training starts from: its base model, with an adapter if it trains one. */
+export async function readTrainingBase(name: string, agent: AgentConfig, seed: number): Promise<CheckpointFiles> {
+  return withAdapter(name, agent, seed, await readBase(name, agent, seed));
+}
+
+async function readBase(
+  name: string,
+  agent: AgentConfig,
+  seed: number,
+  given?: CheckpointFiles,
+): Promise<CheckpointFiles> {
+  const { model, policy } = agent;
+  // The weights are behind an API: version 0 records which model it serves.
+  if (isEndpointPolicy(policy)) return new Map([[ENDPOINT, recordBytes(endpointOf(agent))]]);
+  const setting = `agents.${name}.model`;
+  if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
+  const files = given
+    ? await withBaseModel(given, model, (base) => readFolder(base, setting))
+    : await readModel(model, setting);
+  for (const file of NEEDED) {
+    if (files.has(file)) continue;
+    throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
+  }
+  try {
+    return checkBase(name, agent, seed, files);
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
+  }
+}
+
+/** The files that the agent's engine starts from: of a Tinker server, only the tokenizer and a pointer. */
+function checkBase(name: string, agent: AgentConfig, seed: number, files: CheckpointFiles): CheckpointFiles {
+  const { model, policy, limits } = agent;
+  if (policy.startsWith(TINKER)) {
+    checkVocabulary(files, readVocabulary(files));
+    checkTokenizer(files, agent);
+    return tinkerBase(policy, basename(model), files, [seed, name]);
+  }
+  checkContext(files, limits.contextTokens);
+  const config = checkCheckpoint(files);
+  readAdapter(files, config);
+  checkVocabulary(files, config.vocabulary);
+  checkTokenizer(files, agent);
+  return files;
+}
+
+/** Opens the tokenizer and renders a message: the template must take the agent's settings. */
+function checkTokenizer(files: CheckpointFiles, { thinking }: AgentConfig): void {
+  openTokenizer(files).render([{ role: "user", content: "" }], [], true, thinking);
+}
+
+/** The files of a folder, or of an `s3://` prefix through this machine's cache; an adapter's come with those of its base. */
+export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
+  const files = await readFolder(model, setting);
+  return withBaseModel(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));
+}
+
+async function readFolder(model: string, setting: string): Promise<CheckpointFiles> {
+  const [, parent = "", name = ""] = /^(s3:\/\/.*)\/([^/]+)\/*$/.exec(model) ?? [];
+  const [source, folder] = model.startsWith("s3://")
+    ? [openS3Source(parent), name]
+    : [openFolderSource(dirname(resolve(model))), basename(resolve(model))];
+  const there = await source.list(folder).catch((error: unknown) => {
+    if (isMgrpoError(error, "not-found")) return undefined;
+    throw error;
+  });
+  const files = [...(there?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
+  if (files.length > 0) return source.read(folder, files);
+  const message = `${setting}: no checkpoint folder '${model}': give the folder of a model in the Hugging Face layout`;
+  throw new MgrpoError("checkpoint-damaged", message);
+}
+
+/** Refuses a model that workers on other machines cannot read: large files do not go through the store. */
+export function refuseLocalFiles(agent: string, files: CheckpointFiles): void {
+  for (const file of files.values()) {
+    if (file instanceof Uint8Array || file.origin !== undefined) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `agents.${agent}.model: ${file.path} (${Math.round(file.bytes / 1e6)} MB) is too large to be sent through the run's store: ` +
+        "put the model under s3:// and name that",
+    );
+  }
+}
+
+/** Agent -> file -> SHA-256. */
+export async function hashesOf(bases: Bases): Promise<Record<string, Record<string, string>>> {
+  const hashes: Record<string, Record<string, string>> = {};
+  for (const [agent, files] of bases) {
+    const entries = [...files].map(async ([name, file]) => [name, await sha256OfFile(file)] as const);
+    hashes[agent] = Object.fromEntries(await Promise.all(entries));
+  }
+  return hashes;
+}

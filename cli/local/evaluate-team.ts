@@ -1,0 +1,129 @@
+/**
+ * @file Evaluates a team on this machine: a run that never trains, whose team 0 is the team to evaluate, in an embedded cloud of its own.
+ * One evaluation worker works off its jobs. If its folder is kept, another call resumes it: answers stay, and lost ones are asked again.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../core/contracts/messages.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import type { QuestionSet } from "../../core/contracts/question.ts";
+import type { JobRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
+import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import { counted } from "../terminal/columns.ts";
+import type { Bases } from "./base-models.ts";
+import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
+import { readJobs, readRun } from "./follow.ts";
+import { reopenLost } from "./reopen-lost.ts";
+import { startOrResume } from "./start-or-resume.ts";
+import type { Stop } from "./stop.ts";
+import { evaluatorsOf, startWorkers, type Workers } from "./workers.ts";
+
+const POLL_SECONDS = 0.25;
+
+export interface FinishedJob {
+  readonly job: JobRecord;
+  /** Open until the evaluation ends. */
+  readonly store: Store;
+}
+
+/** Called once for each job of the config's suites, when it is done. */
+type OnDone = (done: FinishedJob) => void | Promise<void>;
+
+/** The result of each question of the job. */
+export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationResult> {
+  const key = objectKeys.evaluation(job.run, job.job);
+  const bytes = await store.objects.get(key);
+  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store, though its JOB is done`);
+  return parseJson(EvaluationResult, bytes, key);
+}
+
+/** `3 answers lost, not counted (why)`; undefined if none is lost. */
+export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
+  if (lost.length === 0) return undefined;
+  return `${counted(lost.length, "answer")} lost, not counted (${reasons[0] ?? "infrastructure"})`;
+}
+
+/** Ends early when `stop` says so; rejects if the evaluation halts. */
+export async function evaluateTeam(
+  config: RunConfig,
+  bases: Bases,
+  questions: QuestionSet,
+  stop: Stop,
+  onDone: OnDone,
+): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
+  try {
+    await evaluateInFolder(directory, config, bases, questions, stop, onDone);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Like `evaluateTeam`, in a folder that is kept: if a spent budget ended it, an extension resumes it. One process at a time. */
+export async function evaluateInFolder(
+  directory: string,
+  wanted: RunConfig,
+  bases: Bases,
+  questions: QuestionSet,
+  stop: Stop,
+  onDone: OnDone,
+  extension: BudgetExtension = {},
+): Promise<void> {
+  const config = withoutWaiting(wanted);
+  mkdirSync(directory, { recursive: true });
+  const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
+  try {
+    await startOrResume(
+      cloud,
+      config,
+      () => bases,
+      () => questions,
+      extension,
+    );
+    await reopenLost(cloud.store, config.run);
+    const isOpen = (await readJobs(cloud.store, config.run)).some(({ state }) => state !== "done");
+    const workers = isOpen ? startEvaluators(config, cloud, directory) : undefined;
+    workers?.failed.catch(stop.fail);
+    try {
+      await followJobs(cloud.store, config, stop.signal, onDone);
+    } finally {
+      await workers?.stop();
+    }
+    stop.rethrow();
+  } finally {
+    await cloud.close();
+  }
+}
+
+/** Suites of the ends would wait for a training that never comes. */
+function withoutWaiting(config: RunConfig): RunConfig {
+  const suites = config.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));
+  return { ...config, evaluation: { ...config.evaluation, suites } };
+}
+
+function startEvaluators(config: RunConfig, { environment }: EmbeddedCloud, logs: string): Workers {
+  const token = randomBytes(24).toString("base64url");
+  return startWorkers(evaluatorsOf(config), { ...environment, MGRPO_WORKER_TOKEN: token }, logs);
+}
+
+/** Ends when every suite is done, or the signal aborts. */
+async function followJobs(store: Store, config: RunConfig, signal: AbortSignal, onDone: OnDone): Promise<void> {
+  const { run, evaluation } = config;
+  const reported = new Set<string>();
+  while (!signal.aborted && reported.size < evaluation.suites.length) {
+    const { status, reason } = await readRun(store, run);
+    if (status === "halted") throw new MgrpoError("run-halted", reason);
+    for (const job of await readJobs(store, run)) {
+      if (job.state !== "done" || reported.has(job.job)) continue;
+      reported.add(job.job);
+      await onDone({ job, store });
+    }
+    if (reported.size < evaluation.suites.length) await store.clock.sleep(POLL_SECONDS, signal);
+  }
+}

@@ -1,0 +1,51 @@
+/** @file What checks find: errors, which keep a run from starting, and warnings. Each is one line: where, what is wrong, what to do. */
+import colors from "picocolors";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { describe } from "../terminal/fail.ts";
+
+export interface Finding {
+  readonly severity: "error" | "warning";
+  readonly message: string;
+}
+
+/** A list that checks add to. The same finding is listed once. */
+export class Findings {
+  readonly #warnings = new Set<string>();
+  /** By message. */
+  readonly #errors = new Map<string, MgrpoError>();
+
+  get all(): Finding[] {
+    return [
+      ...[...this.#errors.keys()].map((message): Finding => ({ severity: "error", message })),
+      ...[...this.#warnings].map((message): Finding => ({ severity: "warning", message })),
+    ];
+  }
+
+  warn(message: string): void {
+    this.#warnings.add(message);
+  }
+
+  refuse(error: MgrpoError): void {
+    this.#errors.set(describe(error), error);
+  }
+
+  /** The result of a check; undefined if it refuses, which is an error of this list. */
+  async attempt<T>(check: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await check();
+    } catch (error) {
+      if (!isMgrpoError(error)) throw error;
+      this.refuse(error);
+      return undefined;
+    }
+  }
+
+  /** Prints the warnings, then throws the errors as one. */
+  settle(): void {
+    for (const message of this.#warnings) console.error(`${colors.yellow("warning:")} ${message}`);
+    const [first, ...others] = this.#errors.values();
+    if (!first) return;
+    if (others.length === 0) throw first;
+    throw new MgrpoError(first.code, [...this.#errors.keys()].join("\n"));
+  }
+}

@@ -1,0 +1,89 @@
+/** @file The steps and evaluations of a local run, kept on disk as they end, so that a resumed run reports all of them. */
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { heldOutScore, type StoreWrites, type TeamEvaluation } from "../run-report.ts";
+import { StepSummary } from "../step-summary.ts";
+import type { EmbeddedCloud } from "./embedded-cloud.ts";
+import type { RunEvent } from "./follow.ts";
+import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
+
+export class RunHistory {
+  readonly steps: StepSummary[];
+  readonly evaluations: TeamEvaluation[] = [];
+  /** How the run ended; undefined while it is on, or if this session stopped before. */
+  ended: Extract<RunEvent, { kind: "ended" }> | undefined;
+  readonly #config: RunConfig;
+  readonly #folder: RunFolder;
+  readonly #cloud: EmbeddedCloud;
+  /** As earlier sessions left it. */
+  readonly #before: RunStatus;
+  readonly #started = performance.now();
+  #scoringSeconds: number;
+
+  constructor(config: RunConfig, folder: RunFolder, cloud: EmbeddedCloud) {
+    this.#config = config;
+    this.#folder = folder;
+    this.#cloud = cloud;
+    this.#before = readStatus(folder);
+    this.#scoringSeconds = this.#before.scoringSeconds;
+    this.steps = readSteps(folder);
+    // Removes a line that a kill cut short: the next one must begin a line.
+    if (existsSync(folder.steps)) writeAtomically(folder.steps, this.steps.map(lineOf).join(""));
+    this.save("running");
+  }
+
+  record(event: RunEvent): void {
+    if (event.kind === "waiting") return;
+    if (event.kind === "ended") this.ended = event;
+    if (event.kind === "evaluation") this.evaluations.push(event.evaluation);
+    if (event.kind === "step") {
+      this.steps.push(event.summary);
+      appendFileSync(this.#folder.steps, lineOf(event.summary));
+    }
+    this.save("running");
+  }
+
+  save(state: RunStatus["state"], reason = ""): RunStatus {
+    this.#scoringSeconds += this.#cloud.takeScoringSeconds();
+    const isRunning = state === "running";
+    const isFinished = state === "finished";
+    const status: RunStatus = {
+      ...this.#before,
+      steps: isFinished ? this.steps.length : this.#config.steps,
+      step: this.steps.length,
+      state,
+      reason,
+      pid: isRunning ? process.pid : 0,
+      environment: isRunning ? { ...this.#cloud.environment } : {},
+      seconds: this.#before.seconds + (performance.now() - this.#started) / 1000,
+      scoringSeconds: this.#scoringSeconds,
+      writes: totalUsd(this.#before.writes, this.#cloud.writes()),
+      heldOut: { before: this.#share(0), after: isFinished ? this.#share(this.steps.length) : null },
+      evaluations: this.evaluations,
+    };
+    writeStatus(this.#folder, status);
+    return status;
+  }
+
+  /** The held-out share that a team answers right; null if it was not evaluated. */
+  #share(team: number): number | null {
+    const score = heldOutScore(this.evaluations, team);
+    return score && score.n > 0 ? score.correct / score.n : null;
+  }
+}
+
+/** A line that a kill cut short is dropped: its step is read from the records again. */
+export function readSteps(folder: RunFolder): StepSummary[] {
+  if (!existsSync(folder.steps)) return [];
+  const lines = readFileSync(folder.steps, "utf8").split("\n").slice(0, -1);
+  return lines.map((line) => parseJson(StepSummary, line, folder.steps));
+}
+
+function lineOf(step: StepSummary): string {
+  return `${JSON.stringify(step)}\n`;
+}
+
+function totalUsd(a: StoreWrites, b: StoreWrites): StoreWrites {
+  return { requests: a.requests + b.requests, bytes: a.bytes + b.bytes, units: a.units + b.units };
+}

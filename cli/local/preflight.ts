@@ -1,0 +1,108 @@
+/**
+ * @file The checks before a run: its team, rewards, keys, tools, engines, base models, memory and store. One pass over the config reports
+ * everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once, and its tools are opened once.
+ */
+import { openConversationModel } from "../../adapters/llm/converse.ts";
+import { openLanguageModel } from "../../adapters/llm/open.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import type { ToolsModule } from "../../core/recipe.ts";
+import { trainedAgents } from "../../core/training/step-plan.ts";
+import { openEngine } from "../../engine/index.ts";
+import { engineOptions } from "../../gpu-workers/policy.ts";
+import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
+import { openTools, openToolsModule } from "../../recipes/registry.ts";
+import { openRewards } from "../../recipes/rewards.ts";
+import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts";
+import { Findings } from "./findings.ts";
+import { checkMemory } from "./model-needs.ts";
+
+/** Where a run is to take place. */
+export interface Site {
+  /** `here`: this machine must have the keys, the engines and the memory. `elsewhere`: it only starts the run. */
+  readonly workers: "here" | "elsewhere";
+  /** A run that has started has its base models in its store: they are not read again. */
+  readonly models: "read" | "stored";
+  /** Rejects if the run cannot be stored there. */
+  checkStore(findings: Findings): void | Promise<void>;
+}
+
+export interface Preflight {
+  readonly findings: Findings;
+  /** The base models that are in order: all of them if there is no error. */
+  readonly bases: Bases;
+}
+
+/** Everything that is wrong with a run before it starts. Only faults of this program reject. */
+export async function preflight(config: RunConfig, site: Site): Promise<Preflight> {
+  const findings = new Findings();
+  const bases = new Map<string, CheckpointFiles>();
+  const { recipe, agents, judge } = config;
+  const module = await findings.attempt(() => openToolsModule(recipe));
+  await findings.attempt(() => refuseUntrained(config));
+  if (site.workers === "here") {
+    await findings.attempt(() => openRewards(config, process.env));
+    if (judge) await findings.attempt(() => openLanguageModel(judge.model));
+  }
+  for (const [name, agent] of Object.entries(agents)) {
+    const base = await checkAgent(name, agent, config.seed, module, site, findings);
+    if (base) bases.set(name, base);
+  }
+  // Tools that take settings and keys are opened where they are used.
+  const opensHere = site.workers === "here" || typeof module?.tools !== "function";
+  if (module && opensHere) await findings.attempt(() => refuseMissingTools(config, module));
+  if (site.workers === "here") checkMemory(config, bases, findings);
+  await findings.attempt(() => site.checkStore(findings));
+  return { findings, bases };
+}
+
+function refuseUntrained(config: RunConfig): void {
+  if (trainedAgents(config).length > 0) return;
+  throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
+}
+
+/** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: what it would read is unknown too. */
+async function checkAgent(
+  name: string,
+  agent: AgentConfig,
+  seed: number,
+  module: ToolsModule | undefined,
+  { workers, models }: Site,
+  findings: Findings,
+): Promise<CheckpointFiles | undefined> {
+  const isEndpoint = isEndpointPolicy(agent.policy);
+  const opensEngine = !isEndpoint && module !== undefined;
+  const engine = opensEngine ? await findings.attempt(() => openEngine(agent.policy, module.policies)) : undefined;
+  if (opensEngine && !engine) return undefined;
+  if (isEndpoint && workers === "here") await findings.attempt(() => openConversationModel(endpointOf(agent)));
+  if (models === "stored") return undefined;
+  const base = await findings.attempt(() => readTrainingBase(name, agent, seed));
+  if (workers === "here") {
+    await findings.attempt(() => engine?.computesOn?.(engineOptions(agent)));
+    if (base) await findings.attempt(() => engine?.check?.(base, engineOptions(agent)));
+  } else if (base) {
+    await findings.attempt(() => refuseLocalFiles(name, base));
+  }
+  return base;
+}
+
+/** Refuses tools that the recipe lacks, or whose settings or keys are missing. */
+export async function refuseMissingTools(config: RunConfig, loaded?: ToolsModule): Promise<void> {
+  const module = loaded ?? (await openToolsModule(config.recipe));
+  const { tools, close } = await openTools(module, { config, environment: process.env });
+  try {
+    for (const [name, agent] of Object.entries(config.agents)) toolsOf(name, agent, tools);
+  } finally {
+    await close();
+  }
+}
+
+/** Refuses a judge, or an agent behind an API, without its key. */
+export function refuseMissingKey({ judge, agents }: RunConfig): void {
+  if (judge) openLanguageModel(judge.model);
+  for (const agent of Object.values(agents))
+    if (isEndpointPolicy(agent.policy)) openConversationModel(endpointOf(agent));
+}

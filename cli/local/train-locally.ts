@@ -1,0 +1,111 @@
+/**
+ * @file One session of a local run, new or resumed: the embedded cloud, the workers, and the records followed to the end.
+ *
+ *     open cloud -> start or resume -> start workers -> follow --finished--> stop workers -> export, report, curve
+ *                                                         |--halted--------> stop workers, the reason, exit 1
+ *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
+ *                                                         '--a worker cannot be kept alive: the same, with its last error, exit 1
+ *     SIGKILL at any point: the children end by themselves, and the next session resumes from the records.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { QuestionSet } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CaseStudy } from "../../core/recipe.ts";
+import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import type { RunReport } from "../run-report.ts";
+import { type Display, openDisplay } from "../terminal/display.ts";
+import { MGRPO } from "../terminal/name.ts";
+import { alignmentWarnings } from "../warnings.ts";
+import type { Bases } from "./base-models.ts";
+import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
+import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
+import { followRun } from "./follow.ts";
+import { RunHistory } from "./history.ts";
+import type { RunFolder } from "./run-folder.ts";
+import { startOrResume } from "./start-or-resume.ts";
+import { type Stop, watchForStop } from "./stop.ts";
+import { startWorkers, workersOf } from "./workers.ts";
+
+const POLL_SECONDS = 0.5;
+
+export interface LocalTraining {
+  readonly config: RunConfig;
+  readonly folder: RunFolder;
+  /** Called only if the run has not started yet, and so are the questions. */
+  readonly bases: () => Bases | Promise<Bases>;
+  readonly questions: () => QuestionSet | Promise<QuestionSet>;
+  readonly caseStudies?: readonly CaseStudy[] | undefined;
+  /** Extends the budget of a run that has started. */
+  readonly extension?: BudgetExtension;
+}
+
+/** The report of the finished run; undefined if the user stopped it. Rejects if it halts. */
+export async function trainLocally(training: LocalTraining): Promise<RunReport | undefined> {
+  const { config, folder, bases, questions, extension } = training;
+  mkdirSync(folder.logs, { recursive: true });
+  const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
+  const stop = watchForStop();
+  let display: Display | undefined;
+  try {
+    await startOrResume(cloud, config, bases, questions, extension);
+    const history = new RunHistory(config, folder, cloud);
+    display = openDisplay(config, history.steps);
+    await followWithWorkers(training, cloud, history, display, stop);
+    return await conclude(training, cloud, history, display, stop);
+  } finally {
+    display?.close();
+    stop.dispose();
+    await cloud.close();
+  }
+}
+
+/** Trains until the run ends, or it is time to stop. */
+async function followWithWorkers(
+  { config, folder }: LocalTraining,
+  cloud: EmbeddedCloud,
+  history: RunHistory,
+  display: Display,
+  stop: Stop,
+): Promise<void> {
+  const environment = { ...cloud.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
+  const workers = startWorkers(workersOf(config), environment, folder.logs);
+  workers.failed.catch(stop.fail);
+  cloud.onMoved(() => workers.hint());
+  try {
+    const options = { from: history.steps.length, pollSeconds: POLL_SECONDS, signal: stop.signal };
+    for await (const event of followRun(cloud.store, config, options)) {
+      history.record(event);
+      display.event(event);
+      if (event.kind === "step") for (const line of alignmentWarnings(config, history.steps)) display.say(line);
+    }
+  } finally {
+    await workers.stop();
+  }
+}
+
+async function conclude(
+  { config, folder, caseStudies = [] }: LocalTraining,
+  cloud: EmbeddedCloud,
+  history: RunHistory,
+  display: Display,
+  stop: Stop,
+): Promise<RunReport | undefined> {
+  const resume = `${MGRPO} resume ${config.run}`;
+  if (history.ended === undefined) {
+    history.save("stopped");
+    stop.rethrow();
+    display.say(`stopped after step ${history.steps.length} of ${config.steps}; continue with: ${resume}`);
+    process.exitCode = 130;
+    return undefined;
+  }
+  if (history.ended.status === "halted") {
+    const { reason } = history.ended;
+    history.save("halted", reason);
+    throw new MgrpoError("run-halted", `run '${config.run}' halted: ${reason}; to continue: ${resume}`);
+  }
+  const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints);
+  const studies = await writeHeldOut(cloud.store, config, folder, caseStudies);
+  return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, studies, agents);
+}

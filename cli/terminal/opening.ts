@@ -1,0 +1,57 @@
+/** @file The first lines of a run: what it trains and where it lies. Without a terminal a new run prints its whole config as JSON. */
+import { relative } from "node:path";
+import colors from "picocolors";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Bases } from "../local/base-models.ts";
+import { parametersOf } from "../local/model-needs.ts";
+import type { RunFolder } from "../local/run-folder.ts";
+import { flow, terminalWidth } from "./flow.ts";
+
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export function printOpening(config: RunConfig, folder: RunFolder, bases: Bases): void {
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ kind: "config", path: folder.config, config }));
+    return;
+  }
+  console.log(opening(config, folder, bases, terminalWidth()));
+}
+
+export function printResumed(config: RunConfig, folder: RunFolder, step: number): void {
+  if (!process.stdout.isTTY) return;
+  console.log(opening(config, folder, new Map(), terminalWidth(), step));
+}
+
+/** `step`: where a resumed run stands. */
+export function opening(config: RunConfig, folder: RunFolder, bases: Bases, width: number, step?: number): string {
+  const { run, recipe, arm, seed, steps } = config;
+  const names = Object.keys(config.agents);
+  const label = Math.max(...names.map((name) => name.length)) + 4;
+  const progress = step === undefined ? `${steps} steps` : `resumed at step ${step} of ${steps}`;
+  const about = [
+    { text: run, tone: colors.bold },
+    ...[recipe, arm, `seed ${seed}`, progress].map((text) => ({ text })),
+  ];
+  const agents = names.map((name) => {
+    const agent = config.agents[name];
+    return agent ? `  ${colors.dim(name.padEnd(label - 2))}${flow(partsOf(agent, bases.get(name)), label, width)}` : "";
+  });
+  const settings = `every setting: ${relative(process.cwd(), folder.config)}`;
+  return ["", `  ${flow(about, 2, width)}`, ...agents, `  ${colors.dim(settings)}`, ""].join("\n");
+}
+
+/** An agent's model, its size, and what is trained: all weights unless it says otherwise. */
+function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | undefined) {
+  const { model, policy, trained, lora } = agent;
+  const parameters = base && parametersOf(agent, base);
+  const path = model.startsWith("/") ? relative(process.cwd(), model) : model;
+  const parts = [
+    path.length < model.length ? path : model,
+    ...(policy === "compiled" ? [] : [policy]),
+    ...(parameters === undefined ? [] : [`${SHORT.format(parameters)} parameters`]),
+    ...(trained ? [] : ["not trained"]),
+    ...(lora ? [`adapter of rank ${lora.rank}`] : []),
+  ];
+  return parts.filter((text) => text !== "").map((text) => ({ text }));
+}

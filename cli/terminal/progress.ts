@@ -1,0 +1,68 @@
+/** @file How far a run is: the state behind the live line, and the line. Pure. */
+import colors from "picocolors";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { StepSummary } from "../step-summary.ts";
+import { duration } from "./columns.ts";
+import { cut, flow } from "./flow.ts";
+
+const WIDEST_BAR = 32;
+/** Steps that the time left is estimated from. */
+const RECENT = 10;
+
+/** What the closed steps add up to. */
+export interface Progress {
+  readonly steps: number;
+  readonly sampledTokens: number;
+  /** Of the latest timed steps. */
+  readonly recentSeconds: readonly number[];
+}
+
+const NO_PROGRESS: Progress = { steps: 0, sampledTokens: 0, recentSeconds: [] };
+
+export function progressOf(steps: readonly StepSummary[]): Progress {
+  return steps.reduce(afterStep, NO_PROGRESS);
+}
+
+export function afterStep(progress: Progress, { step, sampledTokens, seconds }: StepSummary): Progress {
+  return {
+    steps: step + 1,
+    sampledTokens: progress.sampledTokens + sampledTokens,
+    recentSeconds: seconds === null ? progress.recentSeconds : [...progress.recentSeconds, seconds].slice(-RECENT),
+  };
+}
+
+/** In [0, 1]: the share of the steps, or of the tokens if they end the run sooner. */
+export function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): number {
+  const ofTokens = sampledTokens === null ? 0 : progress.sampledTokens / sampledTokens;
+  return Math.min(1, Math.max(progress.steps / steps, ofTokens));
+}
+
+/** The time that the other steps take. Undefined before the first timed step, and after the last: evaluations are not estimated. */
+export function secondsLeft(config: RunConfig, progress: Progress): number | undefined {
+  const share = shareDone(config, progress);
+  const typical = median(progress.recentSeconds);
+  return typical === undefined || share === 1 ? undefined : typical * progress.steps * (1 / share - 1);
+}
+
+/** The bar, the steps, the time left, and what the run does or waits for: on a second line if the first has no room. */
+export function progressLine(config: RunConfig, progress: Progress, activity: string, width: number): string {
+  const bar = Math.min(WIDEST_BAR, Math.floor(width / 4));
+  const filled = Math.round(bar * shareDone(config, progress));
+  const left = secondsLeft(config, progress);
+  const tone = activity.startsWith("waiting for") ? colors.yellow : colors.dim;
+  const parts = [
+    { text: "━".repeat(filled) + "─".repeat(bar - filled), tone: (text: string) => twoTone(text, filled) },
+    { text: `${progress.steps}/${config.steps}` },
+    ...(left === undefined ? [] : [{ text: `${duration(left)} left` }]),
+    { text: cut(activity, width - 2), tone },
+  ];
+  return `\n  ${flow(parts, 2, width)}`;
+}
+
+function twoTone(bar: string, filled: number): string {
+  return colors.cyan(bar.slice(0, filled)) + colors.dim(bar.slice(filled));
+}
+
+function median(values: readonly number[]): number | undefined {
+  return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
+}

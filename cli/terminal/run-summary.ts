@@ -1,0 +1,63 @@
+/** @file The last lines of a finished run: its held-out scores before and after, and where its files are. */
+import { relative } from "node:path";
+import colors from "picocolors";
+import type { RunFolder } from "../local/run-folder.ts";
+import { openBook, type RunReport } from "../run-report.ts";
+import { accuracy, duration, percent, type Shown } from "./columns.ts";
+import { flow, type Part, terminalWidth } from "./flow.ts";
+import { MGRPO } from "./name.ts";
+
+const LABEL = 18;
+
+export function printSummary(report: RunReport, folder: RunFolder): void {
+  if (!process.stdout.isTTY) {
+    const { run, heldOut, closedBook, agents } = report;
+    const files = { report: fromHere(folder.report), curve: fromHere(folder.curve) };
+    console.log(JSON.stringify({ kind: "summary", run, heldOut, closedBook, agents, ...files }));
+    return;
+  }
+  console.log(`\n  ${colors.green("✔")} ${colors.bold(report.run)} finished in ${duration(report.seconds.total)}\n`);
+  printScores(report);
+  console.log();
+  printFiles(report, folder);
+}
+
+function printScores({ evaluations, steps, caseStudies, closedBook }: RunReport): void {
+  const [before, after] = [openBook(evaluations, 0), openBook(evaluations, steps)];
+  if (before.sampled && after.sampled) printLine("held-out", ...change(before.sampled, after.sampled));
+  if (before.greedy && after.greedy) printLine("held-out, greedy", ...change(before.greedy, after.greedy));
+  for (const study of caseStudies)
+    if (study.temperature > 0) printLine(study.study, ...change(study.before, study.after));
+  if (closedBook !== null) printLine("closed book", { text: percent(closedBook) });
+}
+
+function printFiles({ run, steps, agents, caseStudies }: RunReport, folder: RunFolder): void {
+  for (const [agent, { version, checkpoint, sha256 }] of Object.entries(agents)) {
+    const about = `version ${version}, sha256 ${sha256.slice(0, 12)}…`;
+    printLine(agent, { text: checkpoint }, { text: about, tone: colors.dim });
+  }
+  printLine("report", { text: fromHere(folder.report) });
+  printLine("chart", { text: fromHere(folder.curve) });
+  printLine("inspect", { text: `${MGRPO} show ${run} ${steps - 1}/0/0`, tone: colors.cyan });
+  if (caseStudies.length > 0)
+    printLine("case studies", { text: `${MGRPO} show ${run} cases --html`, tone: colors.cyan });
+}
+
+function printLine(label: string, ...parts: readonly Part[]): void {
+  const indent = LABEL + 2;
+  const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent - 2)}`;
+  console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
+}
+
+function change(before: Shown, after: Shown): Part[] {
+  const share = before.n === 0 ? "-" : percent(before.correct / before.n);
+  const now = accuracy(after);
+  return [
+    { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(colors.green(now))}` },
+    { text: `${after.correct} of ${after.n}`, tone: colors.dim },
+  ];
+}
+
+function fromHere(file: string): string {
+  return relative(process.cwd(), file);
+}

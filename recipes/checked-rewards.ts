@@ -1,0 +1,56 @@
+/**
+ * @file A recipe's rewards, checked. An exception in them, or an answer that is no score, is an error in the user's code: it ends the run
+ * with one line that says where, and is never a lost rollout. Rewards that ask a judge pass unchecked: what fails there may be the judge.
+ */
+import type { Judgement } from "../core/contracts/judge.ts";
+import type { Question } from "../core/contracts/question.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import type { Rewards } from "../core/ports.ts";
+
+/** One call of the user's code. */
+interface Call {
+  readonly file: string;
+  readonly method: "correct" | "expert";
+  readonly question: Question;
+}
+
+/** `file` is the recipe's rewards file, as messages name it. Its calls reject with `rewards-invalid`. */
+export function checkedRewards(rewards: Rewards, file: string): Rewards {
+  if (rewards.judge !== undefined) return rewards;
+  return {
+    correct: (question, conversation) =>
+      check({ file, method: "correct", question }, () => rewards.correct(question, conversation)),
+    expert: (question, agent, conversation) =>
+      check({ file, method: "expert", question }, () => rewards.expert(question, agent, conversation)),
+  };
+}
+
+async function check(call: Call, score: () => Judgement | Promise<Judgement>): Promise<Judgement> {
+  const judgement = await run(call, score);
+  const value: unknown = typeof judgement === "object" && judgement !== null ? judgement.score : judgement;
+  if (typeof value === "number" && value >= 0 && value <= 1) return judgement;
+  throw fault(call, `returned ${String(value)}: return a number from 0 to 1`);
+}
+
+async function run(call: Call, score: () => Judgement | Promise<Judgement>): Promise<Judgement> {
+  try {
+    return await score();
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    const [text = ""] = String(cause).split("\n", 1);
+    throw fault(call, `threw ${text}${frameIn(call.file, cause)}`, cause);
+  }
+}
+
+function fault({ file, method, question }: Call, what: string, cause?: unknown): MgrpoError {
+  return new MgrpoError("rewards-invalid", `${file}: ${method}() of question '${question.id}' ${what}`, { cause });
+}
+
+/** ` (at <file>:<line>:<column>)`: the innermost frame in the recipe's folder; empty where the stack has none, as in a bundle. */
+function frameIn(file: string, error: unknown): string {
+  const folder = file.slice(0, file.lastIndexOf("/") + 1);
+  const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
+  const frames = lines.flatMap((line) => /^\s+at (?:.*\()?((?!data:)[^()]+:\d+:\d+)\)?$/.exec(line)?.[1] ?? []);
+  const frame = frames.find((one) => one.includes(folder));
+  return frame === undefined ? "" : ` (at ${frame.replace(/^file:\/\//, "").replace(/\?[^:]*/, "")})`;
+}

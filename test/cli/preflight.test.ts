@@ -1,0 +1,67 @@
+/** @file The preflight: everything that is wrong is reported at once, and the tools are opened once. */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { preflight } from "../../cli/local/preflight.ts";
+import { checkRunsFolder } from "../../cli/local/run-folder.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { printed } from "./printed.ts";
+
+const folder = workHere();
+afterEach(() => rmSync(join(folder, "runs"), { recursive: true, force: true }));
+
+const site = { workers: "here", models: "read", checkStore: checkRunsFolder } as const;
+
+async function relay(...settings: string[]) {
+  const set = [...relaySettings().filter((word) => word !== "--set"), ...settings];
+  return resolveConfig(await openRecipe(RELAY), { run: "r", seed: 1, arm: "mgrpo", set, recipe: RELAY });
+}
+
+test("nothing is wrong: no finding, and the base model of every agent", async () => {
+  const { findings, bases } = await preflight(await relay(), site);
+  expect(findings.all).toEqual([]);
+  expect([...bases.keys()]).toEqual(["main", "searcher"]);
+});
+
+test("one pass finds a missing model, an unknown tool, an unknown engine and a folder that is none", async () => {
+  writeFileSync("runs", "");
+  const config = await relay(
+    "agents.main.model=nowhere",
+    'agents.searcher.tools=["sextant"]',
+    "agents.searcher.policy=torch",
+  );
+  const { findings } = await preflight(config, site);
+  const lines = findings.all.map(({ message }) => message);
+  expect(lines).toHaveLength(4);
+  expect(lines.join("\n")).toMatch(/agents\.main\.model: no checkpoint folder 'nowhere'/);
+  expect(lines.join("\n")).toMatch(/the recipe has no tool 'sextant'/);
+  expect(lines.join("\n")).toMatch(/'torch'/);
+  expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
+  expect(() => findings.settle()).toThrow(lines.join("\n"));
+});
+
+test("tools that are opened with settings are opened once, closed again, and not opened for workers elsewhere", async () => {
+  const own = join(folder, "counting");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
+  const tools =
+    "async () => { calls.push('open'); return { tools: new Map(), close: async () => calls.push('close') }; }";
+  writeFileSync(join(own, "tools.mjs"), `export const calls = (globalThis.calls = []); export const tools = ${tools};`);
+  const { agents, ...config } = await relay();
+  const models = Object.entries(agents).map(([name, agent]) => [name, { ...agent, tools: [], policy: "compiled" }]);
+  const mine = { ...config, recipe: own, agents: Object.fromEntries(models) };
+  await preflight(mine, { ...site, models: "stored" });
+  expect(Reflect.get(globalThis, "calls")).toEqual(["open", "close"]);
+  await preflight(mine, { ...site, workers: "elsewhere", models: "stored" });
+  expect(Reflect.get(globalThis, "calls")).toEqual(["open", "close"]);
+});
+
+test("doctor says that runs cannot be written here", async () => {
+  writeFileSync("runs", "");
+  const lines = (await printed("doctor")).trim().split("\n");
+  const disk = lines.map((line) => JSON.parse(line)).find(({ name }) => name === "disk");
+  process.exitCode = 0;
+  expect(disk).toMatchObject({ state: "broken", found: expect.stringMatching(/runs cannot be written \(ENOTDIR\)/) });
+});
