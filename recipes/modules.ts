@@ -3,8 +3,9 @@
  * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { didYouMean } from "../core/contracts/nearest.ts";
 import { MgrpoError } from "../core/errors.ts";
 
 /** `known`: this part of the recipes of this repository, by name. Rejects with `recipe-invalid`. */
@@ -26,7 +27,7 @@ async function importPart(folder: string, part: string, known: readonly string[]
     const fault = existsSync(folder) ? `has no ${part}.ts` : "does not exist";
     throw new MgrpoError(
       "recipe-invalid",
-      `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
+      `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}${didYouMean(basename(folder), known)}`,
     );
   }
   try {

@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
+import { didYouMean } from "../../core/contracts/nearest.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { Evaluation, StoreWrites } from "../report.ts";
@@ -83,7 +84,8 @@ export function existingRun(run: string): RunFolder {
   if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `there are no runs here yet: start one with \`${MGRPO} train\`` : known.join(", ");
-  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}`);
+  const nearest = didYouMean(run, known);
+  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}${nearest}`);
 }
 
 /** Makes the folder of a new run, or refuses: a run is never overwritten. */

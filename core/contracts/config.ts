@@ -10,7 +10,7 @@ import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { AgentEndpoint, endpointFaults } from "./language-model.ts";
 import { LORA_POLICIES, LoraConfig } from "./lora.ts";
-import { AgentName, RunName } from "./names.ts";
+import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 
@@ -185,6 +185,11 @@ export const RunConfig = z
         suites: z.array(EvaluationSuite).default([]),
         /** Worker processes that evaluate; each takes one job at a time. */
         workers: z.int().positive().default(1),
+        /**
+         * The number that the run's first team has in addresses, and so in random streams. `mgrpo eval <run>` sets it to the number of
+         * the run's last team, so that it draws what the run's own evaluation drew. Absent: 0.
+         */
+        firstTeam: Step.exactOptional(),
       })
       .prefault({}),
     retention: z

@@ -1,6 +1,7 @@
 /** @file Parsing at the edge: one line that names the record, the path and the fault. */
 import type { z } from "zod";
 import { type ErrorCode, MgrpoError } from "../errors.ts";
+import { didYouMean } from "./nearest.ts";
 
 /** What helps wherever the file came from; callers say the rest. */
 const REMEDY: Partial<Record<ErrorCode, string>> = {
@@ -18,12 +19,19 @@ export function parse<S extends z.ZodType>(
   if (result.success) return result.data;
   const issues = result.error.issues.map((issue) => {
     const path = issue.path.join(".");
-    const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
-    const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
+    const keys = issue.code === "unrecognized_keys" && code === "config-invalid" ? issue.keys : [];
+    const message = `${issue.message}${keys.length > 0 ? knownKeys(keys, keysAt(schema, issue.path)) : ""}`;
     return path ? `${path}: ${message}` : message;
   });
   const remedy = REMEDY[code] ?? "";
   throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`, { evidence: issues });
+}
+
+/** `: there are steps, seed; did you mean 'steps'?`, after a message about unknown keys. */
+function knownKeys(unknown: readonly string[], known: readonly string[]): string {
+  if (known.length === 0) return "";
+  const nearest = unknown.map((key) => didYouMean(key, known)).find((hint) => hint !== "") ?? "";
+  return `: there are ${known.join(", ")}${nearest}`;
 }
 
 /** The keys of the object that the path leads to, through defaults and nullables; none where a union or a text is on the way. */

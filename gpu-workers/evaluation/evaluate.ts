@@ -13,6 +13,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import { accuracyInterval, type Score, total } from "../../core/training/interval.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { verdict } from "../../core/training/verdict.ts";
@@ -74,7 +75,8 @@ async function askAll(
   const versions = Object.fromEntries(Object.entries(team.agents).map(([name, { version }]) => [name, version]));
 
   async function score({ question, group, rollout }: Asked): Promise<Scored> {
-    const address = { run: run.name, phase: `eval:${job}`, step: team.team, group, rollout };
+    const step = addressStep(run.config, team.team);
+    const address = { run: run.name, phase: `eval:${job}`, step, group, rollout };
     const key = objectKeys.outcome(address);
     const sampling = { temperature: suite.temperature, topP: 1, topK: 0 };
     const plan = { address, question, versions, sampling, purpose, closedBook: suite.closedBook };

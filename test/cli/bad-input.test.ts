@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { expect, test, vi } from "vitest";
-import { createProgram } from "../../cli/program.ts";
+import { buildProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { RELAY, trainRelay, workHere } from "./command-line.ts";
@@ -123,7 +123,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
 async function lineOf(args: readonly string[]): Promise<string> {
   const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   try {
-    await createProgram().parseAsync(args, { from: "user" });
+    await buildProgram().parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) return describe(error);
     expect(error.exitCode).toBe(1);
