@@ -23,7 +23,8 @@ export function buildProgram(): Command {
   addMachines(program.commandsGroup("Train on several machines:"));
   addCloud(program);
   addModels(program.commandsGroup("This machine and its models:"));
-  return program;
+  // Listed with the last group instead of in one of its own.
+  return program.helpCommand(true);
 }
 
 /** The package finds itself by name, both in a checkout and when installed. */

@@ -1,6 +1,7 @@
 /** @file Arguments and options that several commands share. */
-import { Argument, Option } from "commander";
+import { Argument, InvalidArgumentError, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
+import { didYouMean } from "../../core/contracts/nearest.ts";
 import { count, integer, positive } from "../terminal/fail.ts";
 
 export const recipe = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
@@ -16,10 +17,15 @@ export const setting = () =>
 export const steps = () =>
   new Option("--steps <n>", "number of training steps, instead of the recipe's").argParser(integer("--steps"));
 export const seed = () => new Option("--seed <n>", "seed of all random draws").argParser(integer("--seed"));
-export const arm = () =>
-  new Option("--arm <name>", "what to train: the method (mgrpo), a baseline, an ablation or the control").choices(
-    Arm.options,
-  );
+export const arm = () => {
+  const arms: readonly string[] = Arm.options;
+  return new Option("--arm <name>", "what to train: the method (mgrpo), a baseline, an ablation or the control")
+    .choices(arms)
+    .argParser((value: string) => {
+      if (arms.includes(value)) return value;
+      throw new InvalidArgumentError(`Allowed choices are ${arms.join(", ")}${didYouMean(value, arms) || "."}`);
+    });
+};
 export const judge = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
