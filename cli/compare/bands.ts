@@ -1,4 +1,4 @@
-/** @file The curves of a comparison: one line per arm with a band around it, as SVG, drawn by echarts without a browser. */
+/** @file Charts of a comparison: one line per arm, with a confidence band around it. echarts draws them as SVG, without a browser. */
 import { CustomChart, LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { init, use } from "echarts/core";
@@ -9,66 +9,109 @@ use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVG
 
 export interface Band {
   readonly name: string;
-  /** Along x. */
+  /** In the order of x. */
   readonly points: readonly { readonly x: number; readonly y: number; readonly low: number; readonly high: number }[];
 }
 
 export interface BandChart {
   readonly title: string;
-  /** What the bands are. */
-  readonly note: string;
+  /** What was measured, and what the bands are. */
+  readonly subtitle: string;
   readonly xName: string;
+  /** Whether x counts something, so that its ticks are whole numbers. */
+  readonly xIsCount: boolean;
   readonly bands: readonly Band[];
-  /** Whether each point is a measurement of its own. */
+  /** Whether every point is a measurement, and is marked. */
   readonly marked: boolean;
 }
 
-/** What a line above the picture can hold; more, or longer names, stand in a column beside it. */
-const ABOVE = { names: 6, characters: 24 };
-const COLUMN = 214;
+const MARGIN = 20;
+/** Pixels. */
+const LEGEND_TOP = 62;
+const LEGEND_ROW = 20;
+/** An upper estimate of a character's width: fonts differ between readers. */
+const CHARACTER = 7;
+const LONGEST_NAME = 100;
 
-/** Values are shares in [0, 1]. */
-export function drawBands({ title, note, xName, bands, marked }: BandChart): string {
-  const series = bands.flatMap(({ name, points }, i) => {
-    const colour = seriesColour(i);
-    const outline = [...points.map(({ x, high }) => [x, high]), ...points.toReversed().map(({ x, low }) => [x, low])];
-    return [
-      {
-        type: "custom" as const,
-        silent: true,
-        z: 1,
-        data: [0],
-        renderItem: (_: unknown, api: { coord(point: number[]): number[] }) => ({
-          type: "polygon" as const,
-          shape: { points: outline.map((point) => api.coord(point)) },
-          style: { fill: colour, opacity: 0.12 },
-        }),
-      },
-      {
-        ...{ type: "line" as const, name, silent: true, z: 2, color: colour },
-        data: points.map(({ x, y }) => [x, y]),
-        ...{ showSymbol: marked, symbol: "circle", symbolSize: 5 },
-        lineStyle: { color: colour, width: 2.2 },
-      },
-    ];
-  });
-  const isAbove = bands.length <= ABOVE.names && bands.every(({ name }) => name.length <= ABOVE.characters);
-  const legend = isAbove
-    ? { ...LEGEND, left: 20 }
-    : { ...LEGEND, orient: "vertical" as const, left: WIDTH - COLUMN, itemGap: 12 };
-  const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
+/** Values are shares in [0, 1]. The legend has as many rows as it needs, and the picture grows with it. */
+export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
+  const names = bands.map(({ name }) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name));
+  const rows = legendRows(names);
+  const top = LEGEND_TOP + rows.length * LEGEND_ROW + 22;
+  const height = HEIGHT + (rows.length - 1) * LEGEND_ROW;
+  const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   chart.setOption({
     animation: false,
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
-    title: titled(title, note),
-    legend: { ...legend, top: 62, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
-    grid: { left: 56, right: isAbove ? 28 : COLUMN + 24, top: isAbove ? 104 : 68, bottom: 52 },
-    xAxis: { ...AXIS, type: "value", name: xName, nameLocation: "middle", nameGap: 30, splitLine: { show: false } },
+    title: titled(title, subtitle),
+    legend: rows.map((row, i) => ({
+      ...LEGEND,
+      left: MARGIN,
+      top: LEGEND_TOP + i * LEGEND_ROW,
+      data: row.map((name) => ({ name, icon: LINE_ICON })),
+    })),
+    grid: { left: 56, right: 28, top, bottom: 52 },
+    xAxis: {
+      ...AXIS,
+      type: "value",
+      name: xName,
+      nameLocation: "middle",
+      nameGap: 30,
+      splitLine: { show: false },
+      ...(xIsCount && { minInterval: 1 }),
+    },
     yAxis: { ...AXIS, type: "value", min: 0, max: 1 },
-    series,
+    series: bands.flatMap((band, i) => seriesOf(band, names[i] ?? "", seriesColour(i), marked)),
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
   return themed(svg);
+}
+
+/** Splits names into rows that fit the picture's width. */
+function legendRows(names: readonly string[]): string[][] {
+  const rows: string[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const name of names) {
+    const width = LEGEND.itemWidth + 5 + name.length * CHARACTER + LEGEND.itemGap;
+    if (used + width > WIDTH - 2 * MARGIN) {
+      rows.push([]);
+      used = 0;
+    }
+    rows.at(-1)?.push(name);
+    used += width;
+  }
+  return rows;
+}
+
+/** The band as a polygon, and the line over it. */
+function seriesOf({ points }: Band, name: string, colour: string, marked: boolean) {
+  const upper = points.map(({ x, high }) => [x, high]);
+  const lower = points.map(({ x, low }) => [x, low]).reverse();
+  return [
+    {
+      type: "custom" as const,
+      silent: true,
+      z: 1,
+      data: [0],
+      renderItem: (_: unknown, api: { coord(point: number[]): number[] }) => ({
+        type: "polygon" as const,
+        shape: { points: [...upper, ...lower].map((point) => api.coord(point)) },
+        style: { fill: colour, opacity: 0.12 },
+      }),
+    },
+    {
+      type: "line" as const,
+      name,
+      silent: true,
+      z: 2,
+      color: colour,
+      data: points.map(({ x, y }) => [x, y]),
+      showSymbol: marked,
+      symbol: "circle",
+      symbolSize: 5,
+      lineStyle: { color: colour, width: 2.2 },
+    },
+  ];
 }

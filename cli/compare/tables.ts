@@ -1,6 +1,4 @@
-/**
- * @file The raw numbers of a comparison as CSV (RFC 4180): every step, every evaluation, every held-out question before and after. Pure.
- */
+/** @file The raw numbers of a comparison as CSV (RFC 4180): steps, evaluations, and held-out questions before and after. Pure. */
 import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
@@ -24,16 +22,17 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
             [`dropped_${agent}`, step.dropped[agent]],
           ]);
           return {
-            ...{ arm: entry.label, seed: run.report.seed, step: step.step + 1 },
+            arm: entry.label,
+            seed: run.report.seed,
+            step: step.step + 1,
             sampled_tokens: sampled[step.step + 1],
             seconds: step.seconds,
-            ...{
-              correct: step.correct,
-              well_formed: step.wellFormed,
-              rollouts: step.rollouts,
-              excluded: step.excluded,
-            },
-            ...{ groups: step.groups, zero_variance: step.zeroVariance },
+            correct: step.correct,
+            well_formed: step.wellFormed,
+            rollouts: step.rollouts,
+            excluded: step.excluded,
+            groups: step.groups,
+            zero_variance: step.zeroVariance,
             ...Object.fromEntries([...perAgent, ...perSub]),
           };
         });
@@ -50,9 +49,16 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
         return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): Record => {
           const { low, high } = accuracyInterval(questions);
           return {
-            ...{ arm: entry.label, seed: run.report.seed, team, sampled_tokens: sampled[team] },
-            ...{ suite, temperature, closed_book: String(closedBook) },
-            ...{ ...total(questions), low, high },
+            arm: entry.label,
+            seed: run.report.seed,
+            team,
+            sampled_tokens: sampled[team],
+            suite,
+            temperature,
+            closed_book: String(closedBook),
+            ...total(questions),
+            low,
+            high,
           };
         });
       }),
@@ -60,9 +66,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/**
- * One line per question: rollouts and right ones, and each case study's occasions and right ones, of the untrained and of the last team.
- */
+/** One line per question: rollouts, occasions of each case study, and how many of them were right, before and after training. */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
@@ -83,9 +87,15 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
               ];
             });
             return {
-              ...{ arm: entry.label, seed: run.report.seed, suite, question, kind },
-              ...{ before_n: before.n, before_right: before.correct },
-              ...{ after_n: after?.[i]?.n, after_right: after?.[i]?.correct },
+              arm: entry.label,
+              seed: run.report.seed,
+              suite,
+              question,
+              kind,
+              before_n: before.n,
+              before_right: before.correct,
+              after_n: after?.[i]?.n,
+              after_right: after?.[i]?.correct,
               ...Object.fromEntries(studies),
             };
           });
@@ -95,7 +105,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** Columns in the order in which they first come; a record that lacks one has an empty cell. */
+/** Columns are in order of first appearance. Missing values are empty cells. */
 function csv(records: readonly Record[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   const line = (cells: readonly Cell[]) => cells.map(quoted).join(",");
