@@ -36,22 +36,22 @@ const LONGEST_NAME = 100;
 /** Values are shares in [0, 1]. The legend has as many rows as it needs, and the picture grows with it. */
 export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
   const names = bands.map(({ name }) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name));
-  const rows = legendRows(names);
-  const top = LEGEND_TOP + rows.length * LEGEND_ROW + 22;
-  const height = HEIGHT + (rows.length - 1) * LEGEND_ROW;
+  const legend = legendOf(names);
+  const lastRow = legend.at(-1)?.row ?? 0;
+  const height = HEIGHT + lastRow * LEGEND_ROW;
   const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   chart.setOption({
     animation: false,
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(title, subtitle),
-    legend: rows.map((row, i) => ({
+    legend: legend.map(({ name, left, row }) => ({
       ...LEGEND,
-      left: MARGIN,
-      top: LEGEND_TOP + i * LEGEND_ROW,
-      data: row.map((name) => ({ name, icon: LINE_ICON })),
+      left,
+      top: LEGEND_TOP + row * LEGEND_ROW,
+      data: [{ name, icon: LINE_ICON }],
     })),
-    grid: { left: 56, right: 28, top, bottom: 52 },
+    grid: { left: 56, right: 28, top: LEGEND_TOP + lastRow * LEGEND_ROW + 42, bottom: 52 },
     xAxis: {
       ...AXIS,
       type: "value",
@@ -69,20 +69,23 @@ export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: B
   return themed(svg);
 }
 
-/** Splits names into rows that fit the picture's width. */
-function legendRows(names: readonly string[]): string[][] {
-  const rows: string[][] = [];
-  let used = Number.POSITIVE_INFINITY;
-  for (const name of names) {
+interface LegendEntry {
+  readonly name: string;
+  readonly left: number;
+  /** From 0. */
+  readonly row: number;
+}
+
+/** Places names in rows that fit the picture's width. echarts' own layout assumes a narrow font, and names would overlap in others. */
+function legendOf(names: readonly string[]): LegendEntry[] {
+  let [left, row] = [MARGIN, 0];
+  return names.map((name) => {
     const width = LEGEND.itemWidth + 5 + name.length * CHARACTER + LEGEND.itemGap;
-    if (used + width > WIDTH - 2 * MARGIN) {
-      rows.push([]);
-      used = 0;
-    }
-    rows.at(-1)?.push(name);
-    used += width;
-  }
-  return rows;
+    if (left > MARGIN && left + width > WIDTH - MARGIN) [left, row] = [MARGIN, row + 1];
+    const entry = { name, left, row };
+    left += width;
+    return entry;
+  });
 }
 
 /** The band as a polygon, and the line over it. */
