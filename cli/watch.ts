@@ -16,6 +16,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";
+import type { JobRecord } from "../core/contracts/records.ts";
 import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-team.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve.ts";
@@ -87,35 +88,21 @@ async function evaluateCheckpoint(
   const names = [...files.keys()].filter((name) => CHECKPOINT_FILE.test(name)).sort();
   const bases = await readBases(config, "evaluate", new Map([[team.agent, await source.read(checkpoint, names)]]));
   const hashes = await hashesOf(bases);
-  const pathOf = (suite: EvaluationSuite) => join(results, `${watchedJob(team, hashes, suite, sha256)}.json`);
+  const jobOf = (suite: EvaluationSuite) => watchedJob(team, hashes, suite, sha256);
+  const pathOf = (suite: EvaluationSuite) => join(results, `${jobOf(suite)}.json`);
   const suites = config.evaluation.suites.filter((suite) => !existsSync(pathOf(suite)));
   if (suites.length === 0) return;
   const left = new Map(suites.map((suite) => [suite.name, suite]));
   const lost: string[] = [];
   const started = performance.now();
-  live.show(() => {
-    const seconds = (performance.now() - started) / 1000;
-    const done = `${suites.length - left.size} of ${counted(suites.length, "suite")} done`;
-    return `${checkpoint}: ${done}, evaluating ${[...left.keys()].join(", ")} (${duration(seconds)})`;
-  });
+  live.show(() => progressText(checkpoint, suites.length, [...left.keys()], (performance.now() - started) / 1000));
   const save = async (done: Told) => {
     const suite = left.get(done.job.suite);
     if (!suite) throw new RangeError(`suite '${done.job.suite}' was not to be evaluated`);
     left.delete(suite.name);
     const lostAnswers = lostOf(await resultOf(done));
     if (lostAnswers !== undefined) return void lost.push(`suite ${suite.name}: ${lostAnswers}`);
-    const { n, correct, runs, interval } = done.job;
-    const found: WatchedEvaluation = {
-      kind: "evaluation",
-      checkpoint,
-      agent: team.agent,
-      job: watchedJob(team, hashes, suite, sha256),
-      suite: suite.name,
-      n,
-      correct,
-      runs,
-      interval,
-    };
+    const found = watchedEvaluation(checkpoint, team.agent, jobOf(suite), done.job);
     writeAtomically(pathOf(suite), `${JSON.stringify(found, null, 2)}\n`);
     live.print(lineOf(found));
   };
@@ -123,6 +110,20 @@ async function evaluateCheckpoint(
   if (lost.length === 0) return;
   const message = `${checkpoint}: ${lost.join("; ")}; evaluated again at the next look`;
   throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
+}
+
+function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
+  const done = `${checkpoint}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
+  return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;
+}
+
+function watchedEvaluation(
+  checkpoint: string,
+  agent: string,
+  job: string,
+  { suite, n, correct, runs, interval }: JobRecord,
+): WatchedEvaluation {
+  return { kind: "evaluation", checkpoint, agent, job, suite, n, correct, runs, interval };
 }
 
 /** A line about a checkpoint that was refused, or about a failure that is retried. */

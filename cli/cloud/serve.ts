@@ -14,7 +14,7 @@ import { openSession, type Session } from "../local/session.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { type Activity, activityText, type Look, observe } from "./activity.ts";
-import { isOpenToOthers, writePrivateFile } from "./env-file.ts";
+import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
   readonly host: string;
@@ -23,14 +23,14 @@ export interface ServeOptions {
   /** Default: the one after `port`, or any free one if `port` is 0. */
   readonly s3Port?: number;
   readonly dir: string;
-  readonly envFile?: string;
+  readonly environmentFile?: string;
 }
 
 const EVERY_ADDRESS = ["0.0.0.0", "::"];
 const LOOK_SECONDS = 2;
 const STDOUT = 1;
 
-export async function serve({ host, port, s3Port, dir, envFile }: ServeOptions): Promise<void> {
+export async function serve({ host, port, s3Port, dir, environmentFile }: ServeOptions): Promise<void> {
   if (EVERY_ADDRESS.includes(host))
     throw new MgrpoError(
       "config-invalid",
@@ -41,7 +41,7 @@ export async function serve({ host, port, s3Port, dir, envFile }: ServeOptions):
   try {
     const session = await openSession(dir, join(dir, "functions.log"), { host, ports });
     try {
-      tellEnvironment(session.environment, envFile);
+      tellEnvironment(session.environment, environmentFile);
       await showActivity(session, stop.signal);
     } finally {
       await session.close();
@@ -56,7 +56,9 @@ function tellEnvironment(environment: Session["environment"], file: string | und
   if (file === undefined) {
     console.log(text);
     if (isOpenToOthers(STDOUT))
-      console.error("warning: standard output is a file that other users may read, and it holds keys: use --env-file");
+      console.error(
+        "warning: standard output is a file that other users may read, and it holds keys: use --environment-file",
+      );
     return;
   }
   writePrivateFile(file, `${text}\n`);

@@ -36,6 +36,10 @@ function addServe(cloud: Command): void {
       new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
     )
     .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
-    .option("--env-file <file>", "write the environment for workers, keys included, to this file, for its owner only")
+    // Not --env-file: Node.js 20 takes that option for itself, wherever it stands.
+    .option(
+      "--environment-file <file>",
+      "write what workers need in their environment to this file, readable by its owner only, instead of printing it",
+    )
     .action(async (options) => (await import("../cloud/serve.ts")).serve(options));
 }

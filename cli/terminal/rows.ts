@@ -9,7 +9,7 @@ export function row(label: string, ...cells: readonly string[]): string {
   if (visibleLength(whole) <= width) return whole;
   const rest = cells.join("  ");
   const lines = visibleLength(rest) + 4 <= width ? [rest] : cells;
-  return [`  ${label.trimEnd()}`, ...lines.map((line) => `    ${line}`)].join("\n");
+  return [`  ${label.trimEnd().replace(/ {3,}/g, "  ")}`, ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
 /** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by as much as the prefix takes. */

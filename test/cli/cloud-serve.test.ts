@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { activityText, type Look, observe } from "../../cli/cloud/activity.ts";
-import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/env-file.ts";
+import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
