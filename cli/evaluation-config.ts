@@ -77,7 +77,7 @@ export async function planEvaluation(
       `recipe '${name}' has no evaluation.suites: add one, or name one with --suite`,
     );
   }
-  return { config, recipe, notes: status ? differences(config, status) : [] };
+  return { config, recipe, notes: status ? scoreDifferences(config, status) : [] };
 }
 
 interface FoundTeam {
@@ -111,7 +111,7 @@ function recipeOf(target: string, { stored, endpoint }: FoundTeam, wanted: strin
 }
 
 /** An evaluation of a run's last team with the run's seed draws what the run's own drew, unless one of these holds. */
-function differences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
+function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
   if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));
   const reasons = [

@@ -13,7 +13,7 @@ import type { Store } from "../../core/ports.ts";
 import { openSession, type Session } from "../local/session.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
-import { type Activity, activityText, type Look, observe } from "./activity.ts";
+import { type Activity, activityText, observe, type StoreLook } from "./activity.ts";
 import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
@@ -79,7 +79,7 @@ async function showActivity({ store, writes }: Session, signal: AbortSignal): Pr
     return;
   }
   const line = openLiveLine(process.stderr);
-  let before: Look | undefined;
+  let before: StoreLook | undefined;
   let activity: Activity | undefined;
   while (!signal.aborted) {
     const now = { seconds: store.clock.monotonic(), writes: writes().requests, runs: await readRuns(store) };

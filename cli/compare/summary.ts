@@ -117,7 +117,8 @@ function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {
   const { label, arm, varied } = entry;
   const suites = openSuites(runs);
-  const measured = (suite: Suite, what: string, pick: Counts) => measure(label, suite, what, runs, first?.runs, pick);
+  const measured = (suite: Suite, what: string, pick: Counts) =>
+    measureArm(label, suite, what, runs, first?.runs, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
   const [shown = suites[0]] = suites.filter(({ temperature }) => temperature > 0);
   const kinds = [...new Set(scoresOf(runs[0], shown?.suite, "after").map(({ kind }) => kind))];
@@ -152,7 +153,7 @@ type End = "before" | "after";
 
 const NOTHING: Score = { n: 0, correct: 0 };
 
-function measure(
+function measureArm(
   label: string,
   { suite, temperature }: Suite,
   what: string,

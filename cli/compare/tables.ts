@@ -3,14 +3,14 @@ import { accuracyInterval, total } from "../../core/training/interval.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 type Cell = string | number | null | undefined;
-type Record = Readonly<{ [column: string]: Cell }>;
+type CsvRecord = Readonly<{ [column: string]: Cell }>;
 
 export function stepsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
         const sampled = sampledBy(run);
-        return run.report.perStep.map((step): Record => {
+        return run.report.perStep.map((step): CsvRecord => {
           const perAgent = Object.entries(step.reward).flatMap(([agent, reward]): [string, Cell][] => [
             [`reward_${agent}`, reward],
             [`gradient_norm_${agent}`, step.training[agent]?.gradientNorm],
@@ -46,7 +46,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
         const sampled = sampledBy(run);
-        return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): Record => {
+        return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): CsvRecord => {
           const { low, high } = accuracyInterval(questions);
           return {
             arm: entry.label,
@@ -74,7 +74,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
         openSuites([run]).flatMap(({ suite }) => {
           const at = (team: number) => run.heldOut.find((one) => one.suite === suite && one.team === team)?.questions;
           const after = at(run.report.steps);
-          return (at(0) ?? []).map((before, i): Record => {
+          return (at(0) ?? []).map((before, i): CsvRecord => {
             const { question, kind } = before;
             const studies = Object.keys(before.studies).flatMap((study): [string, Cell][] => {
               const column = study.replaceAll(" ", "_");
@@ -106,7 +106,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
 }
 
 /** Columns are in order of first appearance. Missing values are empty cells. */
-function csv(records: readonly Record[]): string {
+function csv(records: readonly CsvRecord[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   const line = (cells: readonly Cell[]) => cells.map(quoted).join(",");
   return [line(columns), ...records.map((record) => line(columns.map((column) => record[column])))]

@@ -10,7 +10,7 @@ import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Score } from "../../core/training/interval.ts";
 import { readJobs, suiteOf } from "../local/follow.ts";
-import { readInvocations, readOutcome, readQuestions } from "../show/conversations.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
 
 /** All finished evaluations on held-out questions, in the order of teams. `last`: number of the run's last team. */
@@ -47,7 +47,7 @@ export async function readHeldOut(
 /** The rollouts of one evaluation, question by question, without those lost to infrastructure. */
 export async function readRollouts(store: Store, config: RunConfig, job: JobRecord): Promise<HeldOutRollout[]> {
   const suite = suiteOf(config, job.suite);
-  const { heldOut } = await readQuestions(store, config.run);
+  const { heldOut } = await readStoredQuestions(store, config.run);
   const asked = heldOut.slice(0, suite.questions || heldOut.length);
   const found = asked.flatMap((question, group) =>
     Array.from({ length: suite.runs }, async (_, rollout): Promise<HeldOutRollout[]> => {

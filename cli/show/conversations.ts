@@ -26,7 +26,7 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
   return new Map(await Promise.all(found));
 }
 
-export async function readQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {
+export async function readStoredQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {
   const key = objectKeys.questions(run);
   const bytes = await objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store: did the run ever start?`);

@@ -5,7 +5,7 @@ import type { GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readGroups, readStep } from "../local/follow.ts";
-import { readInvocations, readOutcome, readQuestions } from "./conversations.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "./conversations.ts";
 import { groupTree, rolloutTree, type Tree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */
@@ -39,7 +39,7 @@ export async function loadTrees(
   address: Address,
   noteOf: (question: Question) => string | undefined = () => undefined,
 ): Promise<Tree[]> {
-  const { train } = await readQuestions(store, config.run);
+  const { train } = await readStoredQuestions(store, config.run);
   const questions = new Map(train.map((question) => [question.id, question]));
   const groups = await readWantedGroups(store, config, address);
   return Promise.all(

@@ -3,6 +3,7 @@ import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { isMgrpoError } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
+import { MGRPO } from "./name.ts";
 
 /** MGRPO_DEBUG=1 adds the stack and the causes. */
 export function fail(error: unknown): void {
@@ -16,8 +17,15 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. */
+/**
+ * A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. Messages of the
+ * layers below write hints as `mgrpo <command>`, in backticks: only here is it known how the user starts it.
+ */
 export function describe(error: unknown): string {
+  return messageOf(error).replaceAll("`mgrpo ", `\`${MGRPO} `);
+}
+
+function messageOf(error: unknown): string {
   if (isMgrpoError(error)) return `${error.message.split("\n").map(clean).join("\n")}${causeOf(error)}`;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;

@@ -13,14 +13,19 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { activityText, type Look, observe } from "../../cli/cloud/activity.ts";
+import { activityText, observe, type StoreLook } from "../../cli/cloud/activity.ts";
 import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("writes per second, runs and the last event, from two looks at the store", () => {
-  const look = (seconds: number, writes: number, step: number, status: Look["runs"][number]["status"]): Look => ({
+  const look = (
+    seconds: number,
+    writes: number,
+    step: number,
+    status: StoreLook["runs"][number]["status"],
+  ): StoreLook => ({
     seconds,
     writes,
     runs: [{ run: "far", status, step }],
