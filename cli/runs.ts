@@ -139,7 +139,7 @@ function tableLines(rows: readonly (Row | Damaged)[]): string[] {
     return [colors.dim(line(TITLES)), ...lines.map((text, i) => tone(table[i]?.[1])(text))];
   return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", reason = ""]) => [
     tone(state)(`${run}  ${state}`),
-    `  ${[step, heldOut, time].filter((cell) => cell !== "-").join("  ")}`,
+    ...(step === "-" ? [] : [`  ${[step, heldOut, time].filter((cell) => cell !== "-").join("  ")}`]),
     ...(reason === "" ? [] : hanging("  ", reason)),
   ]);
 }
