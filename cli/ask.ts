@@ -1,33 +1,40 @@
-/** @file `mgrpo ask`: a team answers a question of the user's, on this machine or behind APIs, and is seen at work. */
+/** @file `mgrpo ask`: a team answers a question of the user's, on this machine or behind APIs, and every turn is shown. */
 import colors from "picocolors";
 import { type AnyTrajectory, sampledTokens } from "../core/contracts/rollout.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { answer } from "./ask/answer.ts";
+import { answer, questionOf } from "./ask/answer.ts";
 import { type AskOptions, readTeam } from "./ask/config.ts";
 import { asLines, asTree } from "./ask/narrate.ts";
 import { watchForStop } from "./local/stop.ts";
+import { counted } from "./terminal/columns.ts";
+import { hanging } from "./terminal/rows.ts";
 
-/** Rejects when the team ends without an answer. */
+/** Rejects if the team ends without an answer. */
 export async function ask(question: string, options: AskOptions): Promise<void> {
   if (question.trim() === "") throw new MgrpoError("config-invalid", "the question is empty: ask something");
   const team = await readTeam(options);
+  const asked = questionOf(team, question);
+  const note = team.recipe.note?.(asked);
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;
   const narrate = (isTerminal ? asTree : asLines)((line) => console.log(line));
+  if (isTerminal && note !== undefined) console.log(colors.dim(`note: ${note}`));
   const started = performance.now();
-  const { conversation, trajectories } = await answer(team, question, options, narrate, stop.signal).finally(() =>
+  const { conversation, trajectories } = await answer(team, asked, options, narrate, stop.signal).finally(() =>
     stop.dispose(),
   );
   const seconds = Math.round((performance.now() - started) / 100) / 10;
   const tokens = tokensOf(trajectories);
   if (isTerminal) {
-    const counts = Object.entries(tokens).map(([agent, { asked, sampled, read }]) =>
-      [`${agent}: ${asked} asked, ${sampled} tokens`, ...(read > 0 ? [`${read} read`] : [])].join(", "),
+    const counts = Object.values(tokens).map(({ asked, sampled, read }) =>
+      [counted(asked, "conversation"), `${sampled} tokens`, ...(read > 0 ? [`${read} read`] : [])].join(", "),
     );
-    console.log(colors.dim(`\n  ${seconds} s; ${counts.join("; ")}`));
+    const agents = Object.keys(tokens).map((agent, i) => `${agent}: ${counts[i]}`);
+    for (const line of hanging("  ", [`${seconds} s`, ...agents].join("; "))) console.log(colors.dim(line));
   } else {
-    const { stop: end, answer: said, fault } = conversation;
-    console.log(JSON.stringify({ kind: "result", stop: end, answer: said, fault, seconds, tokens }));
+    const { stop: end, answer: text, fault } = conversation;
+    const result = { kind: "result", stop: end, answer: text, fault, seconds, tokens };
+    console.log(JSON.stringify({ ...result, ...(note !== undefined && { note }) }));
   }
   if (conversation.answer !== null) return;
   throw new MgrpoError("not-found", `the team gave no answer: ${conversation.fault ?? conversation.stop}`);
@@ -37,7 +44,7 @@ interface Count {
   /** Conversations. */
   readonly asked: number;
   readonly sampled: number;
-  /** Tokens that an API read, and charges for. */
+  /** Prompt tokens that an API charges for. */
   readonly read: number;
 }
 

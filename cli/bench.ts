@@ -1,19 +1,21 @@
-/** @file `mgrpo bench`: runs the measurements one after another, each in a process of its own; they print one JSON object per line. */
+/** @file `mgrpo bench`: runs the benchmarks one after another, each in its own process. They print one JSON object per line. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { MgrpoError } from "../core/errors.ts";
 import { nodeArguments } from "./local/workers.ts";
+import { didYouMean } from "./terminal/nearest.ts";
 
-const BENCHES = ["engine", "rollouts", "store", "bundles", "run", "lora", "memory", "run-memory"];
-/** Only where it is named. */
-const OF_A_GPU = "gpu";
+const DEFAULT = ["engine", "rollouts", "store", "bundles", "run", "lora", "memory", "run-memory"];
+/** `gpu` needs one, so it runs only when it is named. */
+const ALL = [...DEFAULT, "gpu"];
 
 export async function bench(names: readonly string[]): Promise<void> {
-  const unknown = names.find((name) => ![...BENCHES, OF_A_GPU].includes(name));
+  const unknown = names.find((name) => !ALL.includes(name));
   if (unknown !== undefined) {
-    throw new MgrpoError("not-found", `no bench '${unknown}': there are ${[...BENCHES, OF_A_GPU].join(", ")}`);
+    const nearest = didYouMean(unknown, ALL);
+    throw new MgrpoError("not-found", `no bench '${unknown}': there are ${ALL.join(", ")}${nearest}`);
   }
-  for (const name of names.length > 0 ? names : BENCHES) {
+  for (const name of names.length > 0 ? names : DEFAULT) {
     const child = spawn(process.execPath, nodeArguments(`bench/${name}`), { stdio: "inherit" });
     const [code] = await once(child, "exit");
     if (code !== 0) throw new MgrpoError("cancelled", `bench '${name}' ended with exit code ${code}`);

@@ -1,8 +1,8 @@
 /**
- * @file `mgrpo compare`: trains several arms with several seeds at the same number of sampled tokens, and says how they differ and how
- * sure that is: results/<name>/. Started again, it goes on: finished runs are left, broken ones resumed.
+ * @file `mgrpo compare`: trains several arms with several seeds on equally many sampled tokens, and writes their differences, with
+ * confidence intervals, to results/<name>/. Run again, it keeps finished runs and resumes the others.
  *
- *     each seed: first arm ──what it sampled──> all other arms, and the first arm of the next seed      then tables, summary, curves
+ *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -12,9 +12,9 @@ import { type BandChart, drawBands } from "./compare/bands.ts";
 import { heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, type PlannedRun, planRun } from "./compare/plan.ts";
-import { openProgress } from "./compare/progress.ts";
+import { openProgress, type Progress } from "./compare/progress.ts";
 import { type FinishedRun, readRecord } from "./compare/records.ts";
-import { carryOut, refuseOther } from "./compare/runs.ts";
+import { refuseOther, trainRuns } from "./compare/runs.ts";
 import { type ArmRuns, type Comparison, sampledBy, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { preflight } from "./local/preflight.ts";
@@ -25,48 +25,93 @@ import { MGRPO } from "./terminal/name.ts";
 
 const RESULTS = "results";
 
+/** What a comparison consists of. */
+interface Plan {
+  readonly recipe: string;
+  readonly options: CompareOptions;
+  readonly seeds: readonly number[];
+  readonly first: Entry;
+  readonly others: readonly Entry[];
+  /** Names of all runs. */
+  readonly names: readonly string[];
+  /** Folder of the results. */
+  readonly folder: string;
+  run(entry: Entry, seed: number, budget: number | undefined): PlannedRun;
+}
+
 export async function compare(recipeName: string, options: CompareOptions): Promise<void> {
+  const plan = await planComparison(recipeName, options);
+  for (const seed of plan.seeds) refuseOther(leadRun(plan, seed));
+  const progress = openProgress(plan.names.length);
+  const stop = watchForStop();
+  const { planned, failures } = await trainAll(plan, progress, stop.signal).finally(() => {
+    stop.dispose();
+    progress.close();
+  });
+  const missing = writeResults(plan, planned);
+  if (stop.signal.aborted) {
+    progress.say(`stopped with ${missing.length} of ${plan.names.length} runs left; run the same command to resume`);
+    process.exitCode = 130;
+    return;
+  }
+  if (missing.length === 0) return progress.say(`${relative(process.cwd(), plan.folder)}/summary.md`);
+  const [[run, fault] = [missing[0], "was not started"]] = failures;
+  const more = missing.length > 1 ? `, and ${missing.length - 1} more` : "";
+  throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; run the same command to resume`);
+}
+
+/** Throws before anything trains if some entry cannot work. Its token budget is not known yet, and does not matter for that. */
+async function planComparison(recipeName: string, options: CompareOptions): Promise<Plan> {
   const recipe = await openRecipe(recipeName);
   const entries = entriesOf(options);
+  const [first, ...others] = entries;
+  if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
-  const plan = (entry: Entry, seed: number, budget: number | undefined) =>
-    planRun({ recipe, recipeName, options }, entry, seed, budget);
-  // What cannot work is refused before anything trains: any budget will do for that.
+  const run: Plan["run"] = (entry, seed, budget) => planRun({ recipe, recipeName, options }, entry, seed, budget);
   for (const entry of entries) {
-    const { config } = plan(entry, 1, 1);
+    const { config } = run(entry, 1, 1);
     const { findings } = await preflight(config, { workers: "here", models: "read", checkStore: checkRunsFolder });
     findings.settle();
   }
-  const [first, ...others] = entries;
-  if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
+  const names = entries.flatMap((entry) => seeds.map((seed) => run(entry, seed, 1).config.run));
+  return { recipe: recipeName, options, seeds, first, others, names, folder: resolve(RESULTS, options.name), run };
+}
 
-  const folder = resolve(RESULTS, options.name);
-  // Before their budgets are known: enough for their names.
-  const names = entries.flatMap((entry) => seeds.map((seed) => plan(entry, seed, 1).config.run));
-  const lead = (seed: number) => plan(first, seed, options.tokens);
-  for (const seed of seeds) refuseOther(lead(seed));
+/** The run of the first arm, which decides the token budget of its seed. */
+const leadRun = ({ run, first, options }: Plan, seed: number): PlannedRun => run(first, seed, options.tokens);
 
+/** Trains until all runs are finished, failed or stopped. Resolves with the runs that could be planned, and the failures by run. */
+async function trainAll(
+  plan: Plan,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<{ planned: PlannedRun[]; failures: Map<string, string> }> {
+  const { recipe, options, seeds, others, folder } = plan;
   const planned: PlannedRun[] = [];
-  const progress = openProgress(names.length);
-  const stop = watchForStop();
   const failures = new Map<string, string>();
-  const carry = async (runs: readonly PlannedRun[]) => {
+  const train = async (runs: readonly PlannedRun[]) => {
     planned.push(...runs);
-    const failed = await carryOut(runs, folder, recipeName, options.jobs, progress, stop.signal);
+    const failed = await trainRuns(runs, folder, recipe, options.jobs, progress, signal);
     for (const [run, fault] of failed) failures.set(run, fault);
   };
-  try {
-    await carry(seeds.slice(0, 1).map(lead));
-    for (const [i, seed] of seeds.entries()) {
-      const budget = options.tokens ?? sampledIn(readRecord(folder, lead(seed)));
-      const rest = budget === undefined ? [] : others.map((entry) => plan(entry, seed, budget));
-      await carry([...rest, ...seeds.slice(i + 1, i + 2).map(lead)]);
-    }
-  } finally {
-    stop.dispose();
-    progress.close();
+  const leadRuns = seeds.map((seed) => leadRun(plan, seed));
+  await train(leadRuns.slice(0, 1));
+  for (const [i, lead] of leadRuns.entries()) {
+    const budget = options.tokens ?? sampledIn(readRecord(folder, lead));
+    const rest = budget === undefined ? [] : others.map((entry) => plan.run(entry, lead.config.seed, budget));
+    await train([...rest, ...leadRuns.slice(i + 1, i + 2)]);
   }
-  const arms = entries.map((entry) =>
+  return { planned, failures };
+}
+
+/** Undefined unless the run is finished. */
+function sampledIn(finished: FinishedRun | undefined): number | undefined {
+  return finished && sampledBy(finished).at(-1);
+}
+
+/** Writes the results of the finished runs, if there are any. Returns the names of the unfinished ones. */
+function writeResults({ recipe, options, seeds, first, others, names, folder }: Plan, planned: PlannedRun[]): string[] {
+  const arms = [first, ...others].map((entry) =>
     armRuns(
       folder,
       planned.filter((one) => one.entry === entry),
@@ -75,19 +120,12 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   );
   const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
   const missing = names.filter((name) => !finished.has(name));
-  if (finished.size > 0) {
-    const about = { name: options.name, recipe: recipeName, command: command(), seeds, missing };
-    writeResults(folder, summarize(about, arms), arms, planned[0]?.config.main ?? "main");
-  }
-  if (stop.signal.aborted) {
-    progress.say(`stopped with ${missing.length} of ${names.length} runs to go; the same command goes on`);
-    process.exitCode = 130;
-    return;
-  }
-  if (missing.length === 0) return progress.say(`${relative(process.cwd(), folder)}/summary.md`);
-  const [[run, fault] = [missing[0], "was not started"]] = failures;
-  const more = missing.length > 1 ? `, and ${missing.length - 1} more` : "";
-  throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; the same command goes on`);
+  if (finished.size === 0) return missing;
+  const about = { name: options.name, recipe, command: command(), seeds: [...seeds], missing };
+  const files = resultFiles(summarize(about, arms), arms, planned[0]?.config.main ?? "main");
+  mkdirSync(folder, { recursive: true });
+  for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
+  return missing;
 }
 
 function armRuns(results: string, planned: readonly PlannedRun[], entry: Entry): ArmRuns {
@@ -97,31 +135,27 @@ function armRuns(results: string, planned: readonly PlannedRun[], entry: Entry):
   return { entry, runs: planned.flatMap((one) => readRecord(results, one) ?? []), budgets: new Map(budgets) };
 }
 
-/** Undefined while the run is not finished. */
-function sampledIn(finished: FinishedRun | undefined): number | undefined {
-  return finished && sampledBy(finished).at(-1);
-}
-
-function writeResults(folder: string, comparison: Comparison, all: readonly ArmRuns[], main: string): void {
-  mkdirSync(folder, { recursive: true });
+function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {
   const arms = all.filter(({ runs }) => runs.length > 0);
-  const who = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
+  const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
   const { suite = "", temperature = 0 } = comparison.arms[0]?.heldOut[0] ?? {};
   const heldOut: BandChart = {
     title: "Held-out questions answered right",
-    note: `${who}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,
+    subtitle: `${runs}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,
     xName: "thousand tokens sampled in training",
+    xIsCount: false,
     bands: heldOutBands(arms),
     marked: true,
   };
   const reward: BandChart = {
     title: "Reward of the main agent",
-    note: `${who}; smoothed; bands: from the least seed to the greatest`,
+    subtitle: `${runs}; smoothed; bands: from the lowest seed to the highest`,
     xName: "step",
+    xIsCount: true,
     bands: rewardBands(arms, main),
     marked: false,
   };
-  const files = {
+  return {
     "steps.csv": stepsCsv(arms),
     "evaluations.csv": evaluationsCsv(arms),
     "questions.csv": questionsCsv(arms),
@@ -133,10 +167,9 @@ function writeResults(folder: string, comparison: Comparison, all: readonly ArmR
       [reward.title, "reward.svg"],
     ]),
   };
-  for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
 }
 
-/** The command that was given, as it can be given again. */
+/** The command line of this process, quoted so that it can be copied. */
 function command(): string {
   const words = process.argv.slice(2).map((word) => (/^[\w./=,-]+$/.test(word) ? word : `'${word}'`));
   return `${MGRPO} ${words.join(" ")}`;

@@ -1,6 +1,4 @@
-/**
- * @file The deployment that a table belongs to, as its stacks describe it there; found by its stage, or by the table of the environment.
- */
+/** @file The deployment that a table belongs to: its stacks describe it in the table. It is found by stage, or by the table's name. */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
@@ -10,13 +8,13 @@ import type { Table } from "../core/ports.ts";
 import { release } from "../gpu-workers/release.ts";
 import type { WorkerSpec } from "./local/workers.ts";
 
-/** The table's name is the stage's (stacks/storage.ts): the one thing that is known of a stage beforehand. */
+/** stacks/storage.ts names the table after the stage, so that a stage's name alone leads to everything else. */
 const tableOf = (stage: string) => `mgrpo-${stage}`;
 
-/** Undefined: no `sst deploy` made this table. */
+/** Undefined if the table was not made by `sst deploy`. */
 export const readDeployment = async (table: Table) => parseDeployment(await table.get(tableKeys.deployment));
 
-/** The store of a stage. An environment that names another one is refused. */
+/** The store of a stage. Throws if the environment names another store. */
 export async function namesOfStage(stage: string): Promise<{ table: string; bucket: string }> {
   const table = tableOf(stage);
   const store = openAwsStore({ table, bucket: "" });
@@ -28,7 +26,7 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
     if (!deployment) {
       throw new MgrpoError(
         "not-found",
-        `--stage ${stage}: ${process.env["AWS_REGION"] ?? "the profile's region"} has no deployment of that name (table '${table}'); check AWS_REGION and AWS_PROFILE, or make it with: npx sst deploy --stage ${stage}`,
+        `--stage ${stage}: ${process.env["AWS_REGION"] ?? "the profile's region"} has no deployment of that name (table '${table}'); check AWS_REGION and AWS_PROFILE, or deploy it: npx sst deploy --stage ${stage}`,
       );
     }
     const names = { MGRPO_TABLE: table, MGRPO_BUCKET: deployment.bucket };
@@ -37,7 +35,7 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
       if (set !== undefined && set !== name) {
         throw new MgrpoError(
           "config-invalid",
-          `--stage ${stage} is '${name}', but ${variable} is '${set}': leave one of the two out`,
+          `--stage ${stage} is '${name}', but ${variable} is '${set}': give only one of the two`,
         );
       }
     }
@@ -47,7 +45,7 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
   }
 }
 
-/** Functions and instances of another release would read the run's config, and score and train it, in another way. */
+/** Functions and instances of another release could interpret the run's config, score and train differently. */
 export function refuseOtherRelease(deployment: Deployment): void {
   const own = release(process.env);
   if (deployment.release === own) return;
@@ -57,7 +55,7 @@ export function refuseOtherRelease(deployment: Deployment): void {
   );
 }
 
-/** The workers that no fleet starts. A run that wants more of a fleet than it ever has is refused. */
+/** The workers that no fleet starts. Throws if the run needs more workers than a fleet can have. */
 export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
   const fleetOf = ({ agent, roles }: WorkerSpec) => {
     const serving = fleets.filter((fleet) => fleet.agent === agent);
@@ -71,7 +69,7 @@ export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], {
     if (workers <= max || !(roles.includes("rollout") || roles.includes("eval"))) continue;
     throw new MgrpoError(
       "config-invalid",
-      `${setting} is ${workers}, but fleet ${name} has ${max} instances at most: lower it, or raise max in sst.config.ts and deploy`,
+      `${setting} is ${workers}, but fleet ${name} has at most ${max} instances: lower it, or raise max in sst.config.ts and deploy`,
     );
   }
   return specs.filter((spec) => fleetOf(spec).length === 0);

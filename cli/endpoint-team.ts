@@ -1,11 +1,11 @@
 /**
- * @file A model behind an API where a team is expected: `openai:<base url>#<model>`. It works alone, with all the tools of the recipe's
- * single agent; with another arm, such as `mgrpo`, every agent of the recipe's team is that model.
+ * @file A model behind an API in place of a team: `openai:<base url>#<model>`. By default it is the recipe's single agent, with all tools.
+ * With another arm, such as `mgrpo`, every agent of the recipe's team is that model.
  */
 import type { Arm } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 
-/** Of a recipe whose agents are advised as LLMs; the shipped ones of `atlas` are much smaller. */
+/** The default recipe for such models: its settings are for LLMs, those of `atlas` for the tiny models that it ships. */
 export const ENDPOINT_RECIPE = "deep-research";
 export const ENDPOINT_ARM: Arm = "single-agent";
 
@@ -14,14 +14,14 @@ export interface EndpointTeam {
   readonly model: string;
 }
 
-/** Undefined: something else is meant, such as a run. */
+/** Undefined if the target is something else, such as a run. */
 export function readEndpoint(target: string): EndpointTeam | undefined {
   const hash = target.indexOf("#");
   if (hash < 0 || !isEndpointPolicy(target.slice(0, hash))) return undefined;
   return { policy: target.slice(0, hash), model: target.slice(hash + 1) };
 }
 
-/** Settings that make it each of these agents. */
+/** Settings that make each of these agents that model. */
 export function asAgents({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
   return agents.flatMap((agent) =>
     [`policy=${policy}`, `model=${model}`, "trained=false"].map((setting) => `agents.${agent}.${setting}`),

@@ -1,7 +1,7 @@
-/** @file `mgrpo runs`: the runs of this folder, and of the store that the environment names, with their state and scores. */
+/** @file `mgrpo runs`: lists the runs of this folder and of the store that the environment names, with their state and scores. */
 import colors from "picocolors";
 import { tableKeys } from "../core/contracts/keys.ts";
-import { isMgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
@@ -10,41 +10,52 @@ import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
+import { hanging, terminalWidth } from "./terminal/rows.ts";
 
 type Row = Pick<
   RunStatus,
   "run" | "recipe" | "arm" | "seed" | "steps" | "step" | "reason" | "heldOut" | "evaluations"
 > & {
   readonly state: string;
-  /** Only of runs that were trained from this folder. */
+  /** Absent for runs that were not trained in this folder. */
   readonly seconds?: number;
 };
 
-/** A run in the store whose records cannot be read. */
+/** A run whose records cannot be read. */
 interface Damaged {
   readonly run: string;
   readonly state: "damaged";
   readonly reason: string;
 }
 
+/** If the store does not answer, the runs of this folder are listed before the failure. */
 export async function listRuns(): Promise<void> {
   const local = runNames().map(localRow);
-  const rows: (Row | Damaged)[] = namesStore() ? [...local, ...(await withNamedStore(storedRows))] : local;
+  const stored = await readStoredRows();
+  print([...local, ...stored.rows], stored.failure === undefined);
+  if (stored.failure === undefined) return;
+  const { code, message, retryable } = stored.failure;
+  const scope = local.length > 0 ? "only the runs of this folder are listed: " : "";
+  throw new MgrpoError(code, `${scope}${message}`, { cause: stored.failure, retryable });
+}
+
+async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
+  if (!namesStore()) return { rows: [] };
+  try {
+    return { rows: await withNamedStore(storedRows) };
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    return { rows: [], failure: error };
+  }
+}
+
+function print(rows: readonly (Row | Damaged)[], isComplete: boolean): void {
   if (!process.stdout.isTTY) {
     for (const row of rows) console.log(JSON.stringify(row));
     return;
   }
-  if (rows.length === 0) {
-    console.log(`no runs here yet: start one with \`${MGRPO} train atlas\``);
-    return;
-  }
-  const cells = rows.map((run) => [
-    run.run,
-    run.state,
-    ...("step" in run ? progress(run) : ["-", "-", "-"]),
-    run.reason,
-  ]);
-  printTable(["run", "state", "step", "held-out", "time", ""], cells);
+  if (rows.length > 0) for (const line of tableLines(rows)) console.log(line);
+  else if (isComplete) console.log(`no runs here yet: start one with \`${MGRPO} train atlas\``);
 }
 
 function localRow(name: string): Row | Damaged {
@@ -56,7 +67,7 @@ function localRow(name: string): Row | Damaged {
   }
 }
 
-/** One run's damage must not hide the others. */
+/** One damaged run must not hide the others. */
 function damaged(run: string, error: unknown): Damaged {
   if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
   return { run, state: "damaged", reason: error.message };
@@ -87,25 +98,50 @@ async function storedRow(store: Store, run: string): Promise<Row> {
   const { status: state, step, reason } = record;
   const steps = state === "finished" ? step : config.steps;
   return {
-    ...{ run: config.run, recipe, arm, seed, steps, step, state, reason },
+    run: config.run,
+    recipe,
+    arm,
+    seed,
+    steps,
+    step,
+    state,
+    reason,
     heldOut: { before: share(0), after: share(steps) },
     evaluations,
   };
 }
 
-/** Before → after, that with its interval. */
+/** Held-out share before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {
   const share = (value: number | null) => (value === null ? "-" : percent(value));
   const { sampled } = openBook(evaluations, steps);
   return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;
 }
 
-/** Columns as wide as their widest cell; the state tells its colour. */
-function printTable(titles: readonly string[], rows: readonly (readonly string[])[]): void {
-  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((cells) => cells[i]?.length ?? 0)));
-  const line = (cells: readonly string[]) => cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ");
-  console.log(colors.dim(line(titles)));
-  for (const cells of rows) console.log(tone(cells[1])(line(cells)));
+const TITLES = ["run", "state", "step", "held-out", "time", ""];
+
+/** A table if the terminal is wide enough; otherwise some lines per run. The state decides the colour. */
+function tableLines(rows: readonly (Row | Damaged)[]): string[] {
+  const table = rows.map((row) => [
+    row.run,
+    row.state,
+    ...("step" in row ? progress(row) : ["-", "-", "-"]),
+    row.reason,
+  ]);
+  const widths = TITLES.map((title, i) => Math.max(title.length, ...table.map((cells) => cells[i]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd();
+  const lines = table.map(line);
+  if (lines.every((text) => text.length <= terminalWidth()))
+    return [colors.dim(line(TITLES)), ...lines.map((text, i) => tone(table[i]?.[1])(text))];
+  return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", reason = ""]) => [
+    tone(state)(`${run}  ${state}`),
+    ...(step === "-" ? [] : [`  ${[step, heldOut, time].filter((cell) => cell !== "-").join("  ")}`]),
+    ...(reason === "" ? [] : hanging("  ", reason)),
+  ]);
 }
 
 function tone(state: string | undefined): (text: string) => string {

@@ -1,6 +1,8 @@
-/** @file `mgrpo show`: a run's steps, the tree of a step, a group or a rollout, or its case studies, on the terminal or as a page. */
+/** @file `mgrpo show`: a run's steps, a step, group or rollout as a tree, or its case studies; on the terminal or as a page. */
 import { relative } from "node:path";
 import colors from "picocolors";
+import type { Question } from "../core/contracts/question.ts";
+import { isMgrpoError } from "../core/errors.ts";
 import { describeBills } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readRefusals, readSpending, readWait } from "./local/follow.ts";
@@ -13,11 +15,11 @@ import { drawText } from "./show/text.ts";
 import type { Tree } from "./show/tree.ts";
 import { openDisplay } from "./terminal/display.ts";
 
-/** The address of the case studies. */
+/** The address of the case studies; all other addresses are numbers. */
 const CASES = "cases";
 
 export interface ShowOptions {
-  /** True: a file in the run's folder. */
+  /** The page's file; `true` names one in the run's folder. */
   readonly html?: string | true;
 }
 
@@ -31,37 +33,49 @@ export async function show(run: string, address: string | undefined, { html }: S
     return;
   }
   const file = html === true ? `${source.folder}/show-${view.name}.html` : html;
-  const subtitle = `${config.arm}, seed ${config.seed}. ${view.note}`;
+  const subtitle = `${config.arm}, seed ${config.seed}. ${view.subtitle}`;
   writeAtomically(file, await drawPage(`${config.run}, ${view.title}`, subtitle, view.trees));
   console.log(relative(process.cwd(), file));
 }
 
-/** What is shown, and what it is called. */
 interface View {
+  /** Part of the page's file name. */
   readonly name: string;
   readonly title: string;
-  readonly note: string;
+  readonly subtitle: string;
   readonly trees: readonly Tree[];
 }
 
 async function viewTraining({ config, step, read }: Source, address: string | undefined): Promise<View> {
+  const noteOf = await notesOf(config.recipe);
   const wanted = address === undefined ? { step: Math.max(0, step - 1) } : parseAddress(address);
   return {
     name: Object.values(wanted).join("-"),
     title: titleOf(wanted),
-    note: "Advantages and weights are what the trainer used.",
-    trees: await read((store) => loadTrees(store, config, wanted)),
+    subtitle: "Advantages and weights are those that the trainer used.",
+    trees: await read((store) => loadTrees(store, config, wanted, noteOf)),
   };
 }
 
 async function viewCases({ config, read }: Source): Promise<View> {
-  const { caseStudies = [] } = await openRecipe(config.recipe);
+  const recipe = await openRecipe(config.recipe);
   return {
     name: CASES,
     title: "case studies",
-    note: "Held-out questions, before and after training; those that got better come first.",
-    trees: await read((store) => loadCases(store, config, caseStudies)),
+    subtitle: "Held-out questions before and after training, improved ones first.",
+    trees: await read((store) => loadCases(store, config, recipe)),
   };
+}
+
+/** A run can be shown where its recipe is not installed, then without notes. */
+async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
+  try {
+    const recipe = await openRecipe(name);
+    return (question) => recipe.note?.(question);
+  } catch (error) {
+    if (isMgrpoError(error, "recipe-invalid")) return () => undefined;
+    throw error;
+  }
 }
 
 function titleOf({ step, group, rollout }: Address): string {
@@ -74,17 +88,17 @@ function titleOf({ step, group, rollout }: Address): string {
     .join(", ");
 }
 
-/** As the live table told it: each step, and the evaluations of the team that it left; then what it waits for, and has cost. */
+/** The same table as `train` shows: each step, followed by the evaluations of its team; then what the run waits for, and its cost. */
 async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);
-  const tell = (team: number) => {
+  const showEvaluations = (team: number) => {
     for (const evaluation of evaluations)
       if (evaluation.team === team) display.event({ kind: "evaluation", evaluation });
   };
-  tell(0);
+  showEvaluations(0);
   for (const summary of await summaries()) {
     display.event({ kind: "step", summary });
-    tell(summary.step + 1);
+    showEvaluations(summary.step + 1);
   }
   display.close();
   const { spent, wait, refusals } = await read(async (store) => ({
@@ -100,7 +114,7 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
   console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${reason}`);
   if (wait !== undefined) console.log(`  ${wait}`);
   for (const { fleet, reason: why } of refusals)
-    console.log(colors.yellow(`  instances of fleet ${fleet} do not serve it: ${why}`));
+    console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${why}`));
   console.log(
     colors.dim(`  spent: ${describeBills(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
   );

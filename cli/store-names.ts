@@ -1,4 +1,4 @@
-/** @file The store that the environment names: its table and bucket. Endpoints, region and keys are the standard AWS variables. */
+/** @file The table and bucket that the environment names. Endpoints, region and keys are the standard AWS variables. */
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 
@@ -7,11 +7,11 @@ const Environment = z.object({
   MGRPO_BUCKET: z.string("set it to the name of the bucket").min(1),
 });
 
-/** `command` is who asks, for the refusal. */
+/** Throws if a name is missing; the message names `command`. */
 export function storeNames(command: string): { readonly table: string; readonly bucket: string } {
   const found = parse(Environment, process.env, `environment of mgrpo ${command}`, "config-invalid");
   return { table: found.MGRPO_TABLE, bucket: found.MGRPO_BUCKET };
 }
 
-/** Whether it names one at all. */
+/** Whether the environment names a store. */
 export const namesStore = (): boolean => Environment.safeParse(process.env).success;

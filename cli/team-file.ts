@@ -1,4 +1,4 @@
-/** @file A team in a file of the user's own: a run's config with its recipe and agents; the rest may be left out. */
+/** @file Team files: a run config in JSON of which only the recipe and the agents are required. */
 import { existsSync, readFileSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
@@ -7,23 +7,24 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
 
-/** What of it is needed before its settings are checked: enough to find the recipe. */
+/** The part that is needed to find the recipe. The settings are checked later, with the recipe's own. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
 
 export const isTeamFile = (target: string): boolean => target.endsWith(".json");
 
-/** `option` names it in messages. */
+/** `option` precedes the file's name in messages. */
 export function readTeamFile(file: string, option: string): RunConfigInput {
   const name = [option, file].filter(Boolean).join(" ");
   if (!existsSync(file)) throw new MgrpoError("not-found", `${name}: no such file`);
+  // resolveConfig checks the agents against the full schema.
   return parseJson(TeamFile, readFileSync(file), name, "config-invalid") as unknown as RunConfigInput;
 }
 
-/** Settings of a team of which nobody is to be trained, so that whoever can speak may be in it. */
+/** Settings that freeze every agent, so that agents without a trainer are allowed too. */
 export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
-/** The config of a file or of a run as its recipe's advice: a judge goes by the recipe's criteria unless it brings its own. */
+/** A recipe that recommends the config of a file or run. Judge settings that the config leaves out are the recipe's own. */
 export function advisedBy(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,

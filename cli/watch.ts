@@ -1,8 +1,8 @@
 /**
- * @file `mgrpo eval --watch <folder or s3://bucket/prefix> --team <file>`: evaluates each checkpoint that somebody puts there, once,
- * as one agent of a team whose other agents stay.
+ * @file `mgrpo eval --watch <folder or s3://bucket/prefix> --team <file>`: evaluates each checkpoint that appears there, once, as one
+ * agent of a team whose other agents stay the same.
  *
- *     look ──complete, and not handled as it is now──> its suites that have no result yet ──> one line and one file each ──> look …
+ *     look ──complete, and not handled in this state──> its suites without a result ──> one line and one file each ──> look …
  *     waits for: the next look      unblocked by: time; Ctrl-C ends it
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -13,7 +13,10 @@ import { openFolderSource } from "../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../adapters/checkpoints/s3.ts";
 import type { CheckpointListing, CheckpointSource, FileState } from "../core/checkpoint-source.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
+import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { parseJson } from "../core/contracts/parse.ts";
+import type { QuestionSet } from "../core/contracts/question.ts";
+import type { JobRecord } from "../core/contracts/records.ts";
 import { type WatchedEvaluation, WatchedTeam } from "../core/contracts/watched-team.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
@@ -21,90 +24,127 @@ import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/traini
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
-import { describeLosses, evaluateTeam, resultOf } from "./local/evaluate-team.ts";
+import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
-import { accuracy } from "./terminal/columns.ts";
+import { accuracy, counted, duration } from "./terminal/columns.ts";
+import { type LiveLine, openLiveLine } from "./terminal/live.ts";
+import { row } from "./terminal/rows.ts";
 
 export interface WatchOptions {
   /** File that holds a WatchedTeam. */
   readonly team: string;
-  /** Seconds between two looks. */
+  /** Seconds between looks. */
   readonly every: number;
   /** Folder of the results. */
   readonly results: string;
 }
 
-export async function watch(place: string, { team: file, every, results }: WatchOptions): Promise<void> {
+/** Everything that evaluating one checkpoint needs. */
+interface Watch {
+  readonly team: WatchedTeam;
+  readonly config: RunConfig;
+  readonly questions: QuestionSet;
+  readonly source: CheckpointSource;
+  readonly results: string;
+  readonly stop: Stop;
+  readonly live: LiveLine;
+}
+
+export async function watch(location: string, { team: file, every, results }: WatchOptions): Promise<void> {
   if (!existsSync(file)) throw new MgrpoError("not-found", `--team ${file}: no such file`);
   const team = parseJson(WatchedTeam, readFileSync(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
-  const recipe = await openRecipe(team.recipe);
-  const questions = await readQuestions(recipe, config);
-  const source = place.startsWith("s3://") ? openS3Source(place) : openFolderSource(place);
+  const questions = await readQuestions(await openRecipe(team.recipe), config);
+  const source = location.startsWith("s3://") ? openS3Source(location) : openFolderSource(location);
   mkdirSync(results, { recursive: true });
   const stop = watchForStop();
-
-  async function evaluate(checkpoint: string, files: ReadonlyMap<string, FileState>): Promise<void> {
-    const names = [...files.keys()].filter((name) => CHECKPOINT_FILE.test(name)).sort();
-    const given = new Map([[team.agent, await source.read(checkpoint, names)]]);
-    const bases = await readBases(config, "evaluate", given);
-    const hashes = await hashesOf(bases);
-    const pathOf = (job: string) => join(results, `${job}.json`);
-    const jobs = new Map(
-      config.evaluation.suites
-        .map((suite) => [suite, watchedJobId(team, hashes, suite, sha256)] as const)
-        .filter(([, job]) => !existsSync(pathOf(job))),
-    );
-    if (jobs.size === 0) return;
-    const open = { ...config, evaluation: { ...config.evaluation, suites: [...jobs.keys()] } };
-    const idOf = new Map([...jobs].map(([{ name }, job]) => [name, job]));
-    const lost: string[] = [];
-    await evaluateTeam(open, bases, questions, stop, async (told) => {
-      const { suite, n, correct, runs, interval } = told.job;
-      const words = describeLosses(await resultOf(told));
-      // A score of what an outage has left would stay for good.
-      if (words !== undefined) return void lost.push(`suite ${suite}: ${words}`);
-      const job = idOf.get(suite) ?? "";
-      const found = {
-        kind: "evaluation",
-        checkpoint,
-        agent: team.agent,
-        job,
-        suite,
-        n,
-        correct,
-        runs,
-        interval,
-      } as const;
-      writeAtomically(pathOf(job), `${JSON.stringify(found, null, 2)}\n`);
-      print(found);
-    });
-    if (lost.length === 0) return;
-    const again = `${checkpoint}: ${lost.join("; ")}; evaluated again at the next look`;
-    throw new MgrpoError("endpoint-unavailable", again, { retryable: true });
-  }
-
+  const live = openLiveLine(process.stdout);
+  const watched: Watch = { team, config, questions, source, results, stop, live };
+  let evaluated = 0;
+  const idle = () => live.show(() => `${counted(evaluated, "checkpoint")} evaluated, waiting for more in ${location}`);
+  const evaluate = async (checkpoint: string, files: ReadonlyMap<string, FileState>) => {
+    await evaluateCheckpoint(watched, checkpoint, files);
+    evaluated += 1;
+    idle();
+  };
   try {
-    await watchCheckpoints(source, every, stop.signal, evaluate, (line) => console.log(JSON.stringify(line)));
+    idle();
+    await watchCheckpoints(source, every, stop.signal, evaluate, (line) => live.print(JSON.stringify(line)));
     stop.rethrow();
   } finally {
+    live.close();
     stop.dispose();
   }
 }
 
-/** Looks until the signal aborts. What one checkpoint or an outage of the source spoils is told, and does not end the watch. */
+/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the remaining ones would be kept for ever. */
+async function evaluateCheckpoint(
+  { team, config, questions, source, results, stop, live }: Watch,
+  checkpoint: string,
+  files: ReadonlyMap<string, FileState>,
+): Promise<void> {
+  const names = [...files.keys()].filter((name) => CHECKPOINT_FILE.test(name)).sort();
+  const bases = await readBases(config, "evaluate", new Map([[team.agent, await source.read(checkpoint, names)]]));
+  const hashes = await hashesOf(bases);
+  const jobOf = (suite: EvaluationSuite) => watchedJobId(team, hashes, suite, sha256);
+  const pathOf = (suite: EvaluationSuite) => join(results, `${jobOf(suite)}.json`);
+  const suites = config.evaluation.suites.filter((suite) => !existsSync(pathOf(suite)));
+  if (suites.length === 0) return;
+  const left = new Map(suites.map((suite) => [suite.name, suite]));
+  const lost: string[] = [];
+  const started = performance.now();
+  live.show(() => progressText(checkpoint, suites.length, [...left.keys()], (performance.now() - started) / 1000));
+  const save = async (done: FinishedJob) => {
+    const suite = left.get(done.job.suite);
+    if (!suite) throw new RangeError(`suite '${done.job.suite}' was not to be evaluated`);
+    left.delete(suite.name);
+    const lostAnswers = describeLosses(await resultOf(done));
+    if (lostAnswers !== undefined) return void lost.push(`suite ${suite.name}: ${lostAnswers}`);
+    const found = watchedEvaluation(checkpoint, team.agent, jobOf(suite), done.job);
+    writeAtomically(pathOf(suite), `${JSON.stringify(found, null, 2)}\n`);
+    live.print(lineOf(found));
+  };
+  await evaluateTeam({ ...config, evaluation: { ...config.evaluation, suites } }, bases, questions, stop, save);
+  if (lost.length === 0) return;
+  const message = `${checkpoint}: ${lost.join("; ")}; evaluated again at the next look`;
+  throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
+}
+
+function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
+  const done = `${checkpoint}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
+  return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;
+}
+
+function watchedEvaluation(
+  checkpoint: string,
+  agent: string,
+  job: string,
+  { suite, n, correct, runs, interval }: JobRecord,
+): WatchedEvaluation {
+  return { kind: "evaluation", checkpoint, agent, job, suite, n, correct, runs, interval };
+}
+
+/** A line about a checkpoint that was refused, or about a failure that is retried. */
+export interface Trouble {
+  readonly kind: "refused" | "retry";
+  readonly checkpoint?: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Looks until the signal aborts. A bad checkpoint or an outage of the source is reported once and does not end the watch. */
 export async function watchCheckpoints(
   source: CheckpointSource,
   everySeconds: number,
   signal: Stop["signal"],
   evaluate: (checkpoint: string, files: ReadonlyMap<string, FileState>) => Promise<void>,
-  tell: (line: { kind: "refused" | "retry"; checkpoint?: string; code: string; message: string }) => void,
+  report: (trouble: Trouble) => void,
 ): Promise<void> {
   const handled = new Map<string, string>();
   let before: CheckpointListing = new Map();
-  let told = "";
+  let reported = "";
   while (!signal.aborted) {
     try {
       const now = await source.list();
@@ -113,42 +153,39 @@ export async function watchCheckpoints(
         const files = now.get(checkpoint) ?? new Map<string, FileState>();
         if (signal.aborted || handled.get(checkpoint) === fingerprintOf(files)) continue;
         await evaluate(checkpoint, files).catch((error: unknown) => {
-          // Halted by what refuses to work for any checkpoint.
+          // A halt would meet every other checkpoint too.
           if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
-          tell({ kind: "refused", checkpoint, code: error.code, message: error.message });
+          report({ kind: "refused", checkpoint, code: error.code, message: error.message });
         });
         handled.set(checkpoint, fingerprintOf(files));
       }
       before = now;
-      told = "";
+      reported = "";
     } catch (error) {
       if (!isMgrpoError(error) || !error.retryable) throw error;
-      if (error.message !== told) tell({ kind: "retry", code: error.code, message: error.message });
-      told = error.message;
+      if (error.message !== reported) report({ kind: "retry", code: error.code, message: error.message });
+      reported = error.message;
     }
     await pause(everySeconds * 1000, undefined, { signal }).catch(() => {});
   }
 }
 
-/** The config of the team; the watched agent's model comes later. */
+/** The team's config. The watched agent's model is a placeholder until a checkpoint appears. */
 async function teamConfig({ recipe: name, arm, seed, agent, models, set }: WatchedTeam): Promise<RunConfig> {
   const fixed = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...fixed, "steps=1"];
   const config = resolveConfig(await openRecipe(name), { run: "eval", recipe: name, arm, seed, set: settings });
   if (!config.agents[agent] || models[agent] !== undefined) {
-    const why = config.agents[agent] ? "is the one watched: leave it out of models" : "is no agent of the recipe";
+    const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is no agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);
   }
   if (config.evaluation.suites.length > 0) return config;
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
 }
 
-function print(found: WatchedEvaluation): void {
+function lineOf(found: WatchedEvaluation): string {
   const { checkpoint, suite, n, correct } = found;
-  if (!process.stdout.isTTY) {
-    console.log(JSON.stringify(found));
-    return;
-  }
-  const score = colors.green(accuracy(found));
-  console.log(`  ${checkpoint.padEnd(24)}${suite.padEnd(20)}${score}  ${colors.dim(`${correct} of ${n}`)}`);
+  if (!process.stdout.isTTY) return JSON.stringify(found);
+  const label = `${checkpoint.padEnd(24)}${suite.padEnd(20)}`;
+  return row(label, colors.green(accuracy(found)), colors.dim(`${correct} of ${n}`));
 }

@@ -33,6 +33,12 @@ export type ErrorCode =
   | "not-found"
   | "cancelled";
 
+/** A name that does not exist, and those that do: whoever prints the error can suggest the nearest. */
+export interface UnknownName {
+  readonly unknown: string;
+  readonly known: readonly string[];
+}
+
 const BRAND = Symbol.for("mgrpo.error");
 
 export class MgrpoError extends Error {
@@ -41,6 +47,7 @@ export class MgrpoError extends Error {
   readonly retryable: boolean;
   /** The record, key or value that shows what is wrong. Never a secret. */
   readonly evidence: unknown;
+  readonly unknownNames: readonly UnknownName[];
 
   /** Recognised across copies of this class: a user's recipe may load its own. */
   readonly [BRAND] = true;
@@ -48,13 +55,19 @@ export class MgrpoError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    options: { retryable?: boolean; cause?: unknown; evidence?: unknown } = {},
+    options: {
+      retryable?: boolean;
+      cause?: unknown;
+      evidence?: unknown;
+      unknownNames?: readonly UnknownName[];
+    } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = "MgrpoError";
     this.code = code;
     this.retryable = options.retryable ?? false;
     this.evidence = options.evidence;
+    this.unknownNames = options.unknownNames ?? [];
   }
 }
 

@@ -22,6 +22,8 @@ export interface Recipe {
   questions(seed: number): QuestionSet;
   /** A question of the user's own, as `mgrpo ask` puts it: with what the tools need, and no reference answer. Absent: it has no facts. */
   ask?(prompt: string): Question;
+  /** One line that readers of the question's rollouts need, e.g. that its facts are shuffled on purpose. Undefined: nothing. */
+  note?(question: Question): string | undefined;
   /** Behaviours that training should bring about, measured on the held-out questions before and after. */
   readonly caseStudies?: readonly CaseStudy[];
   /** The base models that `mgrpo pretrain` makes, if the recipe brings its own. */

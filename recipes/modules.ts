@@ -3,7 +3,7 @@
  * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
@@ -26,6 +26,7 @@ async function importPart(folder: string, part: string, known: readonly string[]
     throw new MgrpoError(
       "recipe-invalid",
       `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
+      { unknownNames: [{ unknown: basename(folder), known }] },
     );
   }
   try {

@@ -26,7 +26,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /^(ResourceNotFoundException|NoSuchBucket):/,
     code: "not-found",
-    says: "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or create them with mgrpo cloud setup",
+    says: "has no such table or bucket: check MGRPO_TABLE, MGRPO_BUCKET and AWS_REGION, or create them with `mgrpo cloud setup`",
   },
   { when: /^NoSuchKey:/, code: "not-found", says: "no longer has it" },
   {

@@ -1,6 +1,6 @@
 /**
- * @file One question, one team, in this process: a rollout like any other, in an embedded cloud that is gone afterwards. An outage
- * ends it; asking again is the user's.
+ * @file Answers one question in this process: a rollout like any other, in an embedded cloud that is deleted afterwards. An outage ends it
+ * without another attempt.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ import { startOrResume } from "../local/start-or-resume.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
-/** Who says something: an agent, and which delegation it answers (undefined: the question itself). */
+/** A conversation under way: its agent, and the index of the delegation that it answers (undefined: the question itself). */
 export interface Voice {
   readonly agent: string;
   readonly call: number | undefined;
@@ -38,14 +38,21 @@ export interface TeamAnswer {
   readonly trajectories: readonly AnyTrajectory[];
 }
 
+/** How to sample. */
+type Draws = Pick<AskOptions, "seed" | "temperature">;
+
+/** The user's question, as the recipe puts it. */
+export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
+  return recipe.ask?.(prompt) ?? { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: null };
+}
+
 export async function answer(
-  { config, recipe }: AskedTeam,
-  prompt: string,
-  { seed, temperature }: Pick<AskOptions, "seed" | "temperature">,
+  { config }: AskedTeam,
+  question: Question,
+  draws: Draws,
   narrate: Narrate,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
-  const question = recipe.ask?.(prompt) ?? withoutFacts(prompt);
   const bases = await readBases(config, "evaluate");
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
   try {
@@ -57,59 +64,58 @@ export async function answer(
         () => bases,
         () => ({ train: [question], heldOut: [] }),
       );
-      const parts = await compose(
-        config.run,
-        session.store,
-        createLog(() => {}),
+      const silent = createLog(() => {});
+      const parts = await compose(config.run, session.store, silent);
+      return await withAgents(parts, (agents) => rollOut(parts.run, agents, question, draws, narrate, signal)).finally(
+        () => parts.close(),
       );
-      try {
-        return await withAgents(parts, (agents) => roll(parts, agents, narrate));
-      } finally {
-        await parts.close();
-      }
     } finally {
       await session.close();
     }
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
-
-  async function roll(
-    { run }: AgentParts,
-    agents: ReadonlyMap<string, HostedAgent>,
-    tell: Narrate,
-  ): Promise<TeamAnswer> {
-    const telling = new Map(
-      [...agents].map(([name, agent]) => [
-        name,
-        {
-          ...agent,
-          tell: (moment: ConversationProgress, call: number | undefined) => tell({ agent: name, call }, moment),
-        },
-      ]),
-    );
-    const main = telling.get(config.main);
-    if (!main) throw new RangeError(`the team has no '${config.main}'`);
-    const purpose = [seed, "ask"];
-    const team = {
-      run,
-      agent: main,
-      delegation: inProcessDelegation(run, telling, purpose),
-      hasLiveSubAgents: () => true,
-    };
-    const address = { run: config.run, phase: "eval:ask", step: 0, group: 0, rollout: 0 };
-    const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
-    const sampling = { temperature, topP: 1, topK: 0 };
-    const plan = { address, question, versions, sampling, purpose, closedBook: false };
-    const outcome = await attemptRollout(team, plan, signal, () => false);
-    if (outcome.status === "failed") throw new MgrpoError("deadline", outcome.reason);
-    const invocations = await readInvocations(run.store, outcome);
-    const trajectories = [outcome, ...invocations.values()].map(({ trajectory }) => trajectory);
-    return { conversation: outcome.conversation, trajectories };
-  }
 }
 
-/** The agents, closed afterwards. */
+async function rollOut(
+  run: AgentParts["run"],
+  hosted: ReadonlyMap<string, HostedAgent>,
+  question: Question,
+  { seed, temperature }: Draws,
+  narrate: Narrate,
+  signal: AbortSignal,
+): Promise<TeamAnswer> {
+  const agents = new Map([...hosted].map(([name, agent]) => [name, narrated(agent, narrate)]));
+  const main = agents.get(run.config.main);
+  if (!main) throw new RangeError(`the team has no '${run.config.main}'`);
+  const purpose = [seed, "ask"];
+  const team = {
+    run,
+    agent: main,
+    delegation: inProcessDelegation(run, agents, purpose),
+    hasLiveSubAgents: () => true,
+  };
+  const plan = {
+    address: { run: run.name, phase: "eval:ask", step: 0, group: 0, rollout: 0 },
+    question,
+    versions: Object.fromEntries([...agents.keys()].map((name) => [name, 0])),
+    sampling: { temperature, topP: 1, topK: 0 },
+    purpose,
+    closedBook: false,
+  };
+  const outcome = await attemptRollout(team, plan, signal, () => false);
+  if (outcome.status === "failed") throw new MgrpoError("deadline", outcome.reason);
+  const invocations = await readInvocations(run.store, outcome);
+  const trajectories = [outcome, ...invocations.values()].map(({ trajectory }) => trajectory);
+  return { conversation: outcome.conversation, trajectories };
+}
+
+const narrated = (agent: HostedAgent, narrate: Narrate): HostedAgent => ({
+  ...agent,
+  onProgress: (moment, call) => narrate({ agent: agent.name, call }, moment),
+});
+
+/** Opens the agents and closes them afterwards. */
 async function withAgents<T>(
   parts: ComposedParts,
   work: (agents: ReadonlyMap<string, HostedAgent>) => Promise<T>,
@@ -121,8 +127,4 @@ async function withAgents<T>(
   } finally {
     await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
   }
-}
-
-function withoutFacts(prompt: string): Question {
-  return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: null };
 }

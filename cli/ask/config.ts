@@ -1,6 +1,6 @@
 /**
- * @file The team that is asked: a run that finished here, with what it was trained to; a config of the user's own, in a file; a model
- * behind an API; or a recipe's team as it is before training. Nobody is trained, so whoever can speak may be in it.
+ * @file The team that `mgrpo ask` asks: the trained team of a run that finished here, a team file, a model behind an API, or a recipe's
+ * team before training. Every agent is frozen, so agents without a trainer are allowed too.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoin
 import { findRun, readConfig } from "../local/run-folder.ts";
 import { advisedBy, isTeamFile, readTeamFile, untrained } from "../team-file.ts";
 
-/** What `ask` itself decides: nothing is trained or paid by the hour, and the user alone says how long he waits. */
+/** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400"];
 
 export interface AskOptions {
@@ -51,9 +51,9 @@ interface FoundTeam {
   readonly name: string;
   readonly arm: Arm;
   readonly advised: Pick<Recipe, "name" | "config">;
-  /** Of a run: a folder per agent. */
+  /** A run's folder with a folder per agent. */
   readonly checkpoints?: string;
-  /** Who every agent is. */
+  /** The model that every agent is. */
   readonly endpoint?: EndpointTeam;
 }
 
@@ -61,7 +61,8 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
   const folder = findRun(team);
   const arm = wanted ?? "mgrpo";
   if (folder) {
-    if (wanted) throw new MgrpoError("config-invalid", `run '${team}' has its arm: --arm is for a recipe or a file`);
+    if (wanted)
+      throw new MgrpoError("config-invalid", `run '${team}' has an arm already: --arm is for a recipe or a team file`);
     if (!existsSync(folder.checkpoints)) {
       throw new MgrpoError(
         "not-found",

@@ -1,10 +1,10 @@
 /**
- * @file A team at work, as it happens: branches of a tree on a terminal, one JSON object per line anywhere else.
+ * @file Shows a team's turns as they happen: as a tree on a terminal, as one JSON object per line anywhere else.
  *
  *     main  <question>
  *     ├─ delegate → searcher  <subtask>
  *     │  ├─ search  {"query":"…"}
- *     │  │    <what came back>
+ *     │  │    <response>
  *     │  └─ answer  <report>
  *     └─ answer  <answer>
  */
@@ -15,8 +15,8 @@ import type { Narrate, Voice } from "./answer.ts";
 
 export function asLines(write: (line: string) => void): Narrate {
   return ({ agent, call }, moment) => {
-    const { kind, ...said } = momentOf(moment);
-    write(JSON.stringify({ kind, agent, ...(call !== undefined && { call }), ...said }));
+    const { kind, ...content } = momentOf(moment);
+    write(JSON.stringify({ kind, agent, ...(call !== undefined && { call }), ...content }));
   };
 }
 
@@ -37,7 +37,7 @@ function momentOf(moment: ConversationProgress): { kind: string } & Record<strin
   }
 }
 
-/** Conversations that go on at the same time are told apart by the number of their delegation. */
+/** Concurrent delegations are told apart by their numbers. */
 export function asTree(write: (line: string) => void): Narrate {
   const open = new Set<number>();
   const draw = ({ call }: Voice, tree: Omit<Tree, "children">, last = false) => {
@@ -59,7 +59,7 @@ export function asTree(write: (line: string) => void): Narrate {
           draw(voice, { title: "…", tags: [], body: thoughtsOf(moment.turn.text) });
         return;
       case "answered":
-        // A report was drawn where it was made.
+        // A report is drawn at the end of its own conversation.
         if (moment.response.invocation !== undefined) return;
         draw(voice, {
           title: moment.call.name,
@@ -87,7 +87,7 @@ function ending({
   return { title: stop, tags: [{ text: fault ?? "no answer", tone: "bad" }] };
 }
 
-/** What a turn says beside its calls and its answer, which are drawn as such. */
+/** The text of a turn without its calls and its answer, which are drawn separately. */
 function thoughtsOf(text: string): string {
   return text
     .replace(/<tool_call>.*?<\/tool_call>/gs, "")

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo cloud check`: tries, on the endpoints that the environment names, everything that the program relies on a store for. It
- * works under a prefix of its own, which it deletes afterwards. Exit code 1 when something does not work.
+ * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under a
+ * prefix of its own that it deletes afterwards. Exit code 1 if something does not work.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";
@@ -13,15 +13,16 @@ import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { storeNames } from "../store-names.ts";
+import { hanging } from "../terminal/rows.ts";
 import { withEndpoints } from "./clients.ts";
 
-/** The least that S3 takes as a part, so that a trial of parts is small. */
+/** The minimum size of a part in S3, so that the multipart tests are small. */
 const SMALL_PARTS = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
 
 interface Behaviour {
   readonly about: "objects" | "table" | "clock";
   readonly name: string;
-  /** Why it does not work; undefined when it does. */
+  /** Why it does not work; undefined if it works. */
   readonly fault: string | undefined;
 }
 
@@ -30,12 +31,12 @@ export async function check(): Promise<void> {
   const trial = `${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`;
   const store = openAwsStore(names);
   const inParts = openAwsStore({ ...names, parts: SMALL_PARTS });
-  const objects = noting(store.objects);
-  const parts = noting(inParts.objects);
-  const table = notingTable(store.table);
+  const objects = recordingCommits(store.objects);
+  const parts = recordingCommits(inParts.objects);
+  const table = recordingInserts(store.table);
   let [working, broken] = [0, 0];
   try {
-    // What cannot be reached at all is one clear line, not one per behaviour.
+    // An unreachable store is one clear line, not one per behaviour.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
@@ -78,8 +79,8 @@ async function* tried<Port>(
   }
 }
 
-/** The same objects; what is committed is noted. */
-function noting(store: ObjectStore): { store: ObjectStore; keys: string[] } {
+/** The same store; records the keys of committed objects. */
+function recordingCommits(store: ObjectStore): { store: ObjectStore; keys: string[] } {
   const keys: string[] = [];
   const commit: ObjectStore["commit"] = (key, body) => {
     keys.push(key);
@@ -88,8 +89,8 @@ function noting(store: ObjectStore): { store: ObjectStore; keys: string[] } {
   return { store: { ...store, commit }, keys };
 }
 
-/** The same table; what is inserted is noted. */
-function notingTable(store: Table): { store: Table; keys: TableKey[] } {
+/** The same table; records the keys of inserted items. */
+function recordingInserts(store: Table): { store: Table; keys: TableKey[] } {
   const keys: TableKey[] = [];
   const insert: Table["insert"] = (key, item) => {
     keys.push(key);
@@ -104,15 +105,14 @@ function print({ about, name, fault }: Behaviour): void {
     console.log(JSON.stringify({ kind: "behaviour", about, name, works, ...(!works && { fault }) }));
     return;
   }
-  console.log(`  ${works ? colors.green("✔") : colors.red("✘")} ${about.padEnd(9)}${name}`);
-  if (!works) console.log(`             ${colors.red(fault)}`);
+  const mark = works ? colors.green("✔") : colors.red("✘");
+  for (const line of hanging(`  ${mark} ${about.padEnd(9)}`, name)) console.log(line);
+  if (!works) for (const line of hanging(" ".repeat(13), colors.red(fault))) console.log(line);
 }
 
 function summarize(working: number, broken: number): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "check", working, broken }));
-  else if (broken === 0) console.log(`\n  all ${working} behaviours work: this store will do`);
+  else if (broken === 0) console.log(`\n  all ${working} behaviours work: runs can use this store`);
   else
-    console.log(
-      `\n  ${broken} of ${working + broken} behaviours do not work: results on this store cannot be relied on`,
-    );
+    console.log(`\n  ${broken} of ${working + broken} behaviours do not work: do not rely on results from this store`);
 }

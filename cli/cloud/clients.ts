@@ -1,12 +1,12 @@
-/** @file The endpoints that the environment names, for commands that make, try or delete what the store consists of. */
+/** @file Clients of the endpoints that the environment names, for commands that create, check or delete the store. */
 import { type AwsClients, openClients, type WireObserver } from "../../adapters/aws/clients.ts";
 import { translated } from "../../adapters/aws/errors.ts";
 
 export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
-  /** Where the requests so far went. */
+  /** Where the latest requests went. */
   readonly dynamoUrl: string;
   readonly s3Url: string;
-  /** Runs calls of one of the two; their errors leave as one clear line. */
+  /** Makes calls to one API and translates their errors into MgrpoErrors with one clear line. */
   asked<T>(api: "dynamo" | "s3", doing: string, call: () => Promise<T>): Promise<T>;
 }
 

@@ -5,7 +5,7 @@ import { storeNames } from "../store-names.ts";
 import { withEndpoints } from "./clients.ts";
 
 export interface DestroyOptions {
-  /** The table's name, repeated. */
+  /** The table's name, as a confirmation. */
   readonly yes?: string;
 }
 
@@ -14,7 +14,7 @@ export async function destroy({ yes }: DestroyOptions): Promise<void> {
   if (yes !== table)
     throw new MgrpoError(
       "config-invalid",
-      `this deletes table '${table}' and bucket '${bucket}' with every run in them: to say so, repeat the table's name, --yes ${table}`,
+      `this deletes table '${table}' and bucket '${bucket}' with every run in them: confirm by repeating the table's name, --yes ${table}`,
     );
   await withEndpoints(async ({ dynamo, s3, asked }) => {
     await asked("s3", "destroy", () => refuseForeign(dynamo, s3, table, bucket));

@@ -1,39 +1,48 @@
 /**
- * @file `mgrpo cloud serve`: the embedded cloud kept alive in a directory of its own, with the functions running in it, for runs whose
- * workers are on several machines. It prints one line, the environment that those machines need, and ends on SIGINT or SIGTERM;
- * started again on the same directory it goes on, with the same keys. Signatures of requests are verified; nothing is encrypted.
+ * @file `mgrpo cloud serve`: serves the embedded cloud from a folder, with the functions running in it, for runs whose workers are on
+ * several machines. It prints the environment that those machines need, or writes it to a file, and ends on SIGINT or SIGTERM. Started
+ * again on the same folder, it continues with the same keys. Signatures of requests are verified; nothing is encrypted.
  */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
+import type { Store } from "../../core/ports.ts";
+import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
+import { openLiveLine } from "../terminal/live.ts";
+import { type Activity, activityText, observe, type StoreLook } from "./activity.ts";
+import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
   readonly host: string;
   /** Of the DynamoDB API. */
   readonly port: number;
-  /** Default: the one after `port`, any free one if that is 0. */
+  /** Default: the one after `port`, or any free one if `port` is 0. */
   readonly s3Port?: number;
   readonly dir: string;
+  readonly environmentFile?: string;
 }
 
 const EVERY_ADDRESS = ["0.0.0.0", "::"];
+const LOOK_SECONDS = 2;
+const STDOUT = 1;
 
-export async function serve({ host, port, s3Port, dir }: ServeOptions): Promise<void> {
+export async function serve({ host, port, s3Port, dir, environmentFile }: ServeOptions): Promise<void> {
   if (EVERY_ADDRESS.includes(host))
     throw new MgrpoError(
       "config-invalid",
-      `--host ${host} is every address of this machine: name the one that the workers reach it by`,
+      `--host ${host} means every address of this machine: name the one that the workers reach it by`,
     );
   const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
-      console.log(JSON.stringify({ ...session.environment, MGRPO_WORKER_TOKEN: workerToken(session.environment) }));
-      if (!stop.signal.aborted) await once(stop.signal, "abort");
+      tellEnvironment(session.environment, environmentFile);
+      await showActivity(session, stop.signal);
     } finally {
       await session.close();
     }
@@ -42,7 +51,50 @@ export async function serve({ host, port, s3Port, dir }: ServeOptions): Promise<
   }
 }
 
-/** Workers need a secret between them: one that lasts as long as the cloud's own. */
-function workerToken({ AWS_SECRET_ACCESS_KEY: secret = "" }: Readonly<Record<string, string>>): string {
+function tellEnvironment(environment: EmbeddedCloud["environment"], file: string | undefined): void {
+  const text = JSON.stringify({ ...environment, MGRPO_WORKER_TOKEN: workerToken(environment) });
+  if (file === undefined) {
+    console.log(text);
+    if (isOpenToOthers(STDOUT))
+      console.error(
+        "warning: standard output is a file that other users may read, and it holds keys: use --environment-file",
+      );
+    return;
+  }
+  writePrivateFile(file, `${text}\n`);
+  const { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3 } = environment;
+  if (process.stdout.isTTY) console.log(`  DynamoDB at ${dynamo}, S3 at ${s3}\n  environment for workers: ${file}\n`);
+  else console.log(JSON.stringify({ kind: "serving", dynamo, s3, environment: file }));
+}
+
+/** The secret between workers, derived so that it lasts as long as the cloud's own keys. */
+function workerToken({ AWS_SECRET_ACCESS_KEY: secret = "" }: EmbeddedCloud["environment"]): string {
   return createHmac("sha256", secret).update("calls between workers").digest("base64url");
+}
+
+/** Until the signal aborts. The line is on standard error, since standard output may be a file. */
+async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSignal): Promise<void> {
+  if (!process.stderr.isTTY) {
+    if (!signal.aborted) await once(signal, "abort");
+    return;
+  }
+  const line = openLiveLine(process.stderr);
+  let before: StoreLook | undefined;
+  let activity: Activity | undefined;
+  while (!signal.aborted) {
+    const now = { seconds: store.clock.monotonic(), writes: writes().requests, runs: await readRuns(store) };
+    const shown = observe(now, before, activity?.lastEvent);
+    line.show(() => activityText(shown, store.clock.monotonic()));
+    [before, activity] = [now, shown];
+    await store.clock.sleep(LOOK_SECONDS, signal);
+  }
+  line.close();
+}
+
+/** Damaged records are left out: `mgrpo runs` reports them. */
+async function readRuns({ table }: Store): Promise<RunRecord[]> {
+  const { pk, sk } = tableKeys.listed("");
+  const listed = await table.query(pk, sk);
+  const items = await Promise.all(listed.map(({ run }) => table.get(tableKeys.run(String(run)))));
+  return items.flatMap((item) => RunRecord.safeParse(item).data ?? []);
 }

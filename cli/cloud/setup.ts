@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo cloud setup`: makes the table and the bucket that the environment names, or finds them made; and sees to it that what is left
- * of uploads that broke off goes, where the store can do that.
+ * @file `mgrpo cloud setup`: creates the table and the bucket that the environment names, unless they exist, and a rule that deletes the
+ * parts of abandoned uploads, where the store supports one.
  */
 import { createBucket, createTable, expireUploads, type LifecycleOutcome } from "../../adapters/aws/setup.ts";
 import { storeNames } from "../store-names.ts";
@@ -21,11 +21,11 @@ export async function setup(): Promise<void> {
 
 function report(kind: string, name: string, found: "created" | "there", endpoint: string, region: string): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind, name, found, endpoint, region }));
-  else console.log(`  ${kind} '${name}' ${found === "created" ? "created" : "is there"} (${endpoint}, ${region})`);
+  else console.log(`  ${kind} '${name}' ${found === "created" ? "created" : "exists"} (${endpoint}, ${region})`);
 }
 
 function reportRule(rule: LifecycleOutcome): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "lifecycle", ...rule }));
-  else if (rule.found !== "none") console.log("  parts of uploads that break off go after two days");
-  else console.log(`  no rule drops the parts of uploads that break off: ${rule.why}`);
+  else if (rule.found !== "none") console.log("  parts of abandoned uploads are deleted after two days");
+  else console.log(`  no rule deletes the parts of abandoned uploads: ${rule.why}`);
 }

@@ -15,7 +15,6 @@ import {
   seriesColour,
   themed,
   titled,
-  WIDTH,
 } from "../chart-theme.ts";
 
 use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
@@ -29,58 +28,63 @@ export interface Band {
 export interface BandChart {
   readonly title: string;
   /** What the bands are. */
-  readonly note: string;
+  readonly subtitle: string;
   readonly xName: string;
+  /** Whether x counts something: its ticks are whole numbers. */
+  readonly xIsCount: boolean;
   readonly bands: readonly Band[];
   /** Whether each point is a measurement of its own. */
   readonly marked: boolean;
 }
 
-/** What a line above the picture can hold; more, or longer names, stand in a column beside it. */
-const ABOVE = { names: 6, characters: 24 };
-const COLUMN = 214;
-
 /** Values are shares in [0, 1]. */
-export function drawBands({ title, note, xName, bands, marked }: BandChart): string {
-  const series = bands.flatMap(({ name, points }, i) => {
-    const colour = seriesColour(i);
-    const outline = [...points.map(({ x, high }) => [x, high]), ...points.toReversed().map(({ x, low }) => [x, low])];
-    return [
-      {
-        type: "custom" as const,
-        silent: true,
-        z: 1,
-        data: [0],
-        renderItem: (_: unknown, api: { coord(point: number[]): number[] }) => ({
-          type: "polygon" as const,
-          shape: { points: outline.map((point) => api.coord(point)) },
-          style: { fill: colour, opacity: 0.12 },
-        }),
-      },
-      {
-        ...{ type: "line" as const, name, silent: true, z: 2, color: colour },
-        data: points.map(({ x, y }) => [x, y]),
-        ...{ showSymbol: marked, symbol: "circle", symbolSize: 5 },
-        lineStyle: { color: colour, width: 2.2 },
-      },
-    ];
-  });
-  const isAbove = bands.length <= ABOVE.names && bands.every(({ name }) => name.length <= ABOVE.characters);
-  const legend = isAbove ? LEGEND : { ...LEGEND, orient: "vertical" as const, left: WIDTH - COLUMN, itemGap: 12 };
-  const top = isAbove ? plotTop(bands.map(({ name }) => name)) : 68;
+export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
+  const names = bands.map(({ name }) => name);
   const chart = openChart();
   chart.setOption({
     animation: false,
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
-    title: titled(title, note),
-    legend: { ...legend, data: bands.map(({ name }) => ({ name, icon: LINE_ICON })) },
-    grid: { left: 56, right: isAbove ? 28 : COLUMN + 24, top, bottom: 52 },
-    xAxis: { ...COUNT_AXIS, name: xName },
+    title: titled(title, subtitle),
+    legend: { ...LEGEND, data: names.map((name) => ({ name, icon: LINE_ICON })) },
+    grid: { left: 56, right: 28, top: plotTop(names), bottom: 52 },
+    xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
     yAxis: SHARE_AXIS,
-    series,
+    series: bands.flatMap((band, i) => seriesOf(band, seriesColour(i), marked)),
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
   return themed(svg);
+}
+
+/** The band behind, and the line on it. */
+function seriesOf({ name, points }: Band, colour: string, marked: boolean) {
+  const upper = points.map(({ x, high }) => [x, high]);
+  const lower = points.toReversed().map(({ x, low }) => [x, low]);
+  const outline = [...upper, ...lower];
+  return [
+    {
+      type: "custom" as const,
+      silent: true,
+      z: 1,
+      data: [0],
+      renderItem: (_: unknown, api: { coord(point: number[]): number[] }) => ({
+        type: "polygon" as const,
+        shape: { points: outline.map((point) => api.coord(point)) },
+        style: { fill: colour, opacity: 0.12 },
+      }),
+    },
+    {
+      type: "line" as const,
+      name,
+      silent: true,
+      z: 2,
+      color: colour,
+      data: points.map(({ x, y }) => [x, y]),
+      showSymbol: marked,
+      symbol: "circle",
+      symbolSize: 5,
+      lineStyle: { color: colour, width: 2.2 },
+    },
+  ];
 }

@@ -1,4 +1,4 @@
-/** @file What the curves of a comparison show, as points. Pure: bands.ts draws them. */
+/** @file The points of a comparison's charts. Pure; bands.ts draws them. */
 import { shareEstimate } from "../../core/training/bootstrap.ts";
 import { smooth } from "../chart-theme.ts";
 import type { Band } from "./bands.ts";
@@ -7,8 +7,8 @@ import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 /**
- * Held-out questions answered right over the tokens sampled by then (thousands, mean of the seeds), at every evaluation that all seeds
- * have, the last one of each included; 95 % intervals over seeds and questions.
+ * The share of held-out questions answered right, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
+ * that all seeds have, and one for their last; with 95 % intervals over seeds and questions.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
@@ -34,7 +34,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   });
 }
 
-/** The main agent's reward per step, smoothed: mean of the seeds that took the step, between the least and the greatest. */
+/** The main agent's smoothed reward per step: mean, minimum and maximum of the seeds that took the step. */
 export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
@@ -51,7 +51,7 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   });
 }
 
-/** Labels for a legend: a setting by the last word of its path and its bare values, the arm only where there are several. */
+/** Short names for a legend: a setting by the end of its path and its bare values, and the arm only if there are several. */
 function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
   const isOne = new Set(arms.map(({ entry }) => entry.arm)).size === 1;
   return ({ arm, varied }) => {
@@ -62,7 +62,7 @@ function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
   };
 }
 
-/** In order of training. */
+/** In the order of training. */
 function evaluationsOf(run: FinishedRun, suite: string | undefined) {
   const sampled = sampledBy(run);
   return run.heldOut

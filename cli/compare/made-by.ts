@@ -1,4 +1,4 @@
-/** @file From which source and on what machine a run of a comparison was made: its record says so wherever it is read. */
+/** @file The source version and the machine that a run of a comparison was trained with, as its record states them. */
 import { execFileSync } from "node:child_process";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
@@ -15,7 +15,7 @@ export function madeHere(): MadeBy {
   };
 }
 
-/** As git tells it, with a mark when files differ from it; installed packages have none. */
+/** The commit, marked if files differ from it. Installed packages have none. */
 function sourceVersion(): string {
   try {
     return execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=12"], {

@@ -1,15 +1,15 @@
-/** @file summary.md: the comparison as a reader wants it, with what each number means. Pure. */
+/** @file summary.md: the results of a comparison, with an explanation of its numbers. Pure. */
 import { counted, duration } from "../terminal/columns.ts";
 import type { ArmResult, Comparison, Measured } from "./summary.ts";
 
-/** `pictures`: title and file of each, in order. */
+/** `charts`: title and file of each, in order. */
 export function drawMarkdown(
   comparison: Comparison,
-  pictures: readonly (readonly [title: string, file: string])[],
+  charts: readonly (readonly [title: string, file: string])[],
 ): string {
   const { name, recipe, command, commits, machines, hours, seeds, arms, missing } = comparison;
   const [first] = arms;
-  const against = first ? `against ${first.label}` : "against the first";
+  const baseline = first ? `compared with ${first.label}` : "compared with the first arm";
   const suites = first?.heldOut ?? [];
   return [
     `# ${name}: ${counted(arms.length, "arm")}, ${counted(seeds.length, "seed")}`,
@@ -20,15 +20,15 @@ export function drawMarkdown(
         ["recipe", recipe],
         ["commit", commits.join(", ")],
         ["machine", machines.join("; ")],
-        ["time", `${duration(3600 * hours)}, of all runs together`],
+        ["time", `${duration(3600 * hours)}, summed over all runs`],
       ],
     ),
     ...(missing.length > 0
-      ? [`**Not finished, and not in here: ${missing.join(", ")}.** The same command goes on.`]
+      ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
-    ...pictures.map(([title, file]) => `![${title}](${file})`),
-    "## Held-out questions answered right, in per cent",
-    ...suites.map((suite, i) => section(`${nameOf(suite)}, ${against}`, arms, (arm) => arm.heldOut[i], against)),
+    ...charts.map(([title, file]) => `![${title}](${file})`),
+    "## Held-out questions answered right, in percent",
+    ...suites.map((suite, i) => section(nameOf(suite), arms, (arm) => arm.heldOut[i], baseline)),
     "## Cost",
     table(
       ["arm", "seeds", "steps", "sampled tokens", "time"],
@@ -40,7 +40,7 @@ export function drawMarkdown(
         list(arm, ({ seconds }) => duration(seconds)),
       ]),
     ),
-    ...(first && first.caseStudies.length > 0 ? ["## Case studies", ...caseStudies(arms, first, against)] : []),
+    ...(first && first.caseStudies.length > 0 ? ["## Case studies", ...caseStudies(arms, first, baseline)] : []),
     ...(first && first.kinds.length > 0 ? ["## By kind of question, after training", kinds(arms, first)] : []),
     "## Every run",
     table(
@@ -59,19 +59,19 @@ export function drawMarkdown(
     .concat("\n");
 }
 
-const EXPLANATION = `- Every arm samples as many tokens in training as the first one does with the same seed, those of frozen agents too, and ends with the step that
-  reaches that number. "short": it ran out of steps before.
-- Brackets are 95 % intervals. Over arms: a bootstrap over seeds and questions, paired question by question where two things are compared, as
-  \`core/training/bootstrap.ts\` describes; with one seed they say nothing of other seeds. Of a run: Wilson's, over its questions.
-- A difference is told from chance where its interval does not hold 0. Of many differences at 95 %, one in twenty is not.
-- \`shuffled-advantages\` is the control: its rewards are dealt out at random, so its gain must hold 0.
+const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends with the step that
+  reaches that number. "short": it reached its maximum number of steps first.
+- Brackets are 95 % intervals. Those of arms are a bootstrap over seeds and questions, paired by question where two things are compared
+  (\`core/training/bootstrap.ts\`); from one seed they say nothing about other seeds. Those of a run are Wilson's, over its questions.
+- A difference is significant if its interval does not contain 0. Of many differences at 95 %, one in twenty is significant by chance.
+- \`shuffled-advantages\` is the control: its advantages are shuffled at random, so the interval of its gain should contain 0.
 - Every step of every run is in \`steps.csv\`, every evaluation in \`evaluations.csv\`, every question before and after in \`questions.csv\`.`;
 
 function section(
   title: string,
   arms: readonly ArmResult[],
   of: (arm: ArmResult) => Measured | undefined,
-  against: string,
+  baseline: string,
 ): string {
   const rows = arms.map((arm) => {
     const measured = of(arm);
@@ -83,13 +83,13 @@ function section(
       difference(measured?.againstFirst),
     ];
   });
-  return `### ${title}\n\n${table(["arm", "before", "after", "gain", against], rows)}`;
+  return `### ${title}\n\n${table(["arm", "before", "after", "gain", baseline], rows)}`;
 }
 
-function caseStudies(arms: readonly ArmResult[], first: ArmResult, against: string): string[] {
+function caseStudies(arms: readonly ArmResult[], first: ArmResult, baseline: string): string[] {
   return first.caseStudies.map(({ study, right, suite, temperature }) => {
     const of = (arm: ArmResult) => arm.caseStudies.find((one) => one.study === study && one.suite === suite);
-    return section(`${study}: ${right}; ${nameOf({ suite, temperature })}`, arms, of, against);
+    return section(`${study}: ${right}; ${nameOf({ suite, temperature })}`, arms, of, baseline);
   });
 }
 

@@ -1,30 +1,32 @@
 /**
- * @file What a comparison runs: every arm as it is, and with every value of `--vary`, one setting at a time, with every seed. Pure.
+ * @file Plans the runs of a comparison: every arm as it is, and with every value of `--vary`, one setting at a time; each with every seed.
+ * Pure.
  *
- * All arms get the same number of sampled tokens, those of all agents together, frozen ones too: the first arm trains for its steps, and
- * each other one, with the same seed, until it has sampled as much (`sampledTokens`), in at most LONGEST times as many steps.
- * `--tokens` gives the number instead, to the first arm too.
+ * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its steps.
+ * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times as many steps. `--tokens`
+ * sets the number for all arms, the first included.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
+import { didYouMean } from "../terminal/nearest.ts";
 
-/** Steps that an arm may take, in those of the first: a team that falls silent must not go on for ever. */
-const LONGEST = 4;
+/** Limit on the steps of an arm, relative to the first: a team that stops generating must not train for ever. */
+const MAX_STEP_RATIO = 4;
 
 export interface CompareOptions {
   readonly arms: readonly Arm[];
-  /** Seeds 1 to this. */
+  /** The seeds are 1 to this number. */
   readonly seeds: number;
   readonly steps?: number;
   readonly tokens?: number;
   readonly jobs: number;
-  /** `path=v1,v2`: settings of which every value is tried, all others as they are. */
+  /** `path=v1,v2`: settings to vary, one at a time. */
   readonly vary: readonly string[];
   readonly set: readonly string[];
-  /** Names its runs and its folder under results/. */
+  /** Prefix of the runs' names, and folder under results/. */
   readonly name: string;
 }
 
@@ -33,30 +35,33 @@ export interface Entry {
   /** `mgrpo`, or `mgrpo, algorithm.alignment.d=2`. */
   readonly label: string;
   readonly arm: Arm;
-  /** `path=value` in which it differs from the arm as it is. */
+  /** The varied setting, `path=value`. Absent for the arm as it is. */
   readonly varied?: string;
-  /** The same, fit for a run's name. */
+  /** The varied setting in a form that fits a run's name. */
   readonly slug?: string;
 }
 
 export interface PlannedRun {
   readonly entry: Entry;
   readonly config: RunConfig;
-  /** `--set` assignments that lead from the recipe to this config. */
+  /** `--set` assignments that make this config from the recipe's. */
   readonly set: readonly string[];
 }
 
-/** `mgrpo,main-only` as arms, each once. */
+/** Parses `mgrpo,main-only`. Each arm may appear once. */
 export function parseArms(text: string): Arm[] {
   const names = text.split(",").map((name) => name.trim());
   const unknown = names.find((name) => !Arm.safeParse(name).success);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (unknown === undefined && twice === undefined) return names as Arm[];
   const fault = unknown === undefined ? `names '${twice}' twice` : `there is no arm '${unknown}'`;
-  throw new MgrpoError("config-invalid", `--arms ${text}: ${fault}; arms are ${Arm.options.join(", ")}`);
+  throw new MgrpoError(
+    "config-invalid",
+    `--arms ${text}: ${fault}; arms are ${Arm.options.join(", ")}${unknown === undefined ? "" : didYouMean(unknown, Arm.options)}`,
+  );
 }
 
-/** Every arm as it is, and with every value of every varied setting. */
+/** Each arm as it is, followed by the same arm with each value of each varied setting. */
 export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">): Entry[] {
   const variations = vary.flatMap(parseVary);
   const slugs = slugsOf(variations);
@@ -66,7 +71,7 @@ export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">)
   ]);
 }
 
-/** The run of an entry with a seed. `budget`: what it may sample; undefined for the first arm, which trains for its steps. */
+/** The run of an entry with a seed. `budget`: tokens to sample; undefined for the first arm, which trains for its steps. */
 export function planRun(
   { recipe, recipeName, options }: { recipe: Recipe; recipeName: string; options: CompareOptions },
   entry: Entry,
@@ -76,43 +81,41 @@ export function planRun(
   const { arm, varied } = entry;
   const run = [options.name, arm, ...(entry.slug === undefined ? [] : [entry.slug]), `seed${seed}`].join("-");
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
-  const asItIs = [...options.set, ...steps];
-  const common = varied === undefined ? asItIs : [...options.set, varied, ...steps];
-  refuseOwn(common, varied);
+  const plain = [...options.set, ...steps];
+  const common = varied === undefined ? plain : [...options.set, varied, ...steps];
+  refuseDecided(common, varied);
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
-  if (varied !== undefined && differences(resolve(common), resolve(asItIs)).length === 0) {
-    throw new MgrpoError(
-      "config-invalid",
-      `--vary ${varied}: ${arm} has it anyway, and is run without it too; leave it out`,
-    );
+  if (varied !== undefined && differences(resolve(common), resolve(plain)).length === 0) {
+    throw new MgrpoError("config-invalid", `--vary ${varied}: this is the value that ${arm} has anyway; leave it out`);
   }
   if (budget === undefined) return { entry, config: resolve(common), set: common };
-  const longest = LONGEST * resolve(common).steps;
-  const set = [...common, `steps=${longest}`, `sampledTokens=${budget}`];
+  const maxSteps = MAX_STEP_RATIO * resolve(common).steps;
+  const set = [...common, `steps=${maxSteps}`, `sampledTokens=${budget}`];
   return { entry, config: resolve(set), set };
 }
 
-/** What a comparison sets in each of its runs. */
-const OWN = ["run", "seed", "arm", "recipe", "sampledTokens"];
+/** Settings that the comparison itself decides. */
+const DECIDED = ["run", "seed", "arm", "recipe", "sampledTokens"];
 
-function refuseOwn(set: readonly string[], varied: string | undefined): void {
+function refuseDecided(set: readonly string[], varied: string | undefined): void {
   const chosen = chosenBy(set);
-  const found = OWN.find((path) => chosen(path) !== undefined) ?? (varied?.startsWith("steps=") ? "steps" : undefined);
+  const found =
+    DECIDED.find((path) => chosen(path) !== undefined) ?? (varied?.startsWith("steps=") ? "steps" : undefined);
   if (found === undefined) return;
-  const instead = "see --arms, --seeds, --steps and --tokens";
+  const instead = "use --arms, --seeds, --steps and --tokens";
   throw new MgrpoError(
     "config-invalid",
-    `${found} is not to be set or varied, the comparison sets it itself: ${instead}`,
+    `${found} cannot be set or varied, because the comparison decides it: ${instead}`,
   );
 }
 
-/** `d=1,2` as `d=1` and `d=2`. Values with commas inside are JSON: `{"format":0.1,"correct":0},{…}`. */
+/** Splits `d=1,2` into `d=1` and `d=2`. Values that contain commas are written as JSON: `{"format":0.1,"correct":0},{…}`. */
 function parseVary(text: string): string[] {
   const [, path, list] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   if (path === undefined || list === undefined) {
     throw new MgrpoError(
       "config-invalid",
-      `--vary ${text}: write path=value,value, such as --vary algorithm.alignment.d=1,2,4`,
+      `--vary ${text}: write path=value,value, e.g. --vary algorithm.alignment.d=1,2,4`,
     );
   }
   return valuesOf(list).map((value) => `${path}=${value}`);
@@ -126,18 +129,19 @@ function valuesOf(list: string): string[] {
   }
 }
 
-/**
- * `algorithm.alignment.d=2` as `d-2`: the end of the path, as much of it as tells all apart, and what a name can hold of the value.
- */
+/** `algorithm.alignment.d=2` becomes `d-2`: the shortest end of the path that tells all variations apart, and the value. */
 function slugsOf(variations: readonly string[]): string[] {
   const depth = Math.max(1, ...variations.map((one) => pathOf(one).length));
   for (let words = 1; words <= depth; words++) {
     const slugs = variations.map((one) => slug(one, words));
     if (new Set(slugs).size === slugs.length) return slugs;
   }
-  const longest = variations.map((one) => slug(one, depth));
-  const second = variations.find((_, i) => longest.indexOf(longest[i] ?? "") !== i);
-  throw new MgrpoError("config-invalid", `--vary ${second}: another one is called the same; leave one of the two out`);
+  const fullPaths = variations.map((one) => slug(one, depth));
+  const second = variations.find((_, i) => fullPaths.indexOf(fullPaths[i] ?? "") !== i);
+  throw new MgrpoError(
+    "config-invalid",
+    `--vary ${second}: its runs would have the same names as another variation's; leave one of the two out`,
+  );
 }
 
 const pathOf = (setting: string) => setting.slice(0, setting.indexOf("=")).split(".");
@@ -145,6 +149,6 @@ const pathOf = (setting: string) => setting.slice(0, setting.indexOf("=")).split
 function slug(setting: string, words: number): string {
   const key = pathOf(setting).slice(-words).join("-");
   const value = setting.slice(setting.indexOf("=") + 1);
-  const plain = value.replace(/"[^"]*":/g, "").replace(/[^A-Za-z0-9.]+/g, "-");
-  return `${key}-${plain}`.replace(/^-+|-+$/g, "").replace(/-+/g, "-");
+  const text = value.replace(/"[^"]*":/g, "").replace(/[^A-Za-z0-9.]+/g, "-");
+  return `${key}-${text}`.replace(/^-+|-+$/g, "").replace(/-+/g, "-");
 }

@@ -1,32 +1,33 @@
-/** @file Shows a comparison as it goes: on a terminal one live line per run at work, elsewhere one JSON object per line. */
+/** @file Shows the progress of a comparison: one live line per active run on a terminal, one JSON object per line elsewhere. */
 import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 import * as z from "zod";
 import { duration, percent } from "../terminal/columns.ts";
+import { hanging, row } from "../terminal/rows.ts";
 
 export interface Progress {
-  /** A run that was finished before. */
+  /** The run was already finished. */
   kept(run: string): void;
   started(run: string): void;
-  /** A line that the run's process printed: one JSON object. */
+  /** The run's process printed this line of JSON. */
   line(run: string, line: string): void;
-  /** `fault`: why it is not finished. */
+  /** `fault`: why it did not finish. */
   ended(run: string, fault: string | undefined): void;
   /** Ends the live lines. */
   close(): void;
-  /** The last word, after `close`. */
+  /** Prints a line after `close`. */
   say(text: string): void;
 }
 
-/** The lines of a run that tell how far it is. */
-const Told = z.object({ kind: z.literal("step"), step: z.int(), correct: z.number() });
+/** The lines of a run that tell its progress. */
+const StepLine = z.object({ kind: z.literal("step"), step: z.int(), correct: z.number() });
 
-interface At {
+interface ActiveRun {
   readonly since: number;
   text: string;
 }
 
-/** `total`: runs in all. */
+/** `total`: number of runs. */
 export function openProgress(total: number, output: NodeJS.WriteStream = process.stdout): Progress {
   return output.isTTY ? liveLines(total, output) : jsonLines(output);
 }
@@ -45,11 +46,11 @@ function jsonLines(output: NodeJS.WritableStream): Progress {
 
 function liveLines(total: number, output: NodeJS.WriteStream): Progress {
   const live = createLogUpdate(output);
-  const running = new Map<string, At>();
+  const running = new Map<string, ActiveRun>();
   let finished = 0;
   const draw = () =>
     live(
-      ["", ...[...running].map(([run, { text }]) => `  ${colors.cyan("●")} ${run.padEnd(48)}${colors.dim(text)}`)]
+      ["", ...[...running].map(([run, { text }]) => row(`${colors.cyan("●")} ${run}`, colors.dim(text)))]
         .concat(`  ${finished} of ${total} runs`)
         .join("\n"),
     );
@@ -68,10 +69,10 @@ function liveLines(total: number, output: NodeJS.WriteStream): Progress {
       draw();
     },
     line(run, line) {
-      const told = Told.safeParse(parsed(line)).data;
+      const step = StepLine.safeParse(parsed(line)).data;
       const at = running.get(run);
-      if (!told || !at) return;
-      at.text = `step ${told.step + 1}, ${percent(told.correct)} right, ${duration((performance.now() - at.since) / 1000)}`;
+      if (!step || !at) return;
+      at.text = `step ${step.step + 1}, ${percent(step.correct)} right, ${duration((performance.now() - at.since) / 1000)}`;
       draw();
     },
     ended(run, fault) {
@@ -81,7 +82,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): Progress {
       above(
         fault === undefined
           ? `  ${colors.green("✔")} ${run}  ${colors.dim(took)}`
-          : `  ${colors.red("✘")} ${run}  ${fault}`,
+          : hanging(`  ${colors.red("✘")} ${run}  `, fault, "    ").join("\n"),
       );
     },
     close() {

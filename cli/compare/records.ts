@@ -1,6 +1,6 @@
 /**
- * @file What a comparison keeps of each finished run, under results/<name>/runs/: small enough to commit, and all that its tables and
- * curves are drawn from. So a comparison goes on in another clone or on another machine, and is drawn again without training anew.
+ * @file The record of each finished run of a comparison, under results/<name>/runs/: small enough to commit, and the only source of its
+ * tables and charts. So a comparison can be resumed in another clone or on another machine, and drawn again without training.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { RunReport } from "../run-report.ts";
 import { MadeBy, madeHere } from "./made-by.ts";
 import type { PlannedRun } from "./plan.ts";
 
-/** What a run's own folder says of it. */
+/** What a comparison reads from a run's folder. */
 export interface TrainedRun {
   readonly report: RunReport;
   readonly heldOut: readonly HeldOutScores[];
@@ -27,7 +27,7 @@ export interface FinishedRun extends TrainedRun {
 }
 
 const RunRecord = z.strictObject({
-  /** How it was made: the arguments of `train`. */
+  /** The arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
   by: MadeBy,
   report: RunReport,
@@ -42,7 +42,7 @@ export function keepRecord(results: string, planned: PlannedRun, { report, heldO
   writeAtomically(path, gzipSync(JSON.stringify(record), { level: 9 }));
 }
 
-/** Undefined when there is none; one that was made otherwise is refused. */
+/** Undefined if there is none. Throws if the record is of a run with other settings. */
 export function readRecord(results: string, planned: PlannedRun): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
@@ -51,7 +51,7 @@ export function readRecord(results: string, planned: PlannedRun): FinishedRun | 
   if (found.length === 0) return finished;
   throw new MgrpoError(
     "config-invalid",
-    `${path} is of another run: ${found.join("; ")}; compare under another --name, or remove that file`,
+    `${path} is of a run with other settings: ${found.join("; ")}; compare under another --name, or remove that file`,
   );
 }
 

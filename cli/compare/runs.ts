@@ -1,6 +1,6 @@
 /**
- * @file Carries out the runs of a comparison, each an ordinary local run in a process of its own, so many at a time. A run that is
- * finished is left as it is, one that was broken off is resumed, and one that was made otherwise is refused.
+ * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
+ * interrupted one is resumed, and one with other settings is refused.
  *
  *     a lane     waits for: its run's process to exit      then takes the next run
  *     Ctrl-C     is passed on: every run drains and can be resumed; no other is started
@@ -21,7 +21,7 @@ import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
 
-/** Refuses a run of that name that is another one. Whether somebody else trains it now is for the lock of its cloud to say. */
+/** Throws if a run of that name has another config. Whether another process is training it is up to the lock of its cloud. */
 export function refuseOther({ config }: PlannedRun): void {
   const folder = runFolder(config.run);
   if (!existsSync(folder.config)) return;
@@ -29,12 +29,12 @@ export function refuseOther({ config }: PlannedRun): void {
   if (found.length > 0) {
     throw new MgrpoError(
       "config-invalid",
-      `run '${config.run}' is there with another config: ${found.join("; ")}; compare under another --name, or remove ${folder.path}`,
+      `run '${config.run}' exists with another config: ${found.join("; ")}; compare under another --name, or remove ${folder.path}`,
     );
   }
 }
 
-/** Undefined while it is not finished. */
+/** Undefined unless the run is finished. */
 function readRunFolder(run: string): TrainedRun | undefined {
   const folder = runFolder(run);
   if (!existsSync(folder.report) || readStatus(folder).state !== "finished") return undefined;
@@ -44,8 +44,8 @@ function readRunFolder(run: string): TrainedRun | undefined {
   };
 }
 
-/** Carries out what is not finished yet and keeps its record. Resolves with the failures, by run; the other runs go on when one fails. */
-export async function carryOut(
+/** Trains the runs that are not finished and keeps their records. Resolves with the failures, by run; a failure does not stop the others. */
+export async function trainRuns(
   planned: readonly PlannedRun[],
   results: string,
   recipe: string,
@@ -70,7 +70,7 @@ export async function carryOut(
     for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const { run } = next.config;
       progress.started(run);
-      const fault = await carryOutOne(next, recipe, progress, signal);
+      const fault = await trainOne(next, recipe, progress, signal);
       if (fault === undefined) keep(next);
       else if (!signal.aborted) failures.set(run, fault);
       progress.ended(run, fault);
@@ -80,8 +80,8 @@ export async function carryOut(
   return failures;
 }
 
-/** What went wrong; undefined when the run is finished. */
-async function carryOutOne(
+/** The failure; undefined if the run finished. */
+async function trainOne(
   { config, set }: PlannedRun,
   recipe: string,
   progress: Progress,
@@ -92,27 +92,22 @@ async function carryOutOne(
   const fresh = ["train", recipe, "--run", run, "--arm", arm, "--seed", String(seed), ...settings];
   const command = existsSync(runFolder(run).config) ? ["resume", run] : fresh;
   const child = spawn(process.execPath, [...nodeArguments("cli/mgrpo"), ...command], {
-    // Ends when this process is gone; in a group of its own, so that Ctrl-C reaches it once, through this process.
+    // MGRPO_PARENT: it ends when this process does. Detached: Ctrl-C reaches it once, through this process.
     env: { ...process.env, MGRPO_PARENT: "1" },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
   const stop = () => child.kill("SIGINT");
   signal.addEventListener("abort", stop);
-  let words = "";
+  let lastErrors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    words = (words + text).slice(-4000);
+    lastErrors = (lastErrors + text).slice(-4000);
   });
   const exited = once(child, "close");
   for await (const line of createInterface({ input: child.stdout })) progress.line(run, line);
   const [code, killed] = await exited;
   signal.removeEventListener("abort", stop);
   if (code === 0) return undefined;
-  return (
-    words
-      .trim()
-      .split("\n")
-      .at(-1)
-      ?.replace(/^mgrpo: /, "") || `ended by ${killed ?? `exit code ${code}`}`
-  );
+  const lastLine = lastErrors.trim().split("\n").at(-1) ?? "";
+  return lastLine.replace(/^mgrpo: /, "") || `ended by ${killed ?? `exit code ${code}`}`;
 }

@@ -1,6 +1,6 @@
 /**
- * @file What a comparison comes to: every arm before and after training and against the first one, with 95 % intervals over seeds and
- * questions (core/training/bootstrap.ts); each run with Wilson's. Pure; the schema is that of results/<name>/summary.json.
+ * @file The results of a comparison: every arm before and after training and compared with the first one, with 95 % intervals over seeds
+ * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
  */
 import * as z from "zod";
 import { Arm } from "../../core/contracts/config.ts";
@@ -20,15 +20,15 @@ const Share = z.strictObject({
   interval: z.strictObject({ low: z.number(), high: z.number() }),
 });
 
-/** Null where there was nothing to count. */
+/** Null if there was nothing to count. */
 const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
   before: Estimate.nullable(),
   after: Estimate.nullable(),
-  /** After less before. */
+  /** After minus before. */
   gain: Estimate.nullable(),
-  /** After, less the first arm's after, over the seeds that both have; null for the first arm. */
+  /** After, minus the first arm's after, over the seeds that both have. Null for the first arm. */
   againstFirst: Estimate.nullable(),
 });
 export type Measured = z.infer<typeof Measured>;
@@ -38,7 +38,7 @@ const RunResult = z.strictObject({
   seed: z.int(),
   steps: z.int(),
   sampledTokens: z.int(),
-  /** It reached its greatest number of steps before it had sampled what the first arm had. */
+  /** The run reached its maximum number of steps before it had sampled as many tokens as the first arm. */
   short: z.boolean(),
   seconds: z.number(),
   evaluations: z.array(z.strictObject({ suite: z.string(), temperature: z.number(), before: Share, after: Share })),
@@ -61,14 +61,14 @@ export const Comparison = z.strictObject({
   name: z.string(),
   recipe: z.string(),
   command: z.string(),
-  /** What made the runs, and where: each that made one of them. */
+  /** All distinct source versions and machines of the runs. */
   commits: z.array(z.string()),
   machines: z.array(z.string()),
-  /** Of all runs together. */
+  /** Sum over all runs. */
   hours: z.number(),
   seeds: z.array(z.int()),
   arms: z.array(ArmResult),
-  /** Runs that are not finished: this summary lacks them. */
+  /** Unfinished runs, which this summary leaves out. */
   missing: z.array(RunName),
 });
 export type Comparison = z.infer<typeof Comparison>;
@@ -77,11 +77,11 @@ export type Comparison = z.infer<typeof Comparison>;
 export interface ArmRuns {
   readonly entry: Entry;
   readonly runs: readonly FinishedRun[];
-  /** What each was to sample; undefined for runs that train for their steps. */
+  /** Token budgets by run; none for runs that train for their steps. */
   readonly budgets: ReadonlyMap<string, number>;
 }
 
-/** `about`: who made it, where and how. Its bootstrap draws are named by arm, suite and what is measured. */
+/** The bootstrap's random streams are named by arm, suite and what is measured. */
 export function summarize(
   about: Pick<Comparison, "name" | "recipe" | "command" | "seeds" | "missing">,
   arms: readonly ArmRuns[],
@@ -99,7 +99,7 @@ export function summarize(
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);
 }
 
-/** Scores are paired by question: every run must have been asked the same ones. */
+/** Scores are paired by question, so all runs must have been asked the same ones. */
 function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void {
   const asked = ({ heldOut }: FinishedRun) =>
     new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
@@ -117,19 +117,23 @@ function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {
   const { label, arm, varied } = entry;
   const suites = openSuites(runs);
-  const measured = (suite: Suite, what: string, pick: Counts) => measure(label, suite, what, runs, first?.runs, pick);
+  const measured = (suite: Suite, what: string, pick: Counts) =>
+    measureArm(label, suite, what, runs, first?.runs, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
   const [shown = suites[0]] = suites.filter(({ temperature }) => temperature > 0);
   const kinds = [...new Set(scoresOf(runs[0], shown?.suite, "after").map(({ kind }) => kind))];
   return {
-    ...{ label, arm, varied: varied ?? null },
+    label,
+    arm,
+    varied: varied ?? null,
     runs: runs.map((one) => runResult(one, budgets)),
     heldOut: suites.map((suite) => measured(suite, "held-out", (question) => question)),
     caseStudies: suites.flatMap((suite) =>
       studies
         .filter((one) => one.suite === suite.suite)
         .map(({ study, right }) => ({
-          ...{ study, right },
+          study,
+          right,
           ...measured(suite, study, ({ studies: counts }) => counts[study] ?? NOTHING),
         })),
     ),
@@ -149,7 +153,7 @@ type End = "before" | "after";
 
 const NOTHING: Tally = { n: 0, correct: 0 };
 
-function measure(
+function measureArm(
   label: string,
   { suite, temperature }: Suite,
   what: string,
@@ -166,7 +170,8 @@ function measure(
   });
   const [mine, others] = [both.map((pair) => pair.mine), both.map(({ other }) => other)];
   return {
-    ...{ suite, temperature },
+    suite,
+    temperature,
     before: shareEstimate(table(runs, "before"), [...name, "before"]) ?? null,
     after: shareEstimate(table(runs, "after"), [...name, "after"]) ?? null,
     gain: differenceEstimate(table(runs, "after"), table(runs, "before"), [...name, "gain"]) ?? null,
@@ -174,13 +179,13 @@ function measure(
   };
 }
 
-/** Of the untrained or of the last team. */
+/** Scores of the untrained or of the last team. */
 function scoresOf(run: FinishedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
   const team = end === "before" ? 0 : run?.report.steps;
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 
-/** Open-book suites that were asked before and after; sampled ones first. */
+/** Open-book suites that were asked before and after training, sampled ones first. */
 export function openSuites(runs: readonly FinishedRun[]): Suite[] {
   const [run] = runs;
   const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];
@@ -190,7 +195,7 @@ export function openSuites(runs: readonly FinishedRun[]): Suite[] {
     .sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
 }
 
-/** Tokens sampled by then: before each step, and after the last. */
+/** Tokens sampled before each step, and after the last. */
 export function sampledBy({ report }: FinishedRun): number[] {
   const totals = [0];
   for (const { sampledTokens } of report.perStep) totals.push((totals.at(-1) ?? 0) + sampledTokens);
@@ -205,10 +210,15 @@ function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.in
     return { ...sumTallies(questions), interval: accuracyInterval(questions) };
   };
   return {
-    ...{ run: report.run, seed: report.seed, steps: report.steps, seconds: report.seconds.total, sampledTokens },
+    run: report.run,
+    seed: report.seed,
+    steps: report.steps,
+    seconds: report.seconds.total,
+    sampledTokens,
     short: sampledTokens < (budgets.get(report.run) ?? 0),
     evaluations: openSuites([run]).map(({ suite, temperature }) => ({
-      ...{ suite, temperature },
+      suite,
+      temperature,
       before: share(suite, "before"),
       after: share(suite, "after"),
     })),

@@ -1,18 +1,16 @@
-/**
- * @file The raw numbers of a comparison as CSV (RFC 4180): every step, every evaluation, every held-out question before and after. Pure.
- */
+/** @file The raw numbers of a comparison as CSV (RFC 4180): steps, evaluations, and held-out questions before and after. Pure. */
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 type Cell = string | number | null | undefined;
-type Record = Readonly<{ [column: string]: Cell }>;
+type CsvRecord = Readonly<{ [column: string]: Cell }>;
 
 export function stepsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
         const sampled = sampledBy(run);
-        return run.report.perStep.map((step): Record => {
+        return run.report.perStep.map((step): CsvRecord => {
           const perAgent = Object.entries(step.reward).flatMap(([agent, reward]): [string, Cell][] => [
             [`reward_${agent}`, reward],
             [`gradient_norm_${agent}`, step.training[agent]?.gradientNorm],
@@ -24,16 +22,17 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
             [`dropped_${agent}`, step.dropped[agent]],
           ]);
           return {
-            ...{ arm: entry.label, seed: run.report.seed, step: step.step + 1 },
+            arm: entry.label,
+            seed: run.report.seed,
+            step: step.step + 1,
             sampled_tokens: sampled[step.step + 1],
             seconds: step.seconds,
-            ...{
-              correct: step.correct,
-              well_formed: step.wellFormed,
-              rollouts: step.rollouts,
-              excluded: step.excluded,
-            },
-            ...{ groups: step.groups, zero_variance: step.zeroVariance },
+            correct: step.correct,
+            well_formed: step.wellFormed,
+            rollouts: step.rollouts,
+            excluded: step.excluded,
+            groups: step.groups,
+            zero_variance: step.zeroVariance,
             ...Object.fromEntries([...perAgent, ...perSub]),
           };
         });
@@ -47,12 +46,19 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
         const sampled = sampledBy(run);
-        return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): Record => {
+        return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): CsvRecord => {
           const { low, high } = accuracyInterval(questions);
           return {
-            ...{ arm: entry.label, seed: run.report.seed, team, sampled_tokens: sampled[team] },
-            ...{ suite, temperature, closed_book: String(closedBook) },
-            ...{ ...sumTallies(questions), low, high },
+            arm: entry.label,
+            seed: run.report.seed,
+            team,
+            sampled_tokens: sampled[team],
+            suite,
+            temperature,
+            closed_book: String(closedBook),
+            ...sumTallies(questions),
+            low,
+            high,
           };
         });
       }),
@@ -60,9 +66,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/**
- * One line per question: rollouts and right ones, and each case study's occasions and right ones, of the untrained and of the last team.
- */
+/** One line per question: rollouts, occasions of each case study, and how many of them were right, before and after training. */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
@@ -70,7 +74,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
         openSuites([run]).flatMap(({ suite }) => {
           const at = (team: number) => run.heldOut.find((one) => one.suite === suite && one.team === team)?.questions;
           const after = at(run.report.steps);
-          return (at(0) ?? []).map((before, i): Record => {
+          return (at(0) ?? []).map((before, i): CsvRecord => {
             const { question, kind } = before;
             const studies = Object.keys(before.studies).flatMap((study): [string, Cell][] => {
               const column = study.replaceAll(" ", "_");
@@ -83,9 +87,15 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
               ];
             });
             return {
-              ...{ arm: entry.label, seed: run.report.seed, suite, question, kind },
-              ...{ before_n: before.n, before_right: before.correct },
-              ...{ after_n: after?.[i]?.n, after_right: after?.[i]?.correct },
+              arm: entry.label,
+              seed: run.report.seed,
+              suite,
+              question,
+              kind,
+              before_n: before.n,
+              before_right: before.correct,
+              after_n: after?.[i]?.n,
+              after_right: after?.[i]?.correct,
               ...Object.fromEntries(studies),
             };
           });
@@ -95,8 +105,8 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** Columns in the order in which they first come; a record that lacks one has an empty cell. */
-function csv(records: readonly Record[]): string {
+/** Columns are in order of first appearance. Missing values are empty cells. */
+function csv(records: readonly CsvRecord[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   const line = (cells: readonly Cell[]) => cells.map(quoted).join(",");
   return [line(columns), ...records.map((record) => line(columns.map((column) => record[column])))]

@@ -1,4 +1,4 @@
-/** @file Reads from a run's store what became of each held-out question, and what was said to it. */
+/** @file Reads the scores and the rollouts of held-out questions from a run's store. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -10,10 +10,10 @@ import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import { readJobs, suiteOf } from "../local/follow.ts";
-import { readInvocations, readOutcome, readQuestions } from "../show/conversations.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, measure } from "./scores.ts";
 
-/** All finished evaluations on the held-out questions of a run whose last team is `last`, by team. */
+/** All finished evaluations on held-out questions, in the order of teams. `last`: number of the run's last team. */
 export async function readHeldOut(
   store: Store,
   config: RunConfig,
@@ -30,7 +30,10 @@ export async function readHeldOut(
       const { questions } = await readResult(store, job);
       const ofQuestion = (id: string) => rollouts.filter(({ question }) => question.id === id);
       return {
-        ...{ team: job.team, suite, temperature, closedBook },
+        team: job.team,
+        suite,
+        temperature,
+        closedBook,
         questions: questions.map((one) => ({
           ...one,
           studies: measured ? studiesOf(caseStudies, ofQuestion(one.question)) : {},
@@ -41,17 +44,20 @@ export async function readHeldOut(
   return scores.sort((a, b) => a.team - b.team || a.suite.localeCompare(b.suite));
 }
 
-/** What a team said in one evaluation, question by question; rollouts lost to infrastructure said nothing. */
+/** The rollouts of one evaluation, question by question, without those lost to infrastructure. */
 export async function readRollouts(store: Store, config: RunConfig, job: JobRecord): Promise<HeldOutRollout[]> {
   const suite = suiteOf(config, job.suite);
-  const { heldOut } = await readQuestions(store, config.run);
+  const { heldOut } = await readStoredQuestions(store, config.run);
   const asked = heldOut.slice(0, suite.questions || heldOut.length);
   const found = asked.flatMap((question, group) =>
     Array.from({ length: suite.runs }, async (_, rollout): Promise<HeldOutRollout[]> => {
       const address = { run: config.run, phase: `eval:${job.job}`, step: job.team, group, rollout };
       const outcome = await readOutcome(store, address);
       if (!outcome) {
-        throw new MgrpoError("not-found", `${objectKeys.outcome(address)} is gone: what was said is not kept for ever`);
+        throw new MgrpoError(
+          "not-found",
+          `${objectKeys.outcome(address)} is gone: the store keeps conversations only for some time`,
+        );
       }
       if (outcome.status === "failed") return [];
       return [{ question, conversation: outcome.conversation, invocations: await readInvocations(store, outcome) }];
@@ -60,7 +66,7 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
   return (await Promise.all(found)).flat();
 }
 
-/** The suite that examples are taken from: open-book, sampled if there is such a one. */
+/** The suite that examples are taken from: open-book, and preferably sampled. */
 export function shownSuite({ evaluation }: RunConfig): EvaluationSuite | undefined {
   const open = evaluation.suites.filter(({ closedBook, benchmark }) => !closedBook && !benchmark);
   return open.find(({ temperature }) => temperature > 0) ?? open[0];

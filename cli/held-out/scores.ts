@@ -1,6 +1,6 @@
 /**
- * @file The held-out questions one by one: what each evaluated team made of each question, and the recipe's case studies, measured on
- * what the untrained and the trained team said. Pure; `held-out.json` of a run's folder is a list of HeldOutScores.
+ * @file Scores of each evaluated team on each held-out question, and the recipe's case studies, measured on the rollouts of the untrained
+ * and of the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
  */
 import * as z from "zod";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -15,11 +15,11 @@ const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().no
 const QuestionScore = Counts.extend({
   question: z.string(),
   kind: z.string(),
-  /** Case study -> its occasions over all rollouts, and those in which the right thing was done. */
+  /** Case study -> its occasions over all rollouts, and on how many of them the team did the right thing. */
   studies: z.record(z.string(), Counts),
 });
 
-/** One evaluation. Case studies are measured on open-book suites, of the untrained and of the last team. */
+/** One evaluation. Case studies are measured only on open-book suites of the untrained and of the last team. */
 export const HeldOutScores = z.strictObject({
   team: Step,
   suite: z.string(),
@@ -31,7 +31,7 @@ export type HeldOutScores = z.infer<typeof HeldOutScores>;
 
 const Ends = Counts.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
 
-/** A case study before and after training, on one suite; the interval takes questions as its sample. */
+/** A case study before and after training, on one suite. The interval is over questions. */
 export const CaseStudyResult = z.strictObject({
   study: z.string(),
   /** What counts as right. */
@@ -47,11 +47,11 @@ export type CaseStudyResult = z.infer<typeof CaseStudyResult>;
 export interface HeldOutRollout {
   readonly question: Question;
   readonly conversation: Conversation;
-  /** By id, in the order of the calls. */
+  /** Keyed by id, in the order of the calls. */
   readonly invocations: ReadonlyMap<string, Invocation>;
 }
 
-/** Occasions of one study over rollouts. */
+/** A study's occasions in these rollouts. */
 export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
   const occasions = rollouts.flatMap(({ question, conversation, invocations }) =>
     study.occasions(question, { conversation, invocations: [...invocations.values()] }),
@@ -59,7 +59,7 @@ export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): 
   return { n: occasions.length, correct: occasions.filter((right) => right).length };
 }
 
-/** Each case study on each open-book suite that was asked before and after. */
+/** Each case study on each open-book suite that was asked before and after training. */
 export function caseStudyResults(
   scores: readonly HeldOutScores[],
   last: number,

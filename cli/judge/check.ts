@@ -1,4 +1,4 @@
-/** @file `mgrpo judge check`: a judge against people who labelled the same answers, or scored the same work. */
+/** @file `mgrpo judge check`: compares a judge with people who labelled the same answers or scored the same work. */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import { type Judge, judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
@@ -11,8 +11,8 @@ import { openRecipe } from "../../recipes/registry.ts";
 import { type AnswerLabel, readLabels, readText, type WorkLabel } from "./labels.ts";
 import { type Checked, print } from "./print.ts";
 
-/** Verdicts asked for at a time. */
-const WIDTH = 8;
+/** Concurrent requests to the judge. */
+const CONCURRENCY = 8;
 
 export interface JudgeOptions {
   readonly recipe: string;
@@ -22,20 +22,20 @@ export interface JudgeOptions {
 }
 
 export async function checkJudge(file: string, options: JudgeOptions): Promise<void> {
-  const found = readLabels(file);
+  const labels = readLabels(file);
   const config = await judgeOf(options);
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
   const text = options.criteria === undefined ? undefined : readText(options.criteria);
   print(
-    found.kind === "answers"
-      ? await checkAnswers(judge, text ?? own.correct, found.labels)
-      : await checkWork(judge, text ?? own.expert, found.labels),
+    labels.kind === "answers"
+      ? await checkAnswers(judge, text ?? own.correct, labels.labels)
+      : await checkWork(judge, text ?? own.expert, labels.labels),
   );
 }
 
 async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, WIDTH, ({ question, reference, answer }) =>
+  const verdicts = await inParallel(labels, CONCURRENCY, ({ question, reference, answer }) =>
     judgeCorrectness(judge, criteria, { question, reference, answer }),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
@@ -52,7 +52,7 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
 }
 
 async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, WIDTH, ({ task, steps, report }) =>
+  const verdicts = await inParallel(labels, CONCURRENCY, ({ task, steps, report }) =>
     judgeQuality(judge, criteria, { task, steps, report }),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
@@ -68,10 +68,10 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
   };
 }
 
-/** Of a vote that decided. */
+/** The reason of a vote that agrees with the verdict. */
 const reasonOf = ({ score, votes = [] }: Verdict): string => votes.find((vote) => vote.score === score)?.reason ?? "";
 
-/** The judge of the recipe's config, `--judge` and `--set judge.…` included. */
+/** The judge of the recipe's config, changed by `--judge` and `--set judge.…`. */
 async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
   const chosen = judge === undefined ? set : [...set, `judge.model=${judge}`];
   const recipe = await openRecipe(name);

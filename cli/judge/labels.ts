@@ -1,6 +1,6 @@
 /**
- * @file What people labelled, for a judge to be held against: answers as right or wrong, or the work of sub-agents (eq 5) with a score. A
- * file holds one of the two, one object per line.
+ * @file Labels by people that a judge is compared with: answers labelled right or wrong, or work of sub-agents (eq 5) with a score. A file
+ * holds one of the two kinds, one object per line.
  */
 import { readFileSync } from "node:fs";
 import * as z from "zod";
@@ -14,16 +14,16 @@ export const AnswerLabel = z.strictObject({
   question: z.string().min(1),
   reference: z.string().min(1),
   answer: z.string(),
-  /** As people see it. */
+  /** By the judgement of people. */
   correct: z.boolean(),
 });
 export type AnswerLabel = z.infer<typeof AnswerLabel>;
 
 export const WorkLabel = z.strictObject({
   id: Id,
-  /** What the sub-agent was asked. */
+  /** The sub-agent's task. */
   task: z.string().min(1),
-  /** Turn by turn: what it said, and what its tools answered. */
+  /** The sub-agent's turns: its output, and the responses of its tools. */
   steps: z
     .array(
       z.strictObject({
@@ -33,7 +33,7 @@ export const WorkLabel = z.strictObject({
     )
     .default([]),
   report: z.string(),
-  /** How good people find the work, in [0, 1]. */
+  /** By the judgement of people, in [0, 1]. */
   score: z.number().min(0).max(1),
 });
 export type WorkLabel = z.infer<typeof WorkLabel>;
@@ -47,14 +47,14 @@ const EXAMPLES = [
   '{"task": "…", "steps": […], "report": "…", "score": 0.7}',
 ].join(" or ");
 
-/** The first line says which of the two all of them are. Throws `config-invalid`, with the line. */
+/** The first line decides the kind of all lines. Throws `config-invalid` with the line's number. */
 export function readLabels(file: string): Labels {
   const lines = readText(file)
     .split("\n")
     .flatMap((text, i) => (text.trim() === "" ? [] : { text, at: `${file}, line ${i + 1}` }));
   const [first] = lines;
   if (!first)
-    throw new MgrpoError("config-invalid", `${file}: it has no labels; write one object per line: ${EXAMPLES}`);
+    throw new MgrpoError("config-invalid", `${file}: there are no labels; write one object per line: ${EXAMPLES}`);
   const parsed = <S extends z.ZodType>(schema: S): z.infer<S>[] =>
     lines.map(({ text, at }) => parseJson(schema, text, at, "config-invalid"));
   const isWork = "score" in parseJson(z.looseObject({}), first.text, first.at, "config-invalid");

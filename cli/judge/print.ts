@@ -1,10 +1,11 @@
-/** @file How far a judge agrees with people, on a terminal or as lines of JSON. */
+/** @file Prints how well a judge agrees with people: as text on a terminal, as lines of JSON elsewhere. */
 import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";
 import type { ConfidenceInterval } from "../../core/training/confidence-interval.ts";
 import { clean } from "../terminal/clean.ts";
 import { costText } from "../terminal/columns.ts";
+import { hanging } from "../terminal/rows.ts";
 import type { AnswerLabel, WorkLabel } from "./labels.ts";
 
 type Disagreement<Label, Score> = Label & { readonly judged: Score; readonly reason: string };
@@ -39,11 +40,14 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
   const word = (right: boolean) => (right ? "right" : "wrong");
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
-      `\n  ${colors.bold(clean(id ?? question))}  labelled ${word(correct)}, judged ${word(judged)}`,
-      `    reference  ${clean(reference)}\n    answer     ${clean(answer)}\n    ${colors.dim(clean(reason))}`,
+      "",
+      ...hanging("  ", `${colors.bold(clean(id ?? question))}  labelled ${word(correct)}, judged ${word(judged)}`),
+      ...hanging("    reference  ", clean(reference)),
+      ...hanging("    answer     ", clean(answer)),
+      ...hanging("    ", colors.dim(clean(reason))),
     ]),
     `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
-    `  kappa      ${kappa === null ? "- (both say the same of everything)" : kappa.toFixed(2)}`,
+    `  kappa      ${kappa === null ? "- (all labels or all verdicts are the same)" : kappa.toFixed(2)}`,
     "                    judged right   judged wrong",
     ...Object.entries(confusion).map(
       ([label, counts]) =>
@@ -60,11 +64,17 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
   const two = (value: number) => value.toFixed(2);
   return [
     ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
-      `\n  ${colors.bold(clean(id ?? task))}  labelled ${two(score)}, judged ${two(judged)}`,
-      `    report     ${clean(report)}\n    ${colors.dim(clean(reason))}`,
+      "",
+      ...hanging("  ", `${colors.bold(clean(id ?? task))}  labelled ${two(score)}, judged ${two(judged)}`),
+      ...hanging("    report     ", clean(report)),
+      ...hanging("    ", colors.dim(clean(reason))),
     ]),
-    `\n  mean absolute error  ${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; the judge is ${two(Math.abs(meanError))} too ${meanError < 0 ? "strict" : "kind"} on average`,
+    "",
+    ...hanging(
+      "  mean absolute error  ",
+      `${colors.green(meanAbsoluteError.toFixed(3))} of ${n}; on average the judge is ${two(Math.abs(meanError))} too ${meanError < 0 ? "strict" : "lenient"}`,
+    ),
     `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,
-    `  correlation          ${correlation === null ? "- (one of the two gives everything the same score)" : two(correlation)}${between(correlationInterval, two)}`,
+    `  correlation          ${correlation === null ? "- (all labels or all verdicts are the same)" : two(correlation)}${between(correlationInterval, two)}`,
   ];
 }

@@ -20,6 +20,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { StoreWrites, TeamEvaluation } from "../run-report.ts";
 import { MGRPO } from "../terminal/name.ts";
+import { didYouMean } from "../terminal/nearest.ts";
 
 const RUNS = "runs";
 
@@ -91,7 +92,8 @@ export function existingRun(run: string): RunFolder {
   if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `there are no runs here yet: start one with \`${MGRPO} train\`` : known.join(", ");
-  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}`);
+  const nearest = didYouMean(run, known);
+  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; known: ${hint}${nearest}`);
 }
 
 /** Refuses the name of an existing run, and a folder that cannot be written. */

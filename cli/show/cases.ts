@@ -1,21 +1,21 @@
 /**
- * @file The case studies of a recipe in a finished run: per study its share before and after, and three held-out questions with what
- * the untrained and the trained team said to them, side by side. Questions in which training brought the right thing about
- * come first, in the order of the held-out set; how many there are, and how many went the other way, is said.
+ * @file A recipe's case studies in a finished run: for each, the share before and after training, and three held-out questions with the
+ * rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the order of the
+ * held-out set; the numbers of improved and worsened questions are stated.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import type { CaseStudy } from "../../core/recipe.ts";
+import type { CaseStudy, Recipe } from "../../core/recipe.ts";
 import { readRollouts, shownSuite } from "../held-out/read.ts";
 import { type HeldOutRollout, measure } from "../held-out/scores.ts";
 import { readJobs, readRun } from "../local/follow.ts";
-import { percent } from "../terminal/columns.ts";
+import { counted, percent } from "../terminal/columns.ts";
 import { heldOutTree, type Tag, type Tree } from "./tree.ts";
 
 const SHOWN = 3;
 
-/** A question's first rollout by each of the two teams that gave an occasion. */
+/** A question's first rollout with an occasion, by each of the two teams. */
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
@@ -23,7 +23,8 @@ interface Pair {
   readonly gain: number;
 }
 
-export async function loadCases(store: Store, config: RunConfig, caseStudies: readonly CaseStudy[]): Promise<Tree[]> {
+export async function loadCases(store: Store, config: RunConfig, recipe: Recipe): Promise<Tree[]> {
+  const { caseStudies = [] } = recipe;
   const suite = shownSuite(config);
   if (caseStudies.length === 0 || !suite) {
     const lack = suite ? `recipe '${config.recipe}' has no case studies` : "the run has no open-book evaluation suite";
@@ -36,10 +37,15 @@ export async function loadCases(store: Store, config: RunConfig, caseStudies: re
     throw new MgrpoError("not-found", `run '${config.run}' is ${status}: case studies compare its first and last team`);
   }
   const [before, after] = await Promise.all([first, last].map((job) => readRollouts(store, config, job)));
-  return caseStudies.map((study) => studyTree(study, before ?? [], after ?? []));
+  return caseStudies.map((study) => studyTree(study, before ?? [], after ?? [], recipe));
 }
 
-function studyTree(study: CaseStudy, before: readonly HeldOutRollout[], after: readonly HeldOutRollout[]): Tree {
+function studyTree(
+  study: CaseStudy,
+  before: readonly HeldOutRollout[],
+  after: readonly HeldOutRollout[],
+  recipe: Recipe,
+): Tree {
   const pairs = pairsOf(study, before, after);
   const better = pairs.filter(({ gain }) => gain > 0);
   const worse = pairs.filter(({ gain }) => gain < 0);
@@ -49,10 +55,10 @@ function studyTree(study: CaseStudy, before: readonly HeldOutRollout[], after: r
     title: study.name,
     tags: [
       { text: `${share(from)} → ${share(to)}`, tone: "good" },
-      { text: `better on ${better.length} questions, worse on ${worse.length}`, tone: "faint" },
+      { text: `better on ${counted(better.length, "question")}, worse on ${worse.length}`, tone: "faint" },
     ],
     body: study.right,
-    children: shown.map((pair) => pairTree(study, pair)),
+    children: shown.map((pair) => pairTree(study, pair, recipe.note?.(pair.before.question))),
   };
 }
 
@@ -76,7 +82,7 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
   });
 }
 
-function pairTree(study: CaseStudy, { before, after }: Pair): Tree {
+function pairTree(study: CaseStudy, { before, after }: Pair, note: string | undefined): Tree {
   const side = (title: string, rollout: HeldOutRollout): Tree => {
     const score = measure(study, [rollout]);
     const tone: Tag["tone"] = score.correct === score.n ? "good" : "bad";
@@ -86,6 +92,7 @@ function pairTree(study: CaseStudy, { before, after }: Pair): Tree {
   return {
     title: question.prompt,
     tags: [{ text: question.kind, tone: "faint" }],
+    note,
     sideBySide: true,
     children: [side("before training", before), side("after training", after)],
   };

@@ -1,4 +1,4 @@
-/** @file Reads what was said: outcomes, the invocations that they name, and the questions. */
+/** @file Reads conversations from the store: outcomes, the invocations that they name, and the questions. */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { QuestionSet } from "../../core/contracts/question.ts";
@@ -8,14 +8,14 @@ import type { Store } from "../../core/ports.ts";
 
 type Objects = Pick<Store, "objects">;
 
-/** Undefined while there is none. */
+/** Undefined while the rollout has no outcome. */
 export async function readOutcome({ objects }: Objects, address: RolloutAddress): Promise<Outcome | undefined> {
   const key = objectKeys.outcome(address);
   const bytes = await objects.get(key);
   return bytes && parseJson(Outcome, bytes, key);
 }
 
-/** By their ids, in the order of the calls. */
+/** Keyed by invocation id, in the order of the calls. */
 export async function readInvocations({ objects }: Objects, outcome: Outcome): Promise<Map<string, Invocation>> {
   if (outcome.status === "failed") return new Map();
   const found = outcome.invocations.map(async ({ id, key }): Promise<[string, Invocation]> => {
@@ -26,7 +26,7 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
   return new Map(await Promise.all(found));
 }
 
-export async function readQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {
+export async function readStoredQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {
   const key = objectKeys.questions(run);
   const bytes = await objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store: did the run ever start?`);

@@ -1,4 +1,4 @@
-/** @file Where a run is read from: its folder here, or the store that the environment names. */
+/** @file Where a run is read from: its local folder, or the store that the environment names. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { openAwsStore } from "../../adapters/aws/store.ts";
@@ -11,28 +11,30 @@ import type { Store } from "../../core/ports.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
 import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";
-import { existingRun, readConfig, readStatus, runFolder } from "../local/run-folder.ts";
+import { existingRun, readConfig, readStatus, runFolder, runNames } from "../local/run-folder.ts";
 import type { TeamEvaluation } from "../run-report.ts";
 import type { StepSummary } from "../step-summary.ts";
 import { namesStore, storeNames } from "../store-names.ts";
+import { MGRPO } from "../terminal/name.ts";
+import { didYouMean } from "../terminal/nearest.ts";
 
 export interface Source {
   readonly config: RunConfig;
-  /** `running`, `finished` ... and why. */
+  /** `running`, `finished`, … */
   readonly state: string;
   readonly reason: string;
-  /** Closed steps. */
+  /** Number of closed steps. */
   readonly step: number;
-  /** Those that are done. */
+  /** Finished evaluations. */
   readonly evaluations: readonly TeamEvaluation[];
   /** Of all closed steps. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
-  /** Where pages about it go. */
+  /** Where pages about the run are written by default. */
   readonly folder: string;
 }
 
-/** A run's folder here comes first. */
+/** A local folder takes precedence over the store. */
 export async function openSource(run: string): Promise<Source> {
   return existsSync(runFolder(run).config) || !namesStore() ? localSource(run) : storedSource(run);
 }
@@ -41,7 +43,12 @@ function localSource(run: string): Source {
   const folder = existingRun(run);
   const { state, reason, step, evaluations } = readStatus(folder);
   return {
-    ...{ config: readConfig(folder), state, reason, step, evaluations, folder: folder.path },
+    config: readConfig(folder),
+    state,
+    reason,
+    step,
+    evaluations,
+    folder: folder.path,
     summaries: async () => readSteps(folder),
     read: (read) => withRunStore(folder, read),
   };
@@ -53,7 +60,12 @@ async function storedSource(run: string): Promise<Source> {
     const { step, status, reason } = record;
     const evaluations = await readEvaluations(store, config);
     return {
-      ...{ config, state: status, reason, step, evaluations, folder: resolve(".") },
+      config,
+      state: status,
+      reason,
+      step,
+      evaluations,
+      folder: resolve("."),
       read: withNamedStore,
       summaries: () =>
         withNamedStore(async (again) => {
@@ -65,7 +77,7 @@ async function storedSource(run: string): Promise<Source> {
   });
 }
 
-/** The store that the environment names, open while it is read. */
+/** Opens the store that the environment names for as long as it is read. */
 export async function withNamedStore<T>(read: (store: Store) => Promise<T>): Promise<T> {
   const store = openAwsStore(storeNames("show"));
   return read(store).finally(() => store.close());
@@ -78,7 +90,12 @@ export async function readStored(store: Store, run: string): Promise<{ config: R
   if (!bytes)
     throw new MgrpoError(
       "not-found",
-      `no run '${run}' here or in the store that the environment names; see mgrpo runs`,
+      `no run '${run}' here or in the store that the environment names: list them with \`${MGRPO} runs\`${didYouMean(run, await knownRuns(store))}`,
     );
   return { config: parseJson(RunConfig, bytes, key), record: parse(RunRecord, item, `RUN ${run}`) };
+}
+
+async function knownRuns({ table }: Store): Promise<string[]> {
+  const { pk, sk } = tableKeys.listed("");
+  return [...runNames(), ...(await table.query(pk, sk)).map(({ run }) => String(run))];
 }

@@ -1,6 +1,7 @@
-/** @file Draws a tree on a terminal. Control characters of model and page text never reach it. */
+/** @file Draws a tree on a terminal, wrapped to its width. Control characters in output of models and pages never reach it. */
 import colors from "picocolors";
 import { clean } from "../terminal/clean.ts";
+import { hanging } from "../terminal/rows.ts";
 import type { Tag, Tree } from "./tree.ts";
 
 const BODY_CHARACTERS = 400;
@@ -13,19 +14,20 @@ const TONES: Record<Tag["tone"], (text: string) => string> = {
 };
 
 export function drawText(tree: Tree): string {
-  return [heading(tree), ...body(tree).map((line) => `  ${colors.dim(line)}`), ...branches(tree, "")].join("\n");
+  return [...hanging("", heading(tree), "  "), ...bodyLines(tree, "  "), ...branches(tree, "")].join("\n");
 }
 
 function branches(tree: Tree, indent: string): string[] {
   return tree.children.flatMap((child, i) => drawBranch(child, indent, i === tree.children.length - 1));
 }
 
-/** Lines of a tree that hangs on another; `last`: nothing hangs below it there. */
+/** Lines of a tree below another. `last`: it is the last one there. */
 export function drawBranch(tree: Tree, indent: string, last: boolean): string[] {
   const below = indent + (last ? "   " : "│  ");
+  const textIndent = `${below}${tree.children.length > 0 ? "│ " : "  "}`;
   return [
-    `${colors.dim(indent + (last ? "└─ " : "├─ "))}${heading(tree)}`,
-    ...body(tree).map((line) => colors.dim(`${below}${tree.children.length > 0 ? "│ " : "  "}${line}`)),
+    ...hanging(colors.dim(indent + (last ? "└─ " : "├─ ")), heading(tree), colors.dim(textIndent)),
+    ...bodyLines(tree, textIndent),
     ...branches(tree, below),
   ];
 }
@@ -34,8 +36,8 @@ function heading({ title, tags }: Tree): string {
   return [colors.bold(clean(title)), ...tags.map(({ text, tone }) => TONES[tone](clean(text)))].join("  ");
 }
 
-function body({ body: text }: Tree): string[] {
-  if (text === undefined || text === "") return [];
-  const cut = text.length > BODY_CHARACTERS ? `${text.slice(0, BODY_CHARACTERS)} … (${text.length} characters)` : text;
-  return cut.trim().split("\n").map(clean);
+function bodyLines({ note, body = "" }: Tree, indent: string): string[] {
+  const cut = body.length > BODY_CHARACTERS ? `${body.slice(0, BODY_CHARACTERS)} … (${body.length} characters)` : body;
+  const lines = [...(note === undefined ? [] : [`note: ${note}`]), ...(body === "" ? [] : cut.trim().split("\n"))];
+  return lines.flatMap((line) => hanging(indent, clean(line))).map((line) => colors.dim(line));
 }

@@ -1,6 +1,6 @@
 /**
  * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
- * Pure data: show/text.ts and show/page.ts draw it. Whatever came from a model or a page is text in it, never markup.
+ * Pure data, drawn by show/text.ts and show/page.ts. Output of models and pages is plain text in it, never markup.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
@@ -14,11 +14,13 @@ export interface Tree {
   readonly title: string;
   /** Short facts beside the title. */
   readonly tags: readonly Tag[];
-  /** Longer text: what was said or answered. */
+  /** What the reader has to know about it, from the recipe. */
+  readonly note?: string | undefined;
+  /** Longer text: a prompt, an output or a tool response. */
   readonly body?: string;
-  /** Whether a page shows it folded. */
+  /** Whether the page shows it folded. */
   readonly folded?: boolean;
-  /** Whether a page shows its children beside each other. */
+  /** Whether the page shows its children in columns. */
   readonly sideBySide?: boolean;
   readonly children: readonly Tree[];
 }
@@ -33,6 +35,8 @@ export interface RolloutParts {
   readonly main: string;
   readonly algorithm: AlgorithmConfig;
   readonly question: Question;
+  /** The recipe's note on the question. */
+  readonly note?: string | undefined;
   readonly group: GroupRecord;
   readonly outcome: Outcome;
   readonly invocations: ReadonlyMap<string, Invocation>;
@@ -56,6 +60,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
       ...(scored ? mainTags(parts, scored) : [{ text: "not scored yet", tone: "faint" as const }]),
       ...advantageTags(group.finalized[main], index),
     ],
+    note: parts.note,
     body: question.prompt,
     children: [
       ...conversation.turns.map((turn, i) => turnTree(turn, i, (id) => invocationTree(parts, scored, id))),
@@ -84,7 +89,13 @@ export function heldOutTree(
   };
 }
 
-export function groupTree(group: GroupRecord, main: string, question: Question, children: readonly Tree[]): Tree {
+export function groupTree(
+  group: GroupRecord,
+  main: string,
+  question: Question,
+  note: string | undefined,
+  children: readonly Tree[],
+): Tree {
   const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
   const right = scores.filter(({ correct }) => correct === 1).length;
   const finalized = group.finalized[main];
@@ -94,8 +105,11 @@ export function groupTree(group: GroupRecord, main: string, question: Question, 
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
       { text: `${right} of ${scores.length} right`, tone: right > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
-      ...(finalized && finalized.std === 0 ? [{ text: "flat: nothing to learn", tone: "faint" as const }] : []),
+      ...(finalized && finalized.std === 0
+        ? [{ text: "zero variance: nothing to learn", tone: "faint" as const }]
+        : []),
     ],
+    note,
     body: `${question.prompt}\nreference: ${question.answer}`,
     folded: true,
     children,
@@ -122,21 +136,21 @@ function turnTree(turn: Turn, index: number, invocation: (id: string) => Tree | 
   };
 }
 
-/** R_S = b1*format + b2*correctMain + b3*expert (eq 5), its advantage (eq 12), and how it came about. */
+/** A delegation with its reward R_S = b1*format + b2*correctMain + b3*expert (eq 5), its advantage (eq 12), and its turns. */
 function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: string): Tree | undefined {
   const found = parts.invocations.get(id);
   if (!found) return undefined;
   const { agent } = found.request;
   const { conversation } = found;
-  const place = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
-  const score = scored?.invocations[agent]?.[place];
+  const index = scored?.invocations[agent]?.findIndex((one) => one.id === id) ?? -1;
+  const score = scored?.invocations[agent]?.[index];
   const { format, correct, expert } = parts.algorithm.subReward;
   const sum =
     scored && score && `${format}·format + ${correct}·${scored.correct} correct + ${expert}·${score.expert} expert`;
   return delegationTree(found, [
     ...(score ? [rewardTag(score.reward, conversation.stop === "answered" ? sum : "malformed")] : []),
     ...(score?.masked ? [{ text: "masked", tone: "faint" as const }] : []),
-    ...advantageTags(parts.group.finalized[agent], `${parts.index}/${place}`),
+    ...advantageTags(parts.group.finalized[agent], `${parts.index}/${index}`),
   ]);
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file The suite that `mgrpo eval --suite` names: one that the run or recipe declares, as it is declared there; a benchmark; a file of
- * questions; or, by the recipe's name, its held-out questions.
+ * @file Resolves `mgrpo eval --suite <name>`: a suite that the run or recipe declares, a benchmark, a file of questions, or, by the
+ * recipe's name, its held-out questions.
  */
 import { basename } from "node:path";
 import type * as z from "zod";
@@ -11,6 +11,7 @@ import {
   type EvaluationSuite,
 } from "../../core/contracts/evaluation-suite.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { didYouMean } from "../terminal/nearest.ts";
 
 export interface SuiteOptions {
   readonly data?: string;
@@ -28,36 +29,32 @@ export function chooseSuite(
   const own = declared.find((suite) => suite.name === name);
   if (own && data === undefined) return { ...own, ...chosen };
   if (own?.benchmark !== undefined && data !== undefined) return { ...own, ...chosen, data };
-  const asked = { runs: BENCHMARK_RUNS, ...chosen };
+  const suite = { runs: BENCHMARK_RUNS, ...chosen };
   if (name.endsWith(".jsonl")) {
-    if (data !== undefined)
-      throw new MgrpoError("config-invalid", `--suite ${name} is the data itself: leave out --data`);
-    return { ...asked, name: slug(name), benchmark: "jsonl", data: name };
+    if (data !== undefined) throw refusal(`--suite ${name} is the data itself: leave out --data`);
+    return { ...suite, name: slug(name), benchmark: "jsonl", data: name };
   }
   const benchmark = Benchmark.exclude(["jsonl"]).safeParse(name);
   if (benchmark.success) {
-    if (data === undefined) {
-      throw new MgrpoError(
-        "config-invalid",
-        `--suite ${name} needs --data <path>: docs/benchmarks.md says how to get it`,
-      );
-    }
-    return { ...asked, name, benchmark: benchmark.data, data };
+    if (data === undefined) throw refusal(`--suite ${name} needs --data <path>: docs/benchmarks.md says how to get it`);
+    return { ...suite, name, benchmark: benchmark.data, data };
   }
-  if (name !== recipe && !own) {
-    const names = [...Benchmark.options.filter((one) => one !== "jsonl"), recipe, ...declared.map((one) => one.name)];
-    const known = [...new Set(names)].join(", ");
-    throw new MgrpoError(
-      "config-invalid",
-      `--suite ${name}: give one of ${known}, or a file of questions, <file>.jsonl`,
-    );
-  }
-  if (data !== undefined)
-    throw new MgrpoError("config-invalid", `--suite ${name} brings its questions: leave out --data`);
-  return { ...asked, name: "held-out" };
+  if (name !== recipe && !own) throw unknownSuite(name, recipe, declared);
+  if (data !== undefined) throw refusal(`--suite ${name} brings its questions: leave out --data`);
+  return { ...suite, name: "held-out" };
 }
 
-/** A suite's name is part of its job's. */
+const refusal = (message: string) => new MgrpoError("config-invalid", message);
+
+function unknownSuite(name: string, recipe: string, declared: readonly EvaluationSuite[]): MgrpoError {
+  const benchmarks = Benchmark.options.filter((one) => one !== "jsonl");
+  const known = [...new Set([...benchmarks, recipe, ...declared.map((one) => one.name)])];
+  return refusal(
+    `--suite ${name}: give one of ${known.join(", ")}, or a file of questions, <file>.jsonl${didYouMean(name, known)}`,
+  );
+}
+
+/** A file's name as a suite's name, which is part of job ids. */
 function slug(file: string): string {
   const name = basename(file, ".jsonl")
     .toLowerCase()

@@ -1,8 +1,10 @@
 /** @file How a command fails: one line on standard error, and exit code 1. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
-import { isMgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
+import { MGRPO } from "./name.ts";
+import { didYouMean } from "./nearest.ts";
 
 /** MGRPO_DEBUG=1 adds the stack and the causes. */
 export function fail(error: unknown): void {
@@ -16,11 +18,23 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** The message of a known error. Any other is called unexpected: it is a fault of this program, not of the config. */
+/**
+ * The message of a known error. Any other is called unexpected: it is a fault of this program, not of the config. Messages of lower layers
+ * write hints as `mgrpo <command>` in backticks; how the user starts the program is known only here.
+ */
 export function describe(error: unknown): string {
-  if (isMgrpoError(error)) return `${error.message.split("\n").map(clean).join("\n")}${causeOf(error)}`;
+  return messageOf(error).replaceAll("`mgrpo ", `\`${MGRPO} `);
+}
+
+function messageOf(error: unknown): string {
+  if (isMgrpoError(error))
+    return `${error.message.split("\n").map(clean).join("\n")}${suggestionOf(error)}${causeOf(error)}`;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;
+}
+
+function suggestionOf({ unknownNames = [] }: MgrpoError): string {
+  return unknownNames.map(({ unknown, known }) => didYouMean(unknown, known)).find((hint) => hint !== "") ?? "";
 }
 
 function causeOf({ cause, message }: Error): string {

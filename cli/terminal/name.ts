@@ -1,7 +1,22 @@
-/** @file How the user runs this program: through npm in a checkout, by its name if it is installed. */
+/** @file How the user starts this program, for hints that can be copied: every hint that names a command begins with MGRPO. */
 import { existsSync } from "node:fs";
+import { delimiter, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
 
-export const MGRPO = existsSync(new URL("../../../build.mjs", builtModule("cli/terminal/name")))
-  ? "npm run mgrpo --"
-  : "mgrpo";
+/** The compiled entry point: in a checkout under dist/, beside which build.mjs lies. */
+const ENTRY = fileURLToPath(builtModule("cli/mgrpo"));
+
+export const MGRPO = commandName(process.env, process.cwd());
+
+/**
+ * npm runs the scripts of a checkout in its root, so anywhere else the entry point is named by its path. An installed package is
+ * started by name where the shell finds it, and otherwise by npx; npm adds its own folders to PATH, which the user's shell lacks.
+ */
+export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry = ENTRY): string {
+  const root = resolve(entry, "../../..");
+  if (existsSync(join(root, "build.mjs"))) return cwd === root ? "npm run mgrpo --" : `node ${relative(cwd, entry)}`;
+  const { PATH = "", npm_command } = environment;
+  const isOnPath = PATH.split(delimiter).some((folder) => existsSync(join(folder, "mgrpo")));
+  return isOnPath && npm_command === undefined ? "mgrpo" : "npx mgrpo";
+}

@@ -11,7 +11,7 @@ import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { endpointFaults } from "./language-model.ts";
 import { LORA_POLICIES, takesLora } from "./lora.ts";
-import { AgentName, RunName } from "./names.ts";
+import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 
@@ -47,6 +47,9 @@ const EvaluationConfig = z.strictObject({
   every: z.int().nonnegative().default(0).describe("Steps between evaluated teams. 0: only before and after training."),
   suites: z.array(EvaluationSuite).default([]).describe("What each evaluated team is asked."),
   workers: z.int().positive().default(1).describe("Worker processes that evaluate, each one job at a time."),
+  firstTeam: Step.exactOptional().describe(
+    "Number of the first team in the names of random streams. `mgrpo eval <run>` sets it, to draw what the run's own evaluation drew.",
+  ),
 });
 
 const RetentionConfig = z.strictObject({

@@ -1,6 +1,6 @@
 /** @file Parsing at the edge. A refusal is one line that names the record, the path and the fault. */
 import type { z } from "zod";
-import { type ErrorCode, MgrpoError } from "../errors.ts";
+import { type ErrorCode, MgrpoError, type UnknownName } from "../errors.ts";
 
 /** How to fix it, by the error's code. */
 const REMEDY: Partial<Record<ErrorCode, string>> = {
@@ -16,14 +16,17 @@ export function parse<S extends z.ZodType>(
 ): z.infer<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
+  const unknownNames: UnknownName[] = [];
   const issues = result.error.issues.map((issue) => {
     const path = issue.path.join(".");
     const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? keysAt(schema, issue.path) : [];
+    if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     const message = known.length > 0 ? `${issue.message}: there are ${known.join(", ")}` : issue.message;
     return path ? `${path}: ${message}` : message;
   });
   const remedy = REMEDY[code] ?? "";
-  throw new MgrpoError(code, `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`, { evidence: issues });
+  const message = `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`;
+  throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 
 /** The keys of the object at the path, through defaults and nullables. None if the path leads through a union. */

@@ -25,6 +25,11 @@ export function isOfEnds({ evaluation }: RunConfig, suite: string): boolean {
   return evaluation.suites.some(({ name, when }) => name === suite && when === "ends");
 }
 
+/** The step in the addresses of a team's evaluation rollouts, which names their random streams. */
+export function addressStep({ evaluation }: RunConfig, team: number): number {
+  return (evaluation.firstTeam ?? 0) + team;
+}
+
 /** A job's id. The same team and suite are the same job, however often its event is delivered. */
 export function jobId(teamSha256: string, suite: EvaluationSuite, hash: Hash): string {
   return `${suite.name}-${hash(`${teamSha256} ${suite.name}`).slice(0, 16)}`;

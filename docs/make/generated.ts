@@ -1,12 +1,12 @@
 /** @file What is generated in docs/: file name -> content, a pure function of the program's own definitions. */
-import { createProgram } from "../../cli/program.ts";
+import { buildProgram } from "../../cli/program.ts";
 import { cliReference } from "./cli.ts";
 import { configurationReference } from "./configuration.ts";
 import { processesPicture } from "./processes.ts";
 
 export function generatedDocs(): ReadonlyMap<string, string> {
   return new Map([
-    ["cli.md", cliReference(createProgram())],
+    ["cli.md", cliReference(buildProgram())],
     ["configuration.md", configurationReference()],
     ["processes.svg", processesPicture()],
   ]);

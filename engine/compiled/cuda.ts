@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
 
 const LIBRARY = "libonnxruntime_providers_cuda.so";
-const INSTALL_CUDA = "mgrpo doctor --install cuda";
+const INSTALL_CUDA = "`mgrpo doctor --install cuda`";
 
 /** Refuses a machine where the library is not installed, or that it does not support. */
 export function checkCuda(): void {

@@ -15,6 +15,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -108,7 +109,13 @@ async function commitOutcome(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { run, job, suite, resumed } = task;
-  const address = { run: run.name, phase: `eval:${job}`, step: task.team.team, group, rollout };
+  const address = {
+    run: run.name,
+    phase: `eval:${job}`,
+    step: addressStep(run.config, task.team.team),
+    group,
+    rollout,
+  };
   const key = objectKeys.outcome(address);
   const plan = {
     address,

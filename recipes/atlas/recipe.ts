@@ -4,9 +4,17 @@ import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
 import { caseStudies } from "./case-studies.ts";
-import { asked, questionSet } from "./questions/questions.ts";
+import { asked, questionSet, worldNote } from "./questions/questions.ts";
 
-export const recipe: Recipe = { name: "atlas", config, questions: questionSet, ask: asked, caseStudies, baseModels };
+export const recipe: Recipe = {
+  name: "atlas",
+  config,
+  questions: questionSet,
+  ask: asked,
+  note: worldNote,
+  caseStudies,
+  baseModels,
+};
 
 const optimizer = { learningRate: 8e-4, schedule: "linear" } as const;
 const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { expect, test, vi } from "vitest";
-import { createProgram } from "../../cli/program.ts";
+import { buildProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { RELAY, trainRelay, workHere } from "./command-line.ts";
@@ -15,12 +15,18 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "an unknown config key",
     trainRelay("bad", "--set", "algorithm.clipHi=0.3"),
-    /config of run 'bad': algorithm: .*clipHi/,
+    /config of run 'bad': algorithm: .*clipHi.*did you mean 'clipHigh'\?/,
   ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
-  ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
+  ["steps that are no number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
+  ["a mistyped recipe", ["train", "recipes/atals"], /did you mean 'atlas'\?/],
+  ["a mistyped command", ["tarin"], /Did you mean train\?/],
+  ["a mistyped option", ["train", "atlas", "--step", "1"], /Did you mean --steps\?/],
+  ["a mistyped arm", ["train", RELAY, "--arm", "mgrop"], /did you mean 'mgrpo'\?/],
+  ["a mistyped arm of a comparison", ["compare", RELAY, "--arms", "main-olny"], /did you mean 'main-only'\?/],
+  ["a mistyped bench", ["bench", "stores"], /did you mean 'store'\?/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
   [
     "an engine that is not installed",
@@ -49,7 +55,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.searcher\.trained: a model behind an API \('openai:.*'\) cannot be trained: set it to false/,
   ],
   [
-    "an API that is not a URL",
+    "an API that is no URL",
     trainRelay("bad", "--set", "agents.searcher.policy=openai:gpu1", "--set", "agents.searcher.trained=false"),
     /agents\.searcher\.policy: the server's base URL, such as http/,
   ],
@@ -66,9 +72,9 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a team that learns nothing",
     trainRelay("bad", "--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"),
-    /no agent of this team is trained: set agents\.<name>\.trained to true/,
+    /nobody in this team is trained: set agents\.<name>\.trained to true/,
   ],
-  ["a question that says nothing", ["ask", " "], /the question is empty/],
+  ["an empty question", ["ask", " "], /the question is empty/],
   [
     "a question to a model that is not there",
     ["ask", "why?", "--set", "agents.main.model=nowhere"],
@@ -77,7 +83,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["base models of no demonstrations", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["asynchrony, which is not built", trainRelay("bad", "--set", "staleness=1"), /staleness/],
-  ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
+  ["a run name that is no path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
   [
     "a model folder that is not there",
     trainRelay("bad", "--set", "agents.main.model=nowhere"),
@@ -92,7 +98,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
-  ["a malformed address", ["show", "nobody", "x"], /no run 'nobody'/],
+  ["an address that is none", ["show", "nobody", "x"], /no run 'nobody'/],
   ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, store, bundles, run/],
   ["a comparison of an arm that is none", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
@@ -100,13 +106,13 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "nothing to evaluate",
     ["eval"],
-    /name a run, a folder, a team's file or a model behind an API to evaluate, or a place with --watch/,
+    /name a run, a folder, a team file or a model behind an API to evaluate, or a location with --watch/,
   ],
   ["a watch without a team", ["eval", "--watch", "inbox"], /--watch needs --team <file>/],
   ["a watch of a run", ["eval", "run", "--watch", "inbox", "--team", "t"], /'run' and --watch: give one of the two/],
   ["a setting that a watch would ignore", ["eval", "--watch", "inbox", "--seed", "2"], /--watch .*--seed/],
-  ["a team's file without a watch", ["eval", "run", "--team", "t"], /--team and --every go with --watch/],
-  ["a team's file that is not there", ["eval", "--watch", "inbox", "--team", "t"], /--team t: no such file/],
+  ["a team without a watch", ["eval", "run", "--team", "t"], /--team and --every go with --watch/],
+  ["a team file that is not there", ["eval", "--watch", "inbox", "--team", "t"], /--team t: no such file/],
   ["checkpoints that are not there", ["eval", "nowhere"], /no checkpoints at .*nowhere/],
   ["a store that the environment does not name", ["dispatch"], /environment of mgrpo dispatch: MGRPO_TABLE: set it/],
   ["a launch onto no store", ["launch", RELAY], /environment of mgrpo launch: MGRPO_TABLE: set it/],
@@ -123,7 +129,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
 async function lineOf(args: readonly string[]): Promise<string> {
   const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   try {
-    await createProgram().parseAsync(args, { from: "user" });
+    await buildProgram().parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) return describe(error);
     expect(error.exitCode).toBe(1);

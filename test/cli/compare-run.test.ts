@@ -53,7 +53,7 @@ test("every arm is a run; started again, finished ones are kept and broken ones 
   expect(summary().arms.map(({ heldOut }) => heldOut)).toEqual(arms.map(({ heldOut }) => heldOut));
 
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' is there with another config: steps: 2 there, 4 asked for/,
+    /run 'compare-mgrpo-seed1' exists with another config: steps: 2 there, 4 asked for/,
   );
 
   // Another clone has the results only.
@@ -65,6 +65,6 @@ test("every arm is a run; started again, finished ones are kept and broken ones 
   ]);
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /compare-mgrpo-seed1\.json\.gz is of another run: set\.?.*steps=2.* there/,
+    /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* there/,
   );
 });

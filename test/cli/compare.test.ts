@@ -39,7 +39,7 @@ test("arms, each as it is and with every value of what varies, one setting at a 
   ]);
   expect(() => labels(["d"])).toThrow("--vary d: write path=value,value");
   for (const vary of [["d=1,1"], ["d=1", "d=2,1"], ["d=1,-1"]])
-    expect(() => labels(vary)).toThrow("another one is called the same; leave one of the two out");
+    expect(() => labels(vary)).toThrow("would have the same names as another variation");
   expect(parseArms("mgrpo, main-only")).toEqual(["mgrpo", "main-only"]);
   expect(() => parseArms("solo")).toThrow(/there is no arm 'solo'; arms are mgrpo, main-only/);
   expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
@@ -63,9 +63,9 @@ test("what a comparison sets itself is refused", () => {
   const [asItIs = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
   for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
     const named = { ...source, options: { ...options, set: [set] } };
-    expect(() => planRun(named, asItIs, 1, undefined)).toThrow(`${set.split("=")[0]} is not to be set or varied`);
+    expect(() => planRun(named, asItIs, 1, undefined)).toThrow(`${set.split("=")[0]} cannot be set or varied`);
   }
-  expect(() => planRun(source, varied, 1, undefined)).toThrow("steps is not to be set or varied");
+  expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
 });
 
 test("the first arm trains for its steps; the others until they have sampled as much, in four times the steps at most", () => {
@@ -82,7 +82,9 @@ test("the first arm trains for its steps; the others until they have sampled as 
   expect(other.config).toMatchObject({
     ...{ run: "c-no-alignment-rolloutsPerQuestion-4-seed2", rolloutsPerQuestion: 4, steps: 20, sampledTokens: 777 },
   });
-  expect(() => planRun(source, same, 2, 777)).toThrow("--vary rolloutsPerQuestion=2: no-alignment has it anyway");
+  expect(() => planRun(source, same, 2, 777)).toThrow(
+    "--vary rolloutsPerQuestion=2: this is the value that no-alignment has anyway",
+  );
 });
 
 const QUESTIONS = 8;
@@ -160,7 +162,7 @@ test("the page names command, commit and machine, what is missing, and every arm
     "`cmd`",
     "| abc1, abc2 |",
     "| m |",
-    "Not finished, and not in here: b1",
+    "Unfinished, and left out: b1",
     "(short)",
     "87.5 [",
     "-50.0 [",
@@ -189,7 +191,14 @@ test("curves: held-out over sampled tokens, reward per step; both themes, nothin
   ]);
   for (const { y, low, high } of band?.points ?? []) expect(low <= y && y <= high).toBe(true);
   expect(rewardBands(arms, "main")[0]?.points).toMatchObject([{ x: 1, y: expect.closeTo(0.7, 9) }]);
-  const svg = drawBands({ title: "T", note: "N", xName: "x", bands: heldOutBands(arms), marked: true });
+  const svg = drawBands({
+    title: "T",
+    subtitle: "N",
+    xName: "x",
+    xIsCount: false,
+    bands: heldOutBands(arms),
+    marked: true,
+  });
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   for (const text of ["mgrpo", "main-only", "prefers-color-scheme: dark", "<polygon"]) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import|NaN/);

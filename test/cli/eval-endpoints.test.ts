@@ -58,7 +58,7 @@ test("an empty account ends it at once in one line, with nothing scored; then th
     code: "run-halted",
     message: `model 'planner' at ${server.url} requires payment: top up the account (HTTP 402: no credits)`,
   });
-  expect(kept.mock.calls.flat().join()).toMatch(/what was answered is kept in .*; the same command goes on/);
+  expect(kept.mock.calls.flat().join()).toMatch(/answers so far are kept in .*; run the same command to resume/);
   expect(askedSince(0)).toEqual([0, 1, 2]);
 
   reply = answer;
@@ -143,7 +143,7 @@ test("a tools' budget that is spent ends it; allowed more, the same command goes
     expect(report).toMatchObject({
       spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },
     });
-    expect(kept.mock.calls.flat().join()).toContain("the same command goes on");
+    expect(kept.mock.calls.flat().join()).toContain("run the same command to resume");
     await expect(told("eval", searching, "--extend-tool-usd", "1")).rejects.toThrow(
       /add --suite <name>, or set a higher/,
     );

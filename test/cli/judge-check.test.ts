@@ -77,7 +77,7 @@ test("the expert: work that people scored, how far the judge is from it, and whe
 });
 
 test.each([
-  ["", /labels\.jsonl: it has no labels; write one object per line/],
+  ["", /labels\.jsonl: there are no labels; write one object per line/],
   ["\n{", /labels\.jsonl, line 2: not JSON/],
   ['{"task":"?","report":"a","score":2}', /labels\.jsonl, line 1: score: /],
   [`{"task":"?","report":"a","score":1}\n${JSON.stringify(LABELS[0])}`, /labels\.jsonl, line 2: task: /],

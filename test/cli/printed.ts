@@ -1,6 +1,6 @@
 /** @file Calls a command in this process, and gives what it printed. */
 import { vi } from "vitest";
-import { createProgram } from "../../cli/program.ts";
+import { buildProgram } from "../../cli/program.ts";
 import { parsedLines } from "./command-line.ts";
 
 export async function printed(...args: string[]): Promise<string> {
@@ -8,7 +8,7 @@ export async function printed(...args: string[]): Promise<string> {
   const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
   const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
   try {
-    await createProgram().parseAsync(args, { from: "user" });
+    await buildProgram().parseAsync(args, { from: "user" });
     return lines.join("");
   } finally {
     log.mockRestore();

@@ -34,6 +34,16 @@ test("a step shows its groups, and a rollout without an outcome says so", async 
   expect(tags(trees[1]?.children[1])).toEqual(["no outcome yet"]);
 });
 
+test("a recipe's note on a question is one line of its group and of its rollouts, also on a page", async () => {
+  const load = async (address: Parameters<typeof loadTrees>[2]) =>
+    loadTrees(await storeOfFinishedRun(), config, address, () => "facts are <shuffled>");
+  for (const address of [{ step: 0 }, { step: 0, group: 0, rollout: 0 }]) {
+    const [tree = expect.fail()] = await load(address);
+    expect(drawText(tree).match(/note: facts are <shuffled>/g)).toHaveLength(1);
+    expect(await drawPage("t", "s", [tree])).toContain('<p class="note">Note: facts are &lt;shuffled&gt;</p>');
+  }
+});
+
 test("a page's text is neither markup in the page nor an escape sequence on the terminal", async () => {
   const trees = await loadTrees(await storeOfFinishedRun(), config, { step: 0 });
   const page = await drawPage("<b>title", "sub", trees);

@@ -143,7 +143,7 @@ test("no fleets, or not for everybody: the commands of the workers that nobody s
 test("what cannot be meant is refused before anything starts", async () => {
   const { table, close } = await deployed("strict", FLEETS);
   await expect(launch("strict", "far", "--set", "agents.main.workers=3")).rejects.toThrow(
-    /agents.main.workers is 3, but fleet main has 2 instances at most/,
+    /agents.main.workers is 3, but fleet main has at most 2 instances/,
   );
   await expect(launch("strict", "far", "--set", "evaluation.workers=2")).rejects.toThrow(/evaluation.workers is 2/);
   process.env["MGRPO_TABLE"] = "another";

@@ -5,7 +5,7 @@
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import { worldOf } from "../world/world.ts";
-import { type Facts, REAL_WORLD } from "./facts.ts";
+import { type Facts, factsOf, REAL_WORLD } from "./facts.ts";
 import { type Draft, KINDS } from "./kinds.ts";
 import { answersTo, taskOf } from "./look-up.ts";
 
@@ -44,6 +44,14 @@ function heldOutQuestions(): Question[] {
 
 export function asked(prompt: string): Question {
   return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: REAL_WORLD };
+}
+
+/** Traces of training read like errors to anyone who takes the facts for real ones. */
+export function worldNote(question: Question): string | undefined {
+  const { world } = factsOf(question);
+  return world === REAL_WORLD.world
+    ? undefined
+    : `world ${world}: the facts are shuffled among the countries on purpose, so that they cannot be known by heart`;
 }
 
 /** Draws until the world has such a question on the wanted side of the split. */

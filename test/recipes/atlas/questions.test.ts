@@ -5,7 +5,7 @@ import { QuestionSet } from "../../../core/contracts/question.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { KINDS } from "../../../recipes/atlas/questions/kinds.ts";
 import { answersTo, type LookUp, parseTask, taskOf } from "../../../recipes/atlas/questions/look-up.ts";
-import { isHeldOut, questionSet } from "../../../recipes/atlas/questions/questions.ts";
+import { asked, isHeldOut, questionSet, worldNote } from "../../../recipes/atlas/questions/questions.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
 
@@ -40,6 +40,12 @@ test("training is about permuted worlds, evaluation about the real one", () => {
   for (const question of set.train) expect(factsOf(question).world).toBeGreaterThan(0);
   for (const question of set.heldOut) expect(factsOf(question).world).toBe(0);
   expect(new Set(set.train.map((question) => factsOf(question).world)).size).toBe(12);
+});
+
+test("questions about permuted worlds say so, those about the real one do not", () => {
+  const { train, heldOut } = questionSet(1);
+  for (const question of train) expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
+  for (const question of [...heldOut, asked("Where?")]) expect(worldNote(question)).toBeUndefined();
 });
 
 test("the seed decides the training questions, and not the held-out ones", () => {

@@ -1,0 +1,34 @@
+/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, where modes say nothing, nothing is checked. */
+import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { MgrpoError } from "../../core/errors.ts";
+
+/** Permission bits of group and others. */
+const OTHERS = 0o077;
+
+/** Replaces the file by one that only its owner can read. Throws if the file system cannot keep it so; then nothing secret was written. */
+export function writePrivateFile(file: string, content: string): void {
+  const temporary = `${file}.${process.pid}.tmp`;
+  const descriptor = openSync(temporary, "wx", 0o600);
+  try {
+    if (isOpenToOthers(descriptor)) {
+      throw new MgrpoError(
+        "config-invalid",
+        `${file}: other users could read this file, and it would hold keys: choose a folder whose file system keeps permissions`,
+      );
+    }
+    writeSync(descriptor, content);
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether an open file, such as a redirected standard output, is a regular file that other users may read. */
+export function isOpenToOthers(descriptor: number): boolean {
+  if (process.platform === "win32") return false;
+  const stats = fstatSync(descriptor);
+  return stats.isFile() && (stats.mode & OTHERS) !== 0;
+}

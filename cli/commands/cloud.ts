@@ -1,0 +1,45 @@
+/** @file `mgrpo cloud`: the store of runs on several machines. */
+import { type Command, Option } from "commander";
+import { integer } from "../terminal/fail.ts";
+
+export function addCloud(program: Command): void {
+  const cloud = program
+    .command("cloud")
+    .description("serve, create, check or delete the store of runs on several machines");
+  addServe(cloud);
+  cloud
+    .command("setup")
+    .description("create the table and the bucket that the environment names, unless they exist")
+    .action(async () => (await import("../cloud/setup.ts")).setup());
+  cloud
+    .command("check")
+    .description("test everything that a run needs from its store; exit code 1 if something does not work")
+    .action(async () => (await import("../cloud/check.ts")).check());
+  cloud
+    .command("destroy")
+    .description("delete the table and the bucket that the environment names, with every run in them")
+    .option("--yes <table>", "confirm by repeating the table's name")
+    .action(async (options) => (await import("../cloud/destroy.ts")).destroy(options));
+}
+
+function addServe(cloud: Command): void {
+  cloud
+    .command("serve")
+    .description("serve a store for workers on other machines, and run the functions, until stopped")
+    .option("--host <address>", "address to listen on, which the other machines must reach", "127.0.0.1")
+    .addOption(
+      new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one")
+        .argParser(integer("--port"))
+        .default(7420),
+    )
+    .addOption(
+      new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
+    )
+    .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
+    // Not --env-file: Node.js 20 takes that option for itself, wherever it stands.
+    .option(
+      "--environment-file <file>",
+      "write what workers need in their environment to this file, readable by its owner only, instead of printing it",
+    )
+    .action(async (options) => (await import("../cloud/serve.ts")).serve(options));
+}

@@ -1,0 +1,129 @@
+/** @file Commands that evaluate: `eval`, `ask` and `judge check`. */
+import { type Command, Option } from "commander";
+import { Attachments } from "../../core/contracts/evaluation-suite.ts";
+import { count, notNegative, positive } from "../terminal/fail.ts";
+import { arm, extendToolCalls, extendToolUsd, judge, seed, setting } from "./options.ts";
+
+export function addEvaluation(program: Command): void {
+  addEval(program);
+  addAsk(program);
+  addJudge(program);
+}
+
+function addEval(program: Command): void {
+  const command = program
+    .command("eval")
+    .description("evaluate a team, trained here or behind an API, on its suites or on a benchmark")
+    .argument(
+      "[team]",
+      "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>",
+    )
+    .option(
+      "--recipe <recipe>",
+      "recipe of a folder that belongs to no run (default: atlas), or of a model behind an API (default: deep-research)",
+    )
+    .addOption(arm())
+    .addOption(seed())
+    .addOption(setting())
+    .addOption(judge());
+  addSuiteOptions(command);
+  addWatchOptions(command);
+  command
+    .option(
+      "--results <folder>",
+      "with --suite or --watch: folder of results, where finished evaluations are found again (default: evaluations)",
+    )
+    .action(async (target, options) => (await import("../eval.ts")).evaluateOrWatch(target, options));
+}
+
+function addSuiteOptions(command: Command): void {
+  command
+    .option(
+      "--suite <name>",
+      "evaluate one suite: gaia, xbench, webwalkerqa, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
+    )
+    .option("--data <path>", "with --suite: data of the benchmark (docs/benchmarks.md)")
+    .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")
+    .addOption(
+      new Option("--runs <n>", "with --suite: number of times to ask each question (default: 3)").argParser(
+        count("--runs"),
+      ),
+    )
+    .addOption(
+      new Option("--attachments <which>", "with --suite gaia: which questions to ask (docs/benchmarks.md)").choices(
+        Attachments.options,
+      ),
+    )
+    .addOption(extendToolCalls())
+    .addOption(extendToolUsd());
+}
+
+/** Options of `eval` that the team file of a watch replaces. */
+const NOT_WITH_WATCH = [
+  "recipe",
+  "arm",
+  "seed",
+  "set",
+  "suite",
+  "data",
+  "criteria",
+  "runs",
+  "attachments",
+  "judge",
+  "extendToolCalls",
+  "extendToolUsd",
+];
+
+function addWatchOptions(command: Command): void {
+  command
+    .addOption(
+      new Option(
+        "--watch <location>",
+        "evaluate each checkpoint that appears in this folder or under s3://<bucket>/<prefix>",
+      ).conflicts(NOT_WITH_WATCH),
+    )
+    .option("--team <file>", "with --watch: JSON file that names the recipe, the agent and the other agents' models")
+    .addOption(
+      new Option("--every <seconds>", "with --watch: seconds between polls (default: 10)").argParser(
+        positive("--every"),
+      ),
+    );
+}
+
+function addAsk(program: Command): void {
+  program
+    .command("ask")
+    .description("ask a team a question of your own and watch it work")
+    .argument("<question>", "the question, in quotes")
+    .option(
+      "--team <team>",
+      "a run that finished here, a recipe, a JSON team file, or openai:<base url>#<model>",
+      "atlas",
+    )
+    .addOption(
+      new Option("--temperature <n>", "sampling temperature; 0 is greedy")
+        .argParser(notNegative("--temperature"))
+        .default(0),
+    )
+    .addOption(arm())
+    .addOption(seed().default(1))
+    .addOption(setting())
+    .action(async (question, options) => (await import("../ask.ts")).ask(question, options));
+}
+
+function addJudge(program: Command): void {
+  program
+    .command("judge")
+    .description("check a judge model before it decides rewards or scores")
+    .command("check")
+    .description("compare a judge with people, on answers or work that they labelled, and list the disagreements")
+    .argument(
+      "<labels.jsonl>",
+      "one object per line: question, reference, answer, correct (true or false); or task, steps, report, score (0 to 1); optionally id",
+    )
+    .option("--recipe <recipe>", "recipe whose judge is checked", "atlas")
+    .addOption(judge())
+    .option("--criteria <file>", "instructions for the judge, instead of the recipe's")
+    .addOption(setting())
+    .action(async (file, options) => (await import("../judge/check.ts")).checkJudge(file, options));
+}

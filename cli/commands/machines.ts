@@ -1,0 +1,78 @@
+/** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
+import { type Command, Option } from "commander";
+import { integer, positive } from "../terminal/fail.ts";
+import {
+  arm,
+  extendHours,
+  extendToolCalls,
+  extendToolUsd,
+  extendUsd,
+  recipe,
+  run,
+  seed,
+  setting,
+  steps,
+} from "./options.ts";
+
+export function addMachines(program: Command): void {
+  addLaunch(program);
+  addHalt(program);
+  addWorker(program);
+  addDispatch(program);
+}
+
+function addLaunch(program: Command): void {
+  program
+    .command("launch")
+    .description(
+      "start a run on a stage of `sst deploy`, or in the store that the environment names, for workers anywhere",
+    )
+    .addArgument(recipe())
+    .addOption(steps())
+    .addOption(seed().default(1))
+    .option("--run <name>", "name of the run; by default <recipe>-<arm>-seed<n>")
+    .option("--stage <name>", "stage of `sst deploy` whose fleets work on the run")
+    .addOption(arm().default("mgrpo"))
+    .addOption(setting())
+    .addOption(extendHours())
+    .addOption(extendUsd())
+    .addOption(extendToolCalls())
+    .addOption(extendToolUsd())
+    .action(async (recipe, options) => (await import("../launch.ts")).launch(recipe, options));
+}
+
+function addHalt(program: Command): void {
+  program
+    .command("halt")
+    .description("halt a run on a stage or in the store that the environment names; `launch` resumes it")
+    .addArgument(run())
+    .option("--stage <name>", "stage of `sst deploy` that the run is on")
+    .action(async (run, options) => (await import("../halt.ts")).halt(run, options));
+}
+
+function addWorker(program: Command): void {
+  program
+    .command("worker")
+    .description("work for one agent of a run in the store that the environment names, until stopped")
+    .requiredOption("--run <name>", "name of the run")
+    .requiredOption("--agent <name>", "name of the agent, or '*' to evaluate the whole team")
+    .option("--roles <list>", "comma-separated roles: rollout, train, eval", "rollout,train")
+    .addOption(
+      new Option("--port <n>", "port for delegations from other workers; 0, the default, takes a free one").argParser(
+        integer("--port"),
+      ),
+    )
+    .option("--host <address>", "address to listen on, which the other workers must reach", "127.0.0.1")
+    .option("--url <url>", "URL that the other workers use instead, if the worker is behind a proxy")
+    .action(async (options) => (await import("../worker.ts")).worker(options));
+}
+
+function addDispatch(program: Command): void {
+  program
+    .command("dispatch")
+    .description("run the functions against the store that the environment names, where there is no Lambda")
+    .addOption(
+      new Option("--every <seconds>", "seconds between polls of the store").argParser(positive("--every")).default(1),
+    )
+    .action(async (options) => (await import("../dispatch.ts")).dispatch(options));
+}

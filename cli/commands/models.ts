@@ -1,0 +1,51 @@
+/** @file Commands about this machine and its models: `doctor`, `bench` and `pretrain`. */
+import { type Command, Option } from "commander";
+import { count } from "../terminal/fail.ts";
+import { collect, recipe } from "./options.ts";
+
+export function addModels(program: Command): void {
+  addDoctor(program);
+  addBench(program);
+  addPretrain(program);
+}
+
+function addDoctor(program: Command): void {
+  program
+    .command("doctor")
+    .description("check what is installed and what works on this machine, and say how to get what is missing")
+    .option("--model <folder>", "check whether this model can be sampled and trained in the available memory")
+    .addOption(
+      new Option("--set <path=value>", "with --model: a setting of its agent (repeatable)")
+        .argParser(collect)
+        .default([], "none"),
+    )
+    .addOption(
+      new Option("--install <provider>", "download the CUDA 12 provider of the compiled engine from NuGet and test it")
+        .choices(["cuda"])
+        .conflicts("model"),
+    )
+    .action(async (options) => (await import("../doctor.ts")).doctor(options));
+}
+
+function addBench(program: Command): void {
+  program
+    .command("bench")
+    .description("measure the speed and memory of this machine; prints one JSON object per line")
+    .argument("[name...]", "engine, rollouts, store, bundles, run, lora, memory, run-memory (all by default), or gpu")
+    .action(async (names) => (await import("../bench.ts")).bench(names));
+}
+
+function addPretrain(program: Command): void {
+  program
+    .command("pretrain")
+    .description("make a recipe's base models from its demonstrations")
+    .addArgument(recipe())
+    .option("--only <folders...>", "names of the base models' folders to make, instead of all")
+    .option("--to <folder>", "folder to write them to, instead of the recipe's own")
+    .addOption(
+      new Option("--tokens <n>", "tokens of demonstrations to train on, instead of the recipe's").argParser(
+        count("--tokens"),
+      ),
+    )
+    .action(async (recipe, options) => (await import("../pretrain.ts")).pretrain(recipe, options));
+}

@@ -1,0 +1,42 @@
+/** @file Commands that look at runs: `runs`, `show` and `export`. */
+import { type Command, Option } from "commander";
+import { run } from "./options.ts";
+
+export function addRuns(program: Command): void {
+  const runs = program
+    .command("runs")
+    .description("list the runs under runs/, and those in the store that the environment names")
+    .action(async () => (await import("../runs.ts")).listRuns());
+  addShow(program);
+  addShow(runs);
+  addExport(program);
+}
+
+/** `mgrpo show` and `mgrpo runs show` are the same command. */
+function addShow(parent: Command): void {
+  parent
+    .command("show")
+    .description("show a run: its steps, or every turn, tool call, reward and advantage of a step, group or rollout")
+    .addArgument(run())
+    .argument(
+      "[address]",
+      "<step>, <step>/<group> or <step>/<group>/<rollout>, counted from 0; or `cases`: held-out answers before and after training",
+    )
+    .option("--html [file]", "write a self-contained HTML page instead; by default into the run's folder")
+    .action(async (run, address, options) => (await import("../show.ts")).show(run, address, options));
+}
+
+function addExport(program: Command): void {
+  program
+    .command("export")
+    .description("write the trained weights of a finished run as Hugging Face folders, under runs/<run>/")
+    .addArgument(run())
+    .option("--merged", "merge adapters into their base, so that whole models are written")
+    .addOption(
+      new Option("--dtype <name>", "number format of the weights, instead of the one they were trained in").choices([
+        "fp32",
+        "bf16",
+      ]),
+    )
+    .action(async (run, options) => (await import("../export.ts")).exportRun(run, options));
+}

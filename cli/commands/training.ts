@@ -1,0 +1,89 @@
+/** @file Commands that train on this machine: `train`, `resume` and `compare`. */
+import { type Command, Option } from "commander";
+import { Arm } from "../../core/contracts/config.ts";
+import { parseArms } from "../compare/plan.ts";
+import { count } from "../terminal/fail.ts";
+import {
+  arm,
+  collect,
+  extendHours,
+  extendToolCalls,
+  extendToolUsd,
+  extendUsd,
+  recipe,
+  run,
+  seed,
+  setting,
+  steps,
+} from "./options.ts";
+
+export function addTraining(program: Command): void {
+  addTrain(program);
+  addResume(program);
+  addCompare(program);
+}
+
+function addTrain(program: Command): void {
+  program
+    .command("train")
+    .description("train a recipe's team on this machine")
+    .addArgument(recipe())
+    .addOption(steps())
+    .addOption(seed().default(1))
+    .option("--run <name>", "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>")
+    .addOption(arm().default("mgrpo"))
+    .addOption(setting())
+    .action(async (recipe, options) => (await import("../train.ts")).train(recipe, options));
+}
+
+function addResume(program: Command): void {
+  program
+    .command("resume")
+    .description("resume a run that was stopped, killed or halted")
+    .addArgument(run())
+    .addOption(extendHours())
+    .addOption(extendUsd())
+    .addOption(extendToolCalls())
+    .addOption(extendToolUsd())
+    .action(async (run, options) => (await import("../resume.ts")).resume(run, options));
+}
+
+function addCompare(program: Command): void {
+  program
+    .command("compare")
+    .description(
+      "train several arms with several seeds on equally many sampled tokens, and compare their held-out scores",
+    )
+    .addArgument(recipe())
+    .addOption(
+      new Option("--arms <list>", "comma-separated arms; the first is the baseline of the comparison")
+        .argParser(parseArms)
+        .default(Arm.options, Arm.options.join(",")),
+    )
+    .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(count("--seeds")).default(5))
+    .addOption(
+      new Option("--steps <n>", "training steps of the first arm, instead of the recipe's").argParser(count("--steps")),
+    )
+    .addOption(
+      new Option(
+        "--tokens <n>",
+        "sampled tokens per run, instead of what the first arm samples in its steps",
+      ).argParser(count("--tokens")),
+    )
+    .addOption(
+      new Option("--jobs <n>", "runs to train at the same time; each uses about two cores")
+        .argParser(count("--jobs"))
+        .default(1),
+    )
+    .addOption(
+      new Option(
+        "--vary <path=value,value>",
+        "also train each arm with each of these values of a setting, one setting at a time (repeatable)",
+      )
+        .argParser(collect)
+        .default([], "none"),
+    )
+    .addOption(setting())
+    .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")
+    .action(async (recipe, options) => (await import("../compare.ts")).compare(recipe, options));
+}

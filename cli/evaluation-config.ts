@@ -1,0 +1,125 @@
+/**
+ * @file The config of an evaluation. It comes from a run, a team file, a recipe with a folder of checkpoints, or a model behind an API.
+ * Training's budget does not apply.
+ */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import * as z from "zod";
+import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
+import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
+import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Recipe } from "../core/recipe.ts";
+import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
+import { TINKER } from "../engine/tinker/policy.ts";
+import { openRecipe } from "../recipes/registry.ts";
+import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
+import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
+import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
+import { advisedBy, isTeamFile, readTeamFile, untrained } from "./team-file.ts";
+import { didYouMean } from "./terminal/nearest.ts";
+
+export interface EvalOptions {
+  readonly recipe?: string;
+  readonly arm?: Arm;
+  readonly seed?: number;
+  readonly judge?: string;
+  readonly set: readonly string[];
+}
+
+export interface PlannedEvaluation {
+  readonly config: RunConfig;
+  readonly recipe: Recipe;
+  /** Why sampled scores can differ from those that the run itself reported. */
+  readonly notes: readonly string[];
+}
+
+/** `suite`: the one that `--suite` names; otherwise all suites of the run or recipe. */
+export async function planEvaluation(
+  target: string,
+  options: EvalOptions,
+  suite?: SuiteOptions & { readonly name: string },
+): Promise<PlannedEvaluation> {
+  const team = findTeam(target);
+  const { stored, checkpoints, endpoint, status } = team;
+  const name = recipeOf(target, team, options.recipe);
+  const recipe = await openRecipe(name);
+  const advised = stored ? advisedBy(recipe, stored) : recipe;
+  const choice = {
+    run: "eval",
+    recipe: name,
+    seed: options.seed ?? stored?.seed ?? 1,
+    arm: options.arm ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo"),
+  };
+  const advice = recipe.config(choice.arm, chosenBy(options.set));
+  const settings = [
+    ...(stored && checkpoints === undefined ? untrained(stored) : []),
+    ...(endpoint ? asAgents(endpoint, Object.keys(advice.agents)) : []),
+    "budget={}",
+    ...(status?.state === "finished" ? [`evaluation.firstTeam=${status.step}`] : []),
+    ...options.set,
+    ...(options.judge === undefined ? [] : [`judge.model=${options.judge}`]),
+    "steps=1",
+  ];
+  const { agents, evaluation } = resolveConfig(advised, { ...choice, set: settings });
+  const local = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
+  if (suite) {
+    const declared = [...evaluation.suites, ...z.array(EvaluationSuite).parse(advice.evaluation?.suites ?? [])];
+    const chosen = chooseSuite(suite.name, recipe.name, declared, suite);
+    settings.push(`evaluation.suites=${JSON.stringify([chosen])}`);
+  }
+  if (checkpoints !== undefined)
+    settings.push(...local.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
+  const config = resolveConfig(advised, { ...choice, set: settings });
+  if (config.evaluation.suites.length === 0) {
+    throw new MgrpoError(
+      "config-invalid",
+      `recipe '${name}' has no evaluation.suites: add one, or name one with --suite`,
+    );
+  }
+  return { config, recipe, notes: status ? scoreDifferences(config, status) : [] };
+}
+
+interface FoundTeam {
+  /** Config of a run or of a team file. */
+  readonly stored?: RunConfigInput;
+  /** A folder that holds a folder per agent. Absent: the config names the models. */
+  readonly checkpoints?: string;
+  readonly endpoint?: EndpointTeam;
+  /** Of a run. */
+  readonly status?: RunStatus;
+}
+
+function findTeam(target: string): FoundTeam {
+  const folder = findRun(target);
+  if (!folder && isTeamFile(target)) return { stored: readTeamFile(target, "") };
+  const endpoint = folder ? undefined : readEndpoint(target);
+  if (endpoint) return { endpoint };
+  const checkpoints = folder ? folder.checkpoints : resolve(target);
+  if (existsSync(checkpoints))
+    return { checkpoints, ...(folder && { stored: readConfig(folder), status: readStatus(folder) }) };
+  const hint = folder
+    ? "the run has not finished"
+    : `give a run's name, a folder with one checkpoint per agent, a team file, <team>.json, or openai:<base url>#<model>${didYouMean(target, runNames())}`;
+  throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
+}
+
+function recipeOf(target: string, { stored, endpoint }: FoundTeam, wanted: string | undefined): string {
+  if (stored && wanted !== undefined && wanted !== stored.recipe)
+    throw new MgrpoError("config-invalid", `'${target}' is of recipe '${stored.recipe}': leave out --recipe ${wanted}`);
+  return stored?.recipe ?? wanted ?? (endpoint ? ENDPOINT_RECIPE : "atlas");
+}
+
+/** An evaluation of a run's last team with the run's seed draws what the run's own drew, unless one of these holds. */
+function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
+  if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
+  const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));
+  const reasons = [
+    ...(status.state === "finished" ? [] : [`the run is ${status.state}, so the number of this team is not known`]),
+    ...(seed === status.seed ? [] : [`--seed ${seed} is not the run's seed ${status.seed}`]),
+    ...(remote === undefined ? [] : [`agent '${remote}' samples on a server, which has random numbers of its own`]),
+  ];
+  return reasons.map((reason) => `sampled scores can differ from the report of run '${status.run}': ${reason}`);
+}
+
+const samplesElsewhere = (policy: string): boolean => isEndpointPolicy(policy) || policy.startsWith(TINKER);

@@ -1,0 +1,38 @@
+/** @file A line at the bottom of the terminal that shows what a long command is doing. Elsewhere there is none, and only the rest is printed. */
+import { createLogUpdate } from "log-update";
+import colors from "picocolors";
+
+const REDRAW_MILLISECONDS = 1000;
+
+export interface LiveLine {
+  /** Sets the text, which is computed again every second. */
+  show(text: () => string): void;
+  /** Prints a line above it. */
+  print(line: string): void;
+  close(): void;
+}
+
+export function openLiveLine(output: NodeJS.WriteStream): LiveLine {
+  if (!output.isTTY) return { show() {}, print: (line) => void output.write(`${line}\n`), close() {} };
+  const live = createLogUpdate(output);
+  let current = () => "";
+  const draw = () => live(colors.dim(`  ${current()}`.slice(0, output.columns)));
+  const timer = setInterval(draw, REDRAW_MILLISECONDS);
+  timer.unref();
+  return {
+    show(text) {
+      current = text;
+      draw();
+    },
+    print(line) {
+      live.clear();
+      output.write(`${line}\n`);
+      draw();
+    },
+    close() {
+      clearInterval(timer);
+      live.clear();
+      live.done();
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** @file Rows and paragraphs that fit the terminal. A width of 0 or undefined, as of a pipe, means that nothing is wrapped. */
+import { stripVTControlCharacters } from "node:util";
+import wrapAnsi from "wrap-ansi";
+
+/** Cells of one row, two columns apart, indented by two. On a narrow terminal all cells but the first go below it. */
+export function row(label: string, ...cells: readonly string[]): string {
+  const whole = `  ${[label, ...cells].join("  ")}`;
+  const width = terminalWidth();
+  if (visibleLength(whole) <= width) return whole;
+  const rest = cells.join("  ");
+  const lines = visibleLength(rest) + 4 <= width ? [rest] : cells;
+  return [`  ${label.trimEnd().replace(/ {3,}/g, "  ")}`, ...lines.map((line) => `    ${line}`)].join("\n");
+}
+
+/** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by as much as the prefix takes. */
+export function hanging(prefix: string, text: string, indent = " ".repeat(visibleLength(prefix))): string[] {
+  const width = terminalWidth() - Math.max(visibleLength(prefix), visibleLength(indent));
+  // Too narrow for words: the terminal itself wraps.
+  const lines =
+    width < 20 || width === Number.POSITIVE_INFINITY ? [text] : wrapAnsi(text, width, { hard: true }).split("\n");
+  return lines.map((line, i) => `${i === 0 ? prefix : indent}${line}`);
+}
+
+export const terminalWidth = (): number => process.stdout.columns || Number.POSITIVE_INFINITY;
+
+export const visibleLength = (text: string): number => stripVTControlCharacters(text).length;

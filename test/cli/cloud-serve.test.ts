@@ -1,0 +1,65 @@
+/** @file What `mgrpo cloud serve` shows, and that the keys it writes are for their owner only. */
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { activityText, observe, type StoreLook } from "../../cli/cloud/activity.ts";
+import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("writes per second, runs and the last event, from two looks at the store", () => {
+  const look = (
+    seconds: number,
+    writes: number,
+    step: number,
+    status: StoreLook["runs"][number]["status"],
+  ): StoreLook => ({
+    seconds,
+    writes,
+    runs: [{ run: "far", status, step }],
+  });
+  const first = observe(look(10, 100, 0, "running"), undefined, undefined);
+  expect(activityText(first, 10)).toBe("0.0 writes/s · 1 run, 1 running · no event yet");
+  // 50 writes in 2 s
+  const second = observe(look(12, 150, 1, "running"), look(10, 100, 0, "running"), first.lastEvent);
+  expect(activityText(second, 15)).toBe("25.0 writes/s · 1 run, 1 running · far closed step 0, 3s ago");
+  const third = observe(look(14, 150, 1, "running"), look(12, 150, 1, "running"), second.lastEvent);
+  expect(third.lastEvent).toEqual(second.lastEvent);
+  const last = observe(look(16, 150, 2, "finished"), look(14, 150, 1, "running"), third.lastEvent);
+  expect(activityText(last, 16)).toBe("0.0 writes/s · 1 run, 0 running · far is finished, 0s ago");
+});
+
+test("the file is its owner's alone, also where one that others could read was there before", () => {
+  const file = join(folder, "cloud.json");
+  writeFileSync(file, "old", { mode: 0o644 });
+  writePrivateFile(file, "new");
+  expect(readFileSync(file, "utf8")).toBe("new");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readdirSync(folder)).toEqual(["cloud.json"]);
+  expect(() => writePrivateFile(join(folder, "nowhere", "cloud.json"), "new")).toThrow(/ENOENT/);
+  expect(existsSync(join(folder, "nowhere"))).toBe(false);
+});
+
+test.each([
+  [0o644, true],
+  [0o640, true],
+  [0o600, false],
+])("a file of mode %o: open to others %s", (mode, open) => {
+  const file = join(folder, `out-${mode}`);
+  writeFileSync(file, "", { mode });
+  const descriptor = openSync(file, "r");
+  expect(isOpenToOthers(descriptor)).toBe(open);
+  closeSync(descriptor);
+});

@@ -1,0 +1,36 @@
+/** @file `mgrpo eval <run>`: the same weights, suite and seed give exactly the scores that the run itself reported. */
+import { expect, test, vi } from "vitest";
+import { RunReport } from "../../cli/run-report.ts";
+import { mgrpo, readReport, trainRelay, workHere } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const TIMEOUT = 120_000;
+const folder = workHere();
+
+test("the run's own suites score what its report says; another seed is pointed out", { timeout: TIMEOUT }, async () => {
+  const suites = [
+    { name: "sampled", runs: 8 },
+    { name: "greedy", temperature: 0 },
+  ];
+  const setting = `evaluation.suites=${JSON.stringify(suites)}`;
+  expect(await mgrpo(folder, ...trainRelay("own", "--steps", "2", "--set", setting))).toMatchObject({ code: 0 });
+  const { evaluations } = RunReport.parse(readReport(folder, "own"));
+  const scores = (list: readonly object[]) =>
+    list.map((one) => ("suite" in one && "runs" in one ? { suite: one.suite, runs: one.runs } : one));
+  const bySuite = (list: object[]) => list.sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+
+  const reported = bySuite(scores(evaluations.filter(({ team }) => team === 2)));
+  expect(bySuite(scores(await told("eval", "own")))).toEqual(reported);
+  const [one] = await told("eval", "own", "--suite", "sampled");
+  expect(reported).toContainEqual({ suite: one?.["suite"], runs: one?.["runs"] });
+  expect(errors).not.toHaveBeenCalled();
+  const otherStreams = await told("eval", "own", "--set", "evaluation.firstTeam=0");
+  expect(bySuite(scores(otherStreams))).not.toEqual(reported);
+
+  await told("eval", "own", "--seed", "9");
+  expect(errors.mock.calls.flat()).toEqual([
+    "sampled scores can differ from the report of run 'own': --seed 9 is not the run's seed 1",
+  ]);
+  errors.mockRestore();
+});

@@ -1,0 +1,27 @@
+/** @file Hints name the program as the user can start it. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { commandName } from "../../cli/terminal/name.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-name-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("in a checkout: by npm in its root, by the path of the entry point elsewhere", () => {
+  writeFileSync(join(folder, "build.mjs"), "");
+  const entry = join(folder, "dist/cli/mgrpo.js");
+  expect(commandName({}, folder, entry)).toBe("npm run mgrpo --");
+  expect(commandName({}, join(folder, "work"), entry)).toBe("node ../dist/cli/mgrpo.js");
+});
+
+test("installed: by name where the shell finds it, otherwise by npx", () => {
+  const entry = join(folder, "node_modules/mgrpo/dist/cli/mgrpo.js");
+  const bin = join(folder, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "mgrpo"), "");
+  expect(commandName({ PATH: `/usr/bin:${bin}` }, folder, entry)).toBe("mgrpo");
+  expect(commandName({ PATH: "/usr/bin" }, folder, entry)).toBe("npx mgrpo");
+  // npx and npm scripts put the package's own folder on PATH.
+  expect(commandName({ PATH: bin, npm_command: "exec" }, folder, entry)).toBe("npx mgrpo");
+});

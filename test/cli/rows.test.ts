@@ -1,0 +1,49 @@
+/** @file Rows and paragraphs fit the terminal, and are left alone where there is none. */
+import { stripVTControlCharacters } from "node:util";
+import { afterEach, expect, test } from "vitest";
+import { drawText } from "../../cli/show/text.ts";
+import { hanging, row } from "../../cli/terminal/rows.ts";
+
+const columns = process.stdout.columns;
+afterEach(() => {
+  process.stdout.columns = columns;
+});
+
+test("a row goes on below its label where it does not fit", () => {
+  const cells = ["held-out".padEnd(20), "78.0% [75.1, 80.6] over 3 runs", "1310 of 1680"] as const;
+  process.stdout.columns = 80;
+  expect(row(...cells)).toBe(`  ${cells.join("  ")}`);
+  process.stdout.columns = 60;
+  expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs  1310 of 1680");
+  process.stdout.columns = 40;
+  expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs\n    1310 of 1680");
+});
+
+test("text wraps at words, below its own beginning", () => {
+  process.stdout.columns = 30;
+  expect(hanging("  ● ", "one two three four five six seven")).toEqual([
+    "  ● one two three four five",
+    "    six seven",
+  ]);
+  process.stdout.columns = 0;
+  expect(hanging("  ", "x".repeat(200))).toEqual([`  ${"x".repeat(200)}`]);
+});
+
+test("a tree keeps its branches at every width", () => {
+  const leaf = { title: "answer", tags: [{ text: "word ".repeat(40), tone: "plain" as const }], children: [] };
+  const tree = {
+    title: "main",
+    tags: [],
+    note: "facts are shuffled",
+    body: "word ".repeat(40),
+    children: [leaf, leaf],
+  };
+  for (const width of [80, 60]) {
+    process.stdout.columns = width;
+    const lines = stripVTControlCharacters(drawText(tree)).split("\n");
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(width);
+    expect(lines[1]).toBe("  note: facts are shuffled");
+    expect(lines.filter((line) => line.startsWith("├─ answer"))).toHaveLength(1);
+    expect(lines.find((_, i) => lines[i - 1]?.startsWith("├─"))).toMatch(/^│ +word/);
+  }
+});
