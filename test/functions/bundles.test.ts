@@ -30,7 +30,8 @@ const judgeIsOut = join(folder, "judge-is-out");
 /** The judge fails for the question that the file names, while the file exists. */
 const REWARDS = `import { existsSync, readFileSync } from "node:fs";
 const file = ${JSON.stringify(judgeIsOut)};
-const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw new Error("out"); };
+const outage = () => Object.assign(new Error("out"), { [Symbol.for("mgrpo.error")]: true, code: "endpoint-unavailable", retryable: true });
+const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw outage(); };
 export const rewards = {
   correct: (question, { answer }) => { judge(question); return answer === question.answer ? 1 : 0; },
   expert: () => 0.5,

@@ -58,7 +58,7 @@ test("a damaged block of the table is an answer, over HTTP and in this process, 
   for (const file of await filesIn(directory, /^table\/.*\.ldb$/)) {
     const bytes = await readFile(file);
     // Items come first; the description of the table is in the second half.
-    await writeFile(file, bytes.fill(7, 100, bytes.length / 2));
+    await writeFile(file, bytes.fill(7, 100, Math.floor(bytes.length / 2)));
   }
   const store = await openLocalStore({ directory });
   onTestFinished(() => store.close());

@@ -155,8 +155,8 @@ describe("questions of one's own", () => {
     const rewards = await open("algorithm.subReward.expert=0");
     const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     if (!question) throw new Error("no question");
-    expect(rewards.correct(question, said("?", " 7"))).toBe(1);
-    expect(rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
+    expect(await rewards.correct(question, said("?", " 7"))).toBe(1);
+    expect(await rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
     await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
     expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
   });
