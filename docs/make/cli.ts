@@ -24,9 +24,12 @@ interface Leaf {
 /** Commands that do something: a group of commands is listed by its members. */
 function leavesOf(command: Command, path: readonly string[]): Leaf[] {
   const children = command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
-  const isRoot = path.length === 0;
-  const actsItself = !isRoot && (command.commands.length === 0 || command.registeredArguments.length > 0);
-  return [...(actsItself ? [{ name: path.join(" "), command }] : []), ...children];
+  return [...(path.length > 0 && doesSomething(command) ? [{ name: path.join(" "), command }] : []), ...children];
+}
+
+/** Commander has no public way to ask whether a command has an action. */
+function doesSomething(command: Command): boolean {
+  return (command as Command & { _actionHandler?: unknown })._actionHandler != null;
 }
 
 function section({ name, command }: Leaf): string {
@@ -50,7 +53,11 @@ function usageOf(argument: Argument): string {
 }
 
 const argumentRow = (argument: Argument) =>
-  row(`\`${usageOf(argument)}\``, argument.description, argument.defaultValueDescription ?? argument.defaultValue);
+  row(
+    `\`${usageOf(argument)}\``,
+    sentence(argument.description),
+    argument.defaultValueDescription ?? argument.defaultValue,
+  );
 
 function optionRow(option: Option): string {
   const choices = option.argChoices ? ` One of ${option.argChoices.map((choice) => `\`${choice}\``).join(", ")}.` : "";
@@ -60,8 +67,9 @@ function optionRow(option: Option): string {
 }
 
 function row(name: string, description: string, fallback: unknown): string {
+  const text = description.replaceAll("|", "\\|").replaceAll("<", "&lt;");
   const shown = fallback === undefined || fallback === "none" ? "" : `\`${fallback}\``;
-  return `| ${name} | ${description.replaceAll("|", "\\|")} | ${shown} |`;
+  return `| ${name} | ${text} | ${shown} |`;
 }
 
 function sentence(text: string): string {
