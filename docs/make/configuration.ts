@@ -39,7 +39,9 @@ export function configurationReference(): string {
   const schema = z.toJSONSchema(RunConfig, { io: "input", unrepresentable: "any", reused: "inline" }) as Schema;
   const settings = settingsOf("", schema);
   const groups = grouped(settings);
-  const sections = [...groups].map(([name, rows]) => [`## ${name}`, table(rows)].join("\n\n"));
+  const sections = [...groups].map(([name, rows]) =>
+    [`## ${name.includes("<") ? code(name) : name}`, table(rows)].join("\n\n"),
+  );
   return `${[HEADER, ...sections].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
 }
 
@@ -124,7 +126,7 @@ function grouped(settings: readonly Setting[]): Map<string, Setting[]> {
 
 function table(rows: readonly Setting[]): string {
   const lines = rows.map(({ path, type, fallback, description }) => {
-    return `| ${code(path)} | ${type} | ${fallback} | ${description.replaceAll("|", "\\|").replaceAll("\n", " ")} |`;
+    return `| ${code(path)} | ${type} | ${fallback} | ${description.replaceAll("|", "\\|").replaceAll("<", "&lt;")} |`;
   });
   return ["| setting | type | default | |", "|---|---|---|---|", ...lines].join("\n");
 }
