@@ -32,11 +32,12 @@ const SOURCES = [
   "recipes",
   "cli",
   "bench",
+  "exports",
   "stacks/sizes.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
-const WORKED = /^(core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)$/;
+const WORKED = /^(core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)$/;
 const RELEASE = join(DIST, "release");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 

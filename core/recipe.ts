@@ -9,15 +9,18 @@ import type { Allowance, Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
 import type { Chosen } from "./training/resolve.ts";
 
-/** `recipe.ts` exports `recipe: Recipe`. */
+/** What a recipe recommends for a run. `run` and `seed` come from the command line; everything left out has a default. */
+export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
+
+/** A recipe as the program uses it. */
 export interface Recipe {
   readonly name: string;
   /**
-   * The recommended config of an arm; `run` and `seed` come from the command line. Only `single-agent` has a team of its own: what the
-   * other arms freeze or change is put in afterwards (core/training/resolve.ts), and so is what the user chose, which the advice may
-   * depend on: another model wants other limits.
+   * The recommended config of an arm. Only `single-agent` has a team of its own: what the other arms freeze or change is applied
+   * afterwards (core/training/resolve.ts), and so is what the user chose, which the advice may depend on: another model wants other
+   * limits.
    */
-  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  config(arm: Arm, chosen: Chosen): RecipeConfig;
   /** The questions: a pure function of the seed. */
   questions(seed: number): QuestionSet;
   /** A question of the user's own, as `mgrpo ask` puts it: with what the tools need, and no reference answer. Absent: it has no facts. */
@@ -27,6 +30,12 @@ export interface Recipe {
   /** The base models that `mgrpo pretrain` makes, if the recipe brings its own. */
   readonly baseModels?: readonly BaseModel[];
 }
+
+/**
+ * What `recipe.ts` exports as `recipe`; `mgrpo/recipe` calls it `Recipe`. Its config is an object where it depends on nothing. TypeScript
+ * reports misspelt keys in an object, and in a function whose return type is written out as `RecipeConfig`.
+ */
+export type RecipeDefinition = Omit<Recipe, "config"> & { readonly config: RecipeConfig | Recipe["config"] };
 
 /** A behaviour as something to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
 export interface CaseStudy {

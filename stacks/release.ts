@@ -1,5 +1,5 @@
 /**
- * @file The program as instances get it: the archive of `npm pack` and the lock file, under their hashes. The archive has to be of the
+ * @file The program as instances get it: the archive of `npm run pack` and the lock file, under their hashes. The archive has to be of the
  * checkout that is deployed, since the functions are made of its sources; and whoever launches runs there has the same (cli/launch.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -22,7 +22,7 @@ export function createRelease(bucket: sst.aws.Bucket): Release {
   const { name, version } = readPackage();
   const archive = `${name}-${version}.tgz`;
   if (!existsSync(archive))
-    throw new Error(`${archive} is missing: run npm pack first, or set MGRPO_FLEETS=none to deploy no workers`);
+    throw new Error(`${archive} is missing: run npm run pack first, or set MGRPO_FLEETS=none to deploy no workers`);
   refuseOtherArchive(archive, checkoutRelease());
   return {
     archive: upload("ReleaseArchive", archive, bucket),

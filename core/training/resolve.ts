@@ -9,10 +9,12 @@ import { MgrpoError } from "../errors.ts";
 /** What the user set: the value at a path of the config such as `agents.main.model`, unchecked; undefined where nothing is set. */
 export type Chosen = (path: string) => unknown;
 
+type AdvisedConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
+
 /** What a recipe recommends. */
 interface Advice {
   readonly name: string;
-  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  readonly config: AdvisedConfig | ((arm: Arm, chosen: Chosen) => AdvisedConfig);
 }
 
 export interface RunChoice {
@@ -30,7 +32,8 @@ export function resolveConfig(
   recipe: Advice,
   { run, seed, arm, set = [], recipe: found = recipe.name }: RunChoice,
 ): RunConfig {
-  const advised: RunConfigInput = { ...recipe.config(arm, chosenBy(set)), run, seed, arm, recipe: found };
+  const recommended = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
+  const advised: RunConfigInput = { ...recommended, run, seed, arm, recipe: found };
   const chosen = withSettings(advised, [...settingsOf(arm, advised), ...set]);
   return parse(RunConfig, chosen, `config of run '${run}'`, "config-invalid");
 }

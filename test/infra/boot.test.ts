@@ -23,7 +23,7 @@ import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-/** Played too: what `npm pack` makes is a few megabytes. */
+/** Played too: what `npm run pack` makes is a few megabytes. */
 const ARCHIVE = "archive";
 const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
 

@@ -141,7 +141,7 @@ test("an archive of another release, or of another package, is refused before an
   const archive = pack({ "package.json": JSON.stringify({ version: "0.1.0" }), "dist/release": "abc" });
   refuseOtherArchive(archive, "0.1.0+abc");
   expect(() => refuseOtherArchive(archive, "0.1.0+def")).toThrow(
-    /mgrpo.tgz holds release 0.1.0\+abc, this checkout is 0.1.0\+def: run npm pack again/,
+    /mgrpo.tgz holds release 0.1.0\+abc, this checkout is 0.1.0\+def: run npm run pack again/,
   );
 });
 

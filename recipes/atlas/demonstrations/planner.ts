@@ -3,12 +3,12 @@
 import { calculated } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
+import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import type { Draft } from "../questions/kinds.ts";
 import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look-up.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { PLANNER_FAULTS } from "./faults.ts";
-import { answerTurn, callTurn } from "./format.ts";
 
 type Turn = Demonstration["turns"][number];
 

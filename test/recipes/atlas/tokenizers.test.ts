@@ -5,10 +5,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { baseModels } from "../../../recipes/atlas/bases.ts";
-import { trainBytePairs } from "../../../recipes/atlas/tokenizers/byte-pairs.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { pagesOf } from "../../../recipes/atlas/world/pages.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
+import { trainBytePairs } from "../../../recipes/small-models/byte-pairs.ts";
 
 const FILES = ["tokenizer.json", "tokenizer_config.json"];
 const tokenizers = baseModels.map(({ folder }) => {

@@ -98,10 +98,7 @@ describe("an agent that is given a model", () => {
 describe("questions of one's own", () => {
   const fileOf = (name: string, ...ids: string[]) => {
     const file = join(folder, name);
-    writeFileSync(
-      file,
-      ids.map((id) => `${JSON.stringify({ id, question: `What is ${id}?`, answer: id })}\n`).join(""),
-    );
+    writeFileSync(file, ids.map((id) => `${JSON.stringify({ id, prompt: `What is ${id}?`, answer: id })}\n`).join(""));
     return file;
   };
 
@@ -139,6 +136,14 @@ describe("questions of one's own", () => {
           resolved([`questions.train=${fileOf("t.jsonl", "a")}`, `questions.heldOut=${fileOf("h.jsonl", "a")}`]),
         ),
       /h.jsonl: its question 'a' is also in .*t.jsonl/,
+    ],
+    [
+      "a question of the recipe on both sides",
+      () => {
+        const { train } = atlas.questions(1);
+        return questionsOf({ name: "mine", questions: () => ({ train, heldOut: train.slice(0, 1) }) }, resolved([]));
+      },
+      /recipe 'mine': question '.*' is trained on and held out/,
     ],
     [
       "a suite without held-out questions",

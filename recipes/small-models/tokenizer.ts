@@ -4,7 +4,7 @@
  * pieces). Both cut text by one pattern, which attaches spaces to lower-case words and punctuation, so that a name is the
  * same pieces wherever it stands; both write the opening of a tool call, always the same words, as one added token.
  */
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration } from "../../core/recipe.ts";
 import { inByteAlphabet, trainBytePairs } from "./byte-pairs.ts";
 
 /** Qwen's markers. Ids follow the vocabulary in this order. */
