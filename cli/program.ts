@@ -39,6 +39,12 @@ export function createProgram(): Command {
     .action(async (recipe, options) => (await import("./train.ts")).train(recipe, options));
 
   program
+    .command("init")
+    .description("write a recipe to start from into this project: a small world, its questions, tools and rewards")
+    .argument("[folder]", "a new folder", "team")
+    .action(async (folder) => (await import("./init.ts")).init(folder));
+
+  program
     .command("resume")
     .description("go on with a run that was stopped, killed or halted")
     .argument("<run>")

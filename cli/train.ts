@@ -13,6 +13,7 @@ import { engineOptions } from "../gpu-workers/policy.ts";
 import { toolsOf } from "../gpu-workers/rollouts/agent.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
+import { makeMissingModels } from "./local/missing-models.ts";
 import { refuseUnfit } from "./local/model-needs.ts";
 import { type Bases, readBases } from "./local/prepare.ts";
 import { runLocally } from "./local/run.ts";
@@ -35,6 +36,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const set = options.steps === undefined ? options.set : [...options.set, `steps=${options.steps}`];
   const config = resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   await refuseMissingParts(config, "here");
+  await makeMissingModels(recipeName, recipe, config);
   const bases = await readBases(config, "train");
   refuseUnfit(config, bases);
   await checkEngines(config, bases);

@@ -2,14 +2,34 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import type { StepSummary } from "./summary.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 /** Steps over which a share is taken, and after which it is told again. */
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) is to be about 0.99. */
 const ABOVE_TARGET = 0.01;
 
+/** What the newest step should make the user look at, one line each. */
+export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  return [...firstStepWarnings(config, steps), ...alignmentWarnings(config, steps)];
+}
+
+/** A first step that could teach nothing usually means that none will. */
+function firstStepWarnings({ run, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
+  if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
+  if (first.wellFormed > 0) {
+    return [
+      `warning: the first step taught nothing: within each question all rollouts have the same reward. See what they say: ${MGRPO} show ${run} 0; ask easier questions, or reward parts of an answer`,
+    ];
+  }
+  const models = Object.values(agents).map(({ model }) => model);
+  return [
+    `warning: the first step taught nothing: no rollout was well-formed, so no question has rewards that differ. These models (${[...new Set(models)].join(", ")}) do not know the form of a turn or the words of these questions. See what they say: ${MGRPO} show ${run} 0; then let them imitate demonstrations first (baseModels in recipe.ts, docs/recipes.md), or name models that know tool calls and say their part in agents.<name>.system`,
+  ];
+}
+
 /** One line per sub-agent that was called more than d times too often in the last steps; told at most every ten steps. */
-export function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
+function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
   const { mode, d } = algorithm.alignment;
   if (mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
   const recent = steps.slice(-WINDOW);

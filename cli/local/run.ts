@@ -20,7 +20,7 @@ import { type Evaluation, heldOut, type Report } from "../report.ts";
 import { StepSummary } from "../summary.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
-import { alignmentWarnings } from "../warnings.ts";
+import { stepWarnings } from "../warnings.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun, type RunEvent } from "./follow.ts";
 import { type Bases, prepareRun } from "./prepare.ts";
@@ -106,7 +106,7 @@ async function follow(
   for await (const event of followRun(session.store, config, options)) {
     ledger.record(event);
     display.event(event);
-    if (event.kind === "step") for (const line of alignmentWarnings(config, ledger.steps)) display.say(line);
+    if (event.kind === "step") for (const line of stepWarnings(config, ledger.steps)) display.say(line);
   }
 }
 
