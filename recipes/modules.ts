@@ -16,7 +16,7 @@ export async function openPart<M extends object>(
   const ours = known[nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "")];
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
-  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see core/recipe.ts`);
+  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see docs/recipes.md`);
 }
 
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
