@@ -3,6 +3,8 @@
  * what changed since the last time is made, and each file is replaced whole, so that it may run before every command and beside any.
  * Types are not looked at: that is `npm run types`. With `--fixtures`, the tests' scripted recipe too.
  *
+ * With MGRPO_PROJECT, the folder of a user's project, its recipes are taken along (build-project.mjs).
+ *
  * dist/release is the hash of what workers run (gpu-workers/release.ts). It is gone while any of that is made, so it is never of other files.
  */
 import { createHash } from "node:crypto";
@@ -18,7 +20,8 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
+import { compileProject } from "./build-project.mjs";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
@@ -39,6 +42,7 @@ const FIXTURES = ["test/fixtures/relay"];
 /** Where a worker's code is, and the texts that it judges by. */
 const WORKED = /^(core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)$/;
 const RELEASE = join(DIST, "release");
+const PROJECT = join(DIST, "project");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
 async function build(places) {
@@ -47,23 +51,47 @@ async function build(places) {
   const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
   const orphans = orphansOf(places, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
-  if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
+  const project = await projectModules();
+  if (stale.length + orphans.length > 0 || !isBuilt(project)) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
-  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources)));
+  replaceProject(project);
+  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources, project)));
 }
 
 /** First 12 hex digits of the SHA-256 of names and contents. By the sources' list: that of dist/ may miss what another build replaces. */
-function hashOfWorkers(sources) {
+function hashOfWorkers(sources, project) {
   const hash = createHash("sha256");
   const files = sources.map(target).filter((path) => WORKED.test(relative(DIST, path)));
   for (const path of files.sort()) {
     const content = readFileSync(path);
     hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
   }
+  for (const [path, content] of project) hash.update(`project/${path} ${content.length}\n`).update(content);
   return hash.digest("hex").slice(0, 12);
+}
+
+/** The modules of the user's project, by path; none without MGRPO_PROJECT. */
+async function projectModules() {
+  const { MGRPO_PROJECT: project } = process.env;
+  if (!project) return new Map();
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return compileProject(resolve(project), ["mgrpo", ...Object.keys({ ...dependencies, ...optionalDependencies })]);
+}
+
+const isBuilt = (project) => {
+  const there = filesUnder(PROJECT);
+  const same = ([path, content]) =>
+    existsSync(join(PROJECT, path)) && readFileSync(join(PROJECT, path)).equals(content);
+  return there.length === project.size && [...project].every(same);
+};
+
+function replaceProject(project) {
+  if (isBuilt(project)) return;
+  rmSync(PROJECT, { recursive: true, force: true });
+  for (const [path, content] of project) replace(join(PROJECT, path), (temporary) => writeFileSync(temporary, content));
 }
 
 async function compile(modules) {

@@ -1,9 +1,10 @@
 /**
- * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder. Recipes of this
- * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
+ * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder, relative to where the
+ * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are literal imports, so that a bundler takes them
+ * along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
@@ -20,10 +21,11 @@ export async function openPart<M extends object>(
 }
 
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
-  const files = [".ts", ".js", ".mjs"].map((extension) => resolve(folder, `${part}${extension}`));
+  const places = [resolve(folder), ...projectPlace(folder)];
+  const files = places.flatMap((place) => [".ts", ".js", ".mjs"].map((extension) => join(place, part + extension)));
   const file = files.find((name) => existsSync(name));
   if (file === undefined) {
-    const fault = existsSync(folder) ? `has no ${part}.ts` : "does not exist";
+    const fault = places.some((place) => existsSync(place)) ? `has no ${part}.ts` : "does not exist";
     throw new MgrpoError(
       "recipe-invalid",
       `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
@@ -36,6 +38,12 @@ async function importPart(folder: string, part: string, known: readonly string[]
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
   }
+}
+
+/** The recipe's folder in the project that MGRPO_PROJECT names: the user's, or the copy in a release. */
+function projectPlace(folder: string): string[] {
+  const { MGRPO_PROJECT: project } = process.env;
+  return project && !isAbsolute(folder) ? [resolve(project, folder)] : [];
 }
 
 type Load = (url: string, from: string) => Promise<unknown>;

@@ -11,6 +11,8 @@ import type { MadeFleet } from "./workers.ts";
 type Permission = sst.aws.FunctionPermissionArgs;
 
 const LOG_DAYS = 30;
+/** Rewards of the user's recipes, as build.mjs compiled them for this deployment. */
+const PROJECT = "dist/project";
 
 interface Made {
   readonly fn: sst.aws.Function;
@@ -41,7 +43,7 @@ interface Spec {
 
 export function createFunctions(
   { table, bucket }: Storage,
-  { stage }: Settings,
+  { stage, project }: Settings,
   clock: Clock,
   fleets: readonly MadeFleet[],
   judge: sst.Secret,
@@ -84,9 +86,11 @@ export function createFunctions(
       timeout: `${seconds} seconds`,
       // The handlers write lines of JSON; so does Lambda then.
       logging: { format: "json", logGroup: log.name },
+      ...(project && { copyFiles: [{ from: PROJECT, to: "project" }] }),
       environment: {
         MGRPO_TABLE: table.name,
         MGRPO_BUCKET: bucket.name,
+        ...(project && { MGRPO_PROJECT: "/var/task/project" }),
         ...(judges && { [JUDGE_VARIABLE]: key }),
       },
       permissions: [...permissions, write],
