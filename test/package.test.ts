@@ -17,15 +17,17 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const TSC = join(ROOT, "node_modules", ".bin", "tsc");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-package-"));
+const created = join(folder, "my team");
 const algorithm = join(folder, "algorithm");
 const whole = join(folder, "whole");
 let tarball: string;
+let creator: string;
 
 const CONSUMER = `
 import { mainReward, subReward } from "mgrpo/algorithm";
@@ -101,6 +103,7 @@ function createProject(place: string, dependencies: readonly string[], tsconfig:
 
 beforeAll(() => {
   tarball = pack(ROOT);
+  creator = pack(join(ROOT, "create"));
   createProject(algorithm, ["zod"], tsconfigOf({ skipLibCheck: false, types: [] }));
   writeFileSync(join(algorithm, "consumer.ts"), CONSUMER);
   copyFileSync(join(ROOT, "test/fixtures/misspelt-config.ts"), join(algorithm, "misspelt-config.ts"));
@@ -132,6 +135,55 @@ test("the other entries check and load with all dependencies", () => {
   const script = 'import { entries } from "./entries.ts"; console.log(entries.map((entry) => typeof entry).join())';
   const output = run(whole, process.execPath, "--import", tsx, "--input-type=module", "--eval", script);
   expect(output.trim().split(",")).toEqual(Array(5).fill("function"));
+});
+
+describe("a project of create-mgrpo", () => {
+  beforeAll(() => {
+    run(folder, "tar", "-xzf", creator);
+    run(folder, process.execPath, "package/index.js", "my team", "--mgrpo", tarball);
+  });
+
+  test("depends on the archive that was named, and on the versions that this package has", () => {
+    const Project = z.object({
+      name: z.string(),
+      dependencies: z.record(z.string(), z.string()),
+      devDependencies: z.record(z.string(), z.string()),
+    });
+    const project = Project.parse(JSON.parse(readFileSync(join(created, "package.json"), "utf8")));
+    expect(project.name).toBe("my-team");
+    expect(project.dependencies["mgrpo"]).toBe(`file:${tarball}`);
+    const Own = z.object({
+      version: z.string(),
+      dependencies: z.record(z.string(), z.string()),
+      devDependencies: z.record(z.string(), z.string()),
+    });
+    const own = Own.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+    const known = { ...own.dependencies, ...own.devDependencies };
+    for (const [name, version] of Object.entries({ ...project.dependencies, ...project.devDependencies })) {
+      if (name !== "mgrpo") expect(version, name).toBe(known[name]);
+    }
+    const { version } = z
+      .object({ version: z.string() })
+      .parse(JSON.parse(readFileSync(join(folder, "package", "package.json"), "utf8")));
+    expect(version).toBe(own.version);
+    expect(readFileSync(join(created, ".npmrc"), "utf8")).toContain("ignore-scripts=true");
+  });
+
+  test("compiles and passes its own test", () => {
+    const modules = join(created, "node_modules");
+    mkdirSync(modules);
+    symlinkSync(join(whole, "node_modules", "mgrpo"), join(modules, "mgrpo"), "junction");
+    for (const name of ["zod", "tsx", "@types"])
+      symlinkSync(join(ROOT, "node_modules", name), join(modules, name), "junction");
+    expect(typeErrors(created)).toBe("");
+    const output = run(created, process.execPath, "--import", "tsx", "--test", "team/recipe.test.ts");
+    expect(output).toMatch(/^# fail 0$/m);
+  });
+
+  test("is not written into a folder that has something in it", () => {
+    const again = () => run(folder, process.execPath, "package/index.js", "my team");
+    expect(again).toThrow(/my team is not empty: name a new folder/);
+  });
 });
 
 test("every export is there, with its types", () => {

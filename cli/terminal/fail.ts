@@ -19,8 +19,17 @@ export function fail(error: unknown): void {
 /** A known error speaks for itself; any other is named a fault of this program, so that nobody looks in his own config. */
 export function describe(error: unknown): string {
   if (isMgrpoError(error)) return `${error.message.split("\n").map(clean).join("\n")}${causeOf(error)}`;
+  if (lacksRuntime(error)) {
+    return "onnxruntime-node is not installed: npm leaves it out when its install script cannot download CUDA libraries, which are not needed; get it with: npm install --ignore-scripts";
+  }
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;
+}
+
+/** An optional dependency, so that the algorithm installs where the runtime cannot. */
+function lacksRuntime(error: unknown): boolean {
+  if (!(error instanceof Error) || !error.message.includes("'onnxruntime-node'")) return false;
+  return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
 }
 
 function causeOf({ cause, message }: Error): string {
