@@ -15,16 +15,16 @@ export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): 
 }
 
 /** A first step that could teach nothing usually means that none will. */
-function firstStepWarnings({ run, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
+function firstStepWarnings({ run, main, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
   if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
+  const look = `see what they say: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
-      `warning: the first step taught nothing: within each question all rollouts have the same reward. See what they say: ${MGRPO} show ${run} 0; ask easier questions, or reward parts of an answer`,
+      `warning: the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
     ];
   }
-  const models = Object.values(agents).map(({ model }) => model);
   return [
-    `warning: the first step taught nothing: no rollout was well-formed, so no question has rewards that differ. These models (${[...new Set(models)].join(", ")}) do not know the form of a turn or the words of these questions. See what they say: ${MGRPO} show ${run} 0; then let them imitate demonstrations first (baseModels in recipe.ts, docs/recipes.md), or name models that know tool calls and say their part in agents.<name>.system`,
+    `warning: the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then let it imitate demonstrations first (baseModels, docs/recipes.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
   ];
 }
 
