@@ -15,7 +15,7 @@ const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
  * import this package and its dependencies (`external`) from the release that they lie in.
  */
 export async function compileProject(project, external) {
-  const recipes = recipesIn(project, DEPTH);
+  const recipes = existsSync(project) ? recipesIn(project, DEPTH) : [];
   if (recipes.length === 0)
     throw new Error(`MGRPO_PROJECT=${project}: no folder in it has recipe.ts, rewards.ts and tools.ts`);
   const modules = new Map();
@@ -30,9 +30,25 @@ export async function compileProject(project, external) {
 
 async function bundle(entry, external) {
   const { build } = await import("esbuild");
-  const options = { format: "esm", platform: "node", target: "node20.20", bundle: true, write: false };
-  const { outputFiles } = await build({ ...options, entryPoints: [entry], external, logLevel: "error" });
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    external,
+    format: "esm",
+    platform: "node",
+    target: "node20.20",
+    bundle: true,
+    write: false,
+    logLevel: "error",
+    plugins: external.includes("mgrpo") ? [] : [{ name: "this mgrpo", setup: useThisPackage }],
+  });
   return outputFiles;
+}
+
+/** What a project imports of mgrpo is of this release, whichever the project has installed. */
+function useThisPackage({ onResolve }) {
+  onResolve({ filter: /^mgrpo\// }, ({ path }) => ({
+    path: join(import.meta.dirname, "exports", `${path.slice("mgrpo/".length)}.ts`),
+  }));
 }
 
 function recipesIn(folder, depth) {

@@ -25,7 +25,9 @@ test("more than 1 % of the rollouts above d: one line, every ten steps", () => {
 test("a first step without variance: why, and what to do; later ones are not repeated", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(/no rollout is well-formed.*show \S+ 0; then let it imitate demonstrations first/);
-  expect(stepWarnings(under({}), firstStep(4, 0.5))[0]).toMatch(/all rollouts of a question have the same reward.*show \S+ 0/);
+  expect(stepWarnings(under({}), firstStep(4, 0.5))[0]).toMatch(
+    /all rollouts of a question have the same reward.*show \S+ 0/,
+  );
   expect(stepWarnings(under({}), firstStep(3, 0.5))).toEqual([]);
   expect(stepWarnings(under({}), [...firstStep(4, 0), ...firstStep(4, 0)])).toEqual([]);
 });
