@@ -21,7 +21,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { compileProject } from "./build-project.mjs";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
@@ -77,6 +76,7 @@ function hashOfWorkers(sources, project) {
 async function projectModules() {
   const { MGRPO_PROJECT: project } = process.env;
   if (!project) return new Map();
+  const { compileProject } = await import("./build-project.mjs");
   const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   return compileProject(resolve(project), ["mgrpo", ...Object.keys({ ...dependencies, ...optionalDependencies })]);
 }

@@ -53,8 +53,8 @@ const importModule: Load = (url) => import(url);
 let importTypeScript: Promise<Load> | undefined;
 
 /**
- * Modules in TypeScript load through tsx, in a namespace of their own: there a folder needs no package.json to say that they are
- * modules. Found at run time, since no bundle of a function needs it; by `import.meta.resolve`, since what `require` finds is for CommonJS.
+ * TypeScript loads through tsx, in a namespace of its own, where a folder needs no package.json with "type": "module". tsx is resolved at
+ * run time, since bundles of functions do not need it, and by `import.meta.resolve`, since `require` finds its CommonJS entry.
  */
 function typeScript(): Promise<Load> {
   importTypeScript ??= (async () => {

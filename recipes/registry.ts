@@ -1,4 +1,4 @@
-/** @file A recipe's config and questions, for the command line, and its tools, for workers. Its rewards are found by rewards.ts. */
+/** @file Opens a recipe: its config and questions for the command line, its tools for workers. rewards.ts opens its rewards. */
 import { MgrpoError } from "../core/errors.ts";
 import type { OpenedTools, Recipe, RecipeDefinition, ToolsModule, ToolsOpening } from "../core/recipe.ts";
 import { openPart } from "./modules.ts";
@@ -22,7 +22,7 @@ export async function openRecipe(nameOrPath: string): Promise<Recipe> {
 
 export const openToolsModule = (nameOrPath: string): Promise<ToolsModule> => openPart(TOOLS, nameOrPath, "tools");
 
-/** A recipe's tools, opened. Settings that nobody would read are refused. */
+/** Opens a recipe's tools. Settings that no tool reads are refused. */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   if (typeof tools === "function") return tools(opening);
   const { recipe, tools: settings } = opening.config;

@@ -1,6 +1,6 @@
 /**
- * @file The base models: two sizes, two kinds of tokenizer, and a third model with all tools for the single-agent arm. Made by
- * `npm run atlas:pretrain` from demonstrations alone; the files lie in models/.
+ * @file The base models: two sizes, two kinds of tokenizer, and a third model with all tools for the single-agent arm.
+ * `npm run atlas:pretrain` makes them from demonstrations alone; their files are in models/.
  */
 import { join } from "node:path";
 import type { Arm } from "../../core/contracts/config.ts";
@@ -10,7 +10,7 @@ import { callOpening, type TokenizerDesign } from "../small-models/tokenizer.ts"
 import { demonstrationsOf } from "./demonstrations/demonstrations.ts";
 
 export const MODELS = join(import.meta.dirname, "models");
-/** Positions the models are made for. */
+/** Positions that the models are made for. */
 export const CONTEXT_TOKENS = 640;
 
 const SEED = 1;
@@ -30,7 +30,7 @@ export const baseModels: readonly BaseModel[] = [
   base("main", "single-agent", "single", LARGER, { ...PLANNER, openings: [SEARCH, VISIT, CALCULATE] }, 12e6),
 ];
 
-/** A planner that has somebody else to ask for countries: of recipe atlas-two-subs. */
+/** The planner of recipe atlas-two-subs, which delegates the search for a country to a second sub-agent. */
 export const plannerOfTwo = base(
   "main",
   "mgrpo",
