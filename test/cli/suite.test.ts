@@ -135,7 +135,7 @@ test("the command: scores by level, result and submissions in a folder; again, i
   const words = ["amber", "birch", "cedar", "delta"];
   const tasks = words.map((word, i) => ({
     id: word,
-    question: `What follows ${word}?`,
+    prompt: `What follows ${word}?`,
     answer: words[i + 1] ?? "ember",
     level: 1 + (i % 2),
   }));
