@@ -3,6 +3,8 @@
  * changed, and replaces each file atomically, so that it can run before every command, and at the same time as others. Does not check types
  * (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
  *
+ * With MGRPO_PROJECT, the folder of a user's project, its recipes are built too (build-project.mjs).
+ *
  * dist/release is the hash of what workers run (gpu-workers/release.ts). It is absent during a build, so it always matches the files.
  */
 import { createHash } from "node:crypto";
@@ -18,7 +20,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
@@ -33,13 +35,15 @@ const SOURCES = [
   "cli",
   "bench",
   "examples",
+  "exports",
   "stacks/sizes.ts",
   "built-module.ts",
 ];
 const FIXTURES = ["test/fixtures/relay"];
 /** The code of a worker, and the criteria of its judges. */
-const WORKER_FILES = /^((core|engine|adapters|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
+const WORKER_FILES = /^((core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
+const PROJECT = join(DIST, "project");
 const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
 
 async function build(folders) {
@@ -48,23 +52,48 @@ async function build(folders) {
   const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
   const orphans = orphansOf(folders, new Set(sources.map(target)));
   const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
-  if (stale.length + orphans.length > 0) rmSync(RELEASE, { force: true });
+  const project = await projectModules();
+  if (stale.length + orphans.length > 0 || !isBuilt(project)) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
-  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources)));
+  replaceProject(project);
+  if (!existsSync(RELEASE)) replace(RELEASE, (temporary) => writeFileSync(temporary, hashOfWorkers(sources, project)));
 }
 
 /** First 12 hex digits of the SHA-256 of names and contents. Lists the sources: dist/ may lack a file that another build is replacing. */
-function hashOfWorkers(sources) {
+function hashOfWorkers(sources, project) {
   const hash = createHash("sha256");
   const files = sources.map(target).filter((path) => WORKER_FILES.test(relative(DIST, path)));
   for (const path of files.sort()) {
     const content = readFileSync(path);
     hash.update(`${relative(DIST, path)} ${content.length}\n`).update(content);
   }
+  for (const [path, content] of project) hash.update(`project/${path} ${content.length}\n`).update(content);
   return hash.digest("hex").slice(0, 12);
+}
+
+/** The modules of the user's project, by path; none without MGRPO_PROJECT. */
+async function projectModules() {
+  const { MGRPO_PROJECT: project } = process.env;
+  if (!project) return new Map();
+  const { compileProject } = await import("./build-project.mjs");
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return compileProject(resolve(project), ["mgrpo", ...Object.keys({ ...dependencies, ...optionalDependencies })]);
+}
+
+const isBuilt = (project) => {
+  const there = filesUnder(PROJECT);
+  const same = ([path, content]) =>
+    existsSync(join(PROJECT, path)) && readFileSync(join(PROJECT, path)).equals(content);
+  return there.length === project.size && [...project].every(same);
+};
+
+function replaceProject(project) {
+  if (isBuilt(project)) return;
+  rmSync(PROJECT, { recursive: true, force: true });
+  for (const [path, content] of project) replace(join(PROJECT, path), (temporary) => writeFileSync(temporary, content));
 }
 
 async function compile(modules) {

@@ -199,7 +199,7 @@ function progress(
 ): void {
   const speed = Math.round((1000 * seen) / milliseconds);
   const line = `${folder}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss.toFixed(4)}, ${speed} tokens/s`;
-  process.stdout.write(process.stdout.isTTY && !done ? `\r${line}` : `${line}\n`);
+  process.stderr.write(process.stderr.isTTY && !done ? `\r${line}` : `${line}\n`);
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

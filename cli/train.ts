@@ -2,6 +2,7 @@
 import type { Arm } from "../core/contracts/config.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { checkNewRun, createRunFolder, freeRunName } from "./local/run-folder.ts";
 import { trainLocally } from "./local/train-locally.ts";
@@ -22,6 +23,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const { arm = "mgrpo", seed = 1 } = options;
   const run = options.run ?? freeRunName(recipe.name, arm, seed);
   const config = resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName });
+  await makeMissingModels(recipeName, recipe, config);
   const { findings, bases } = await preflight(config, {
     workers: "here",
     models: "read",

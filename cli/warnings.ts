@@ -2,14 +2,34 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import type { StepSummary } from "./step-summary.ts";
+import { MGRPO } from "./terminal/name.ts";
 
 /** Steps that a share is taken over, and between two warnings. */
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) is to be about 0.99. */
 const ABOVE_TARGET = 0.01;
 
+/** What the newest step should make the user look at, one line each. */
+export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  return [...firstStepWarnings(config, steps), ...alignmentWarnings(config, steps)];
+}
+
+/** A first step that could teach nothing usually means that none will. */
+function firstStepWarnings({ run, main, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
+  if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
+  const look = `see what they say: ${MGRPO} show ${run} 0`;
+  if (first.wellFormed > 0) {
+    return [
+      `warning: the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
+    ];
+  }
+  return [
+    `warning: the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then let it imitate demonstrations first (baseModels, docs/recipes.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
+  ];
+}
+
 /** One line for each sub-agent that too many recent rollouts called more than d times; after every tenth step. */
-export function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
+function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
   const { mode, d } = algorithm.alignment;
   if (mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
   const recent = steps.slice(-WINDOW);

@@ -9,56 +9,65 @@ import type { Allowance, Invocation } from "./contracts/rollout.ts";
 import type { PolicyEngine, Rewards, Store, Tool } from "./ports.ts";
 import type { Chosen } from "./training/resolve-config.ts";
 
-/** `recipe.ts` exports `recipe: Recipe`. */
+/** What a recipe recommends for a run. `run` and `seed` come from the command line; everything left out has a default. */
+export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
+
+/** A recipe as the program uses it. */
 export interface Recipe {
   readonly name: string;
   /**
-   * The recommended config of an arm; `run` and `seed` come from the command line. Only `single-agent` has a team of its own: what the
-   * other arms freeze or change is put in afterwards (core/training/resolve-config.ts), and so is what the user chose, which the advice may
-   * depend on: another model wants other limits.
+   * The recommended config of an arm. Only `single-agent` has a team of its own: what the other arms freeze or change is applied
+   * afterwards (core/training/resolve-config.ts), and so is what the user chose. The advice may depend on that: another model needs other
+   * limits.
    */
-  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  config(arm: Arm, chosen: Chosen): RecipeConfig;
   /** The questions: a pure function of the seed. */
   questions(seed: number): QuestionSet;
-  /** A question of the user's own, as `mgrpo ask` puts it: with what the tools need, and no reference answer. Absent: it has no facts. */
+  /** Turns a prompt of the user's into a question for `mgrpo ask`: with the facts that tools need, without a reference answer. Absent: no facts. */
   ask?(prompt: string): Question;
   /** One line that readers of the question's rollouts need, e.g. that its facts are shuffled on purpose. Undefined: nothing. */
   note?(question: Question): string | undefined;
   /** Behaviours that training should bring about, measured on the held-out questions before and after. */
   readonly caseStudies?: readonly CaseStudy[];
-  /** The base models that `mgrpo pretrain` makes, if the recipe brings its own. */
+  /** The base models that `mgrpo pretrain` makes, and `mgrpo train` where they are missing. */
   readonly baseModels?: readonly BaseModel[];
 }
 
-/** A behaviour as something to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
+/**
+ * What `recipe.ts` exports as `recipe`; `mgrpo/recipe` calls it `Recipe`. Its config is an object where it depends on nothing. TypeScript
+ * reports misspelt keys in an object, and in a function whose return type is written out as `RecipeConfig`.
+ */
+export type RecipeDefinition = Omit<Recipe, "config"> & { readonly config: RecipeConfig | Recipe["config"] };
+
+/** A behaviour to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
 export interface CaseStudy {
   readonly name: string;
   /** What counts as right, in one line. */
   readonly right: string;
-  /** The occasions that a rollout of the question had, in order: whether the right thing was done. None: it had no occasion. */
+  /** For each occasion in a rollout, in order, whether the agent did the right thing. Empty: there was no occasion. */
   occasions(question: Question, rollout: TeamRollout): readonly boolean[];
 }
 
-/** What a whole team said to one question: the main agent's conversation, and its sub-agents' in the order of the calls. */
+/** One rollout of the whole team: the main agent's conversation, and its sub-agents' in the order of the calls. */
 export interface TeamRollout {
   readonly conversation: Conversation;
   readonly invocations: readonly Invocation[];
 }
 
-/** How a base model is made: from random weights, by imitating demonstrations. */
+/** A base model that is made from random weights by imitating demonstrations. */
 export interface BaseModel {
-  /** The agent it is to be, in which arm: its system message and tools shape the conversations. */
+  /** The agent that the model is for, and its arm: the agent's system message and tools are part of the conversations. */
   readonly agent: string;
   readonly arm: Arm;
   /** The checkpoint's folder. */
   readonly folder: string;
   readonly seed: number;
-  /** Everything of the checkpoint but its weights; `config.json` gives the model's shape. */
+  /** The checkpoint's files except its weights; `config.json` gives the model's shape. */
   files(): ReadonlyMap<string, Uint8Array>;
   /** Endless. */
   demonstrations(): Iterable<Demonstration>;
   readonly training: {
-    /** Tokens of demonstrations in all, and of one batch. */
+    /** Tokens of demonstrations in total, and per batch. */
     readonly tokens: number;
     readonly batchTokens: number;
     /** AdamW's, after a linear warm-up over the first `warmUp` share; falls to a tenth along a cosine. */
@@ -67,45 +76,45 @@ export interface BaseModel {
   };
 }
 
-/** A conversation of one agent as text, rendered by the agent's own template; only the assistant's text is learnt. */
+/** A conversation of one agent as text, rendered by the agent's own template. Only the assistant's text is trained on. */
 export interface Demonstration {
   readonly prompt: string;
-  /** Alternating: what the assistant says, then the tool responses that follow (empty after the last). */
+  /** The assistant's text, then the tool responses that follow it (none after the last turn). */
   readonly turns: readonly { readonly text: string; readonly responses: readonly string[] }[];
 }
 
-/** What rewards are opened with, once per process and run. */
+/** The argument of `OpenRewards`, once per process and run. */
 export interface RewardsOpening {
-  /** A judge's settings are `config.judge`. */
+  /** `config.judge` has the judge's settings. */
   readonly config: RunConfig;
-  /** The process's variables, where keys are. */
+  /** The environment variables of the process, which hold the keys. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** Throws `config-invalid` when a setting or a key is missing, before anything is judged. */
 export type OpenRewards = (opening: RewardsOpening) => Rewards;
 
-/** `rewards.ts` exports `rewards`, or what opens them, where they ask a judge. */
+/** `rewards.ts` exports `rewards`; a function where they need the config or a key. */
 export interface RewardsModule {
   readonly rewards: Rewards | OpenRewards;
 }
 
-/** What tools are opened with, once per worker. */
+/** The argument of `OpenTools`, once per worker. */
 export interface ToolsOpening {
-  /** Their settings are `config.tools`. */
+  /** `config.tools` has the tools' settings. */
   readonly config: RunConfig;
-  /** The worker's variables, where keys are: a key goes nowhere but to the backend it is for. */
+  /** The worker's environment variables, which hold the keys. A key is sent only to its own backend. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The run's. Absent: the tools are only looked at, for their names and schemas, and never called. */
+  /** The run's store. Absent: only the tools' names and schemas are read, and no tool is called. */
   readonly store?: Store;
 }
 
 /** Tools by name, until they are closed. */
 export interface OpenedTools {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What one rollout may ask of them, all its conversations together. Absent: as much as it likes. */
+  /** What one rollout may spend on them, over all its conversations. Absent: no limit. */
   readonly allowance?: Allowance;
-  /** Ends what was started for them: connections, threads, other programs. */
+  /** Ends the connections, threads and processes that were started for them. */
   close(): Promise<void>;
 }
 
@@ -113,8 +122,8 @@ export interface OpenedTools {
 export type OpenTools = (opening: ToolsOpening) => Promise<OpenedTools>;
 
 /**
- * `tools.ts` exports `tools`, by name, or what opens them, where they take settings or keys or must be closed; and, if the recipe brings
- * policies of its own, `policies` (`policy: "recipe:<name>"`).
+ * `tools.ts` exports `tools` by name, or an `OpenTools` where they take settings or keys or must be closed; and optionally `policies` of
+ * the recipe's own (`policy: "recipe:<name>"`).
  */
 export interface ToolsModule {
   readonly tools: ReadonlyMap<string, Tool> | OpenTools;

@@ -1,9 +1,10 @@
 /**
- * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder. Recipes of this
- * repository are given as literal imports, so that a bundler takes them along; any other folder is imported at run time.
+ * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder, relative to where the
+ * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are literal imports, so that a bundler takes them
+ * along; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
-import { basename, resolve } from "node:path";
+import { basename, isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
@@ -16,13 +17,13 @@ export async function openPart<M extends object>(
   const ours = known[nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "")];
   const module = ours ? await ours() : await importPart(nameOrPath, part, Object.keys(known));
   if ((module as Partial<M>)[part] !== undefined) return module as M;
-  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see core/recipe.ts`);
+  throw new MgrpoError("recipe-invalid", `${nameOrPath}/${part}.ts exports no '${part}': see docs/recipes.md`);
 }
 
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
   const file = fileOfPart(folder, part);
   if (file === undefined) {
-    const fault = existsSync(folder) ? `has no ${part}.ts` : "does not exist";
+    const fault = foldersOf(folder).some((path) => existsSync(path)) ? `has no ${part}.ts` : "does not exist";
     throw new MgrpoError(
       "recipe-invalid",
       `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
@@ -40,8 +41,16 @@ async function importPart(folder: string, part: string, known: readonly string[]
 
 /** The file of a part in a recipe's folder; undefined if there is none. */
 export function fileOfPart(folder: string, part: string): string | undefined {
-  const files = [".ts", ".js", ".mjs"].map((extension) => resolve(folder, `${part}${extension}`));
+  const files = foldersOf(folder).flatMap((path) =>
+    [".ts", ".js", ".mjs"].map((extension) => join(path, part + extension)),
+  );
   return files.find((name) => existsSync(name));
+}
+
+/** Where a recipe's folder may be: here, or in the project that MGRPO_PROJECT names (the user's, or its copy in a release). */
+function foldersOf(folder: string): string[] {
+  const { MGRPO_PROJECT: project } = process.env;
+  return [resolve(folder), ...(project && !isAbsolute(folder) ? [resolve(project, folder)] : [])];
 }
 
 type Load = (url: string, from: string) => Promise<unknown>;
@@ -51,8 +60,8 @@ const importModule: Load = (url) => import(url);
 let importTypeScript: Promise<Load> | undefined;
 
 /**
- * Modules in TypeScript load through tsx, in a namespace of their own: there a folder needs no package.json to say that they are
- * modules. Found at run time, since no bundle of a function needs it; by `import.meta.resolve`, since what `require` finds is for CommonJS.
+ * TypeScript loads through tsx, in a namespace of its own, where a folder needs no package.json with "type": "module". tsx is resolved at
+ * run time, since bundles of functions do not need it, and by `import.meta.resolve`, since `require` finds its CommonJS entry.
  */
 function typeScript(): Promise<Load> {
   importTypeScript ??= (async () => {

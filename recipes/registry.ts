@@ -1,9 +1,9 @@
-/** @file A recipe's config and questions, for the command line, and its tools, for workers. Its rewards are found by rewards.ts. */
+/** @file Opens a recipe: its config and questions for the command line, its tools for workers. rewards.ts opens its rewards. */
 import { MgrpoError } from "../core/errors.ts";
-import type { OpenedTools, Recipe, ToolsModule, ToolsOpening } from "../core/recipe.ts";
+import type { OpenedTools, Recipe, RecipeDefinition, ToolsModule, ToolsOpening } from "../core/recipe.ts";
 import { openPart } from "./modules.ts";
 
-const RECIPES = {
+const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
   "atlas-two-subs": () => import("./atlas-two-subs/recipe.ts"),
   "deep-research": () => import("./deep-research/recipe.ts"),
@@ -14,12 +14,15 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   "deep-research": () => import("./deep-research/tools.ts"),
 };
 
-export const openRecipe = async (nameOrPath: string): Promise<Recipe> =>
-  (await openPart(RECIPES, nameOrPath, "recipe")).recipe;
+export async function openRecipe(nameOrPath: string): Promise<Recipe> {
+  const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
+  const { config } = recipe;
+  return typeof config === "function" ? Object.assign(recipe, { config }) : { ...recipe, config: () => config };
+}
 
 export const openToolsModule = (nameOrPath: string): Promise<ToolsModule> => openPart(TOOLS, nameOrPath, "tools");
 
-/** A recipe's tools, opened. Settings that nobody would read are refused. */
+/** Opens a recipe's tools. Settings that no tool reads are refused. */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   if (typeof tools === "function") return tools(opening);
   const { recipe, tools: settings } = opening.config;

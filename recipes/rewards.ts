@@ -1,4 +1,4 @@
-/** @file The rewards of a recipe, all of it that functions need: their bundles carry no world, no search index and no base models. */
+/** @file Opens a recipe's rewards, the only part that functions need: their bundles contain no world, search index or base models. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
@@ -11,7 +11,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   "deep-research": () => import("./deep-research/rewards.ts"),
 };
 
-/** Those of a run's recipe. `environment` holds the keys of judges. */
+/** The rewards of a run's recipe. `environment` holds the keys of judges. */
 export async function openRewards(
   config: RunConfig,
   environment: Readonly<Record<string, string | undefined>>,

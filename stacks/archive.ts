@@ -1,4 +1,4 @@
-/** @file The release of a checkout, and of an archive by `npm pack`: the version, and the hash of what workers run. Does not need SST. */
+/** @file The release of a checkout, and of an archive by `npm run pack`: the version, and the hash of what workers run. Does not need SST. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -16,14 +16,16 @@ export function refuseOtherArchive(archive: string, wanted: string): void {
   const { version } = JSON.parse(packed(archive, "package.json")) as { version: string };
   const release = `${version}+${packed(archive, HASH)}`;
   if (release !== wanted)
-    throw new Error(`${archive} holds release ${release}, this checkout is ${wanted}: run npm pack again, then deploy`);
+    throw new Error(
+      `${archive} holds release ${release}, this checkout is ${wanted}: run npm run pack again, then deploy`,
+    );
 }
 
 function packed(archive: string, file: string): string {
   try {
     return execFileSync("tar", ["-xzOf", archive, `package/${file}`], { encoding: "utf8", stdio: "pipe" });
   } catch (cause) {
-    throw new Error(`${archive} is no archive of this package, it has no ${file}: run npm pack again`, { cause });
+    throw new Error(`${archive} is no archive of this package, it has no ${file}: run npm run pack again`, { cause });
   }
 }
 

@@ -11,6 +11,8 @@ import type { DeployedFleet } from "./workers.ts";
 type Permission = sst.aws.FunctionPermissionArgs;
 
 const LOG_DAYS = 30;
+/** Rewards of the user's recipes, as build.mjs compiled them for this deployment. */
+const PROJECT = "dist/project";
 
 interface DeployedFunction {
   readonly fn: sst.aws.Function;
@@ -35,6 +37,7 @@ export interface Functions {
 interface Shared {
   readonly storage: Storage;
   readonly stage: string;
+  readonly project: boolean;
   readonly judgeKey: $util.Output<string>;
 }
 
@@ -50,12 +53,12 @@ interface Spec extends Rights, FunctionSize {
 
 export function createFunctions(
   storage: Storage,
-  { stage }: Settings,
+  { stage, project }: Settings,
   clock: Clock,
   fleets: readonly DeployedFleet[],
   judge: sst.Secret,
 ): Functions {
-  const shared: Shared = { storage, stage, judgeKey: plainKey(judge) };
+  const shared: Shared = { storage, stage, project, judgeKey: plainKey(judge) };
   const rights = rightsOn(storage, clock);
 
   const startRun = createFunction(shared, "StartRun", {
@@ -113,7 +116,7 @@ function rightsOn({ table, bucket }: Storage, clock: Clock) {
   };
 }
 
-function createFunction({ storage, stage, judgeKey }: Shared, name: string, spec: Spec): DeployedFunction {
+function createFunction({ storage, stage, project, judgeKey }: Shared, name: string, spec: Spec): DeployedFunction {
   const { handler, seconds, megabytes, permissions, judges } = spec;
   const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
     name: `/mgrpo/${stage}/${handler}`,
@@ -135,7 +138,9 @@ function createFunction({ storage, stage, judgeKey }: Shared, name: string, spec
       MGRPO_TABLE: storage.table.name,
       MGRPO_BUCKET: storage.bucket.name,
       ...(judges && { [JUDGE_VARIABLE]: judgeKey }),
+      ...(project && { MGRPO_PROJECT: "/var/task/project" }),
     },
+    ...(project && { copyFiles: [{ from: PROJECT, to: "project" }] }),
     permissions: [...permissions, writeLog],
     transform: {
       role(args) {

@@ -1,5 +1,5 @@
 /**
- * @file The program for instances: the archive by `npm pack` and the lock file, under their hashes. The archive must be of the deployed checkout,
+ * @file The program for instances: the archive by `npm run pack` and the lock file, under their hashes. The archive must be of the deployed checkout,
  * from whose sources the functions are built; whoever launches a run must have the same release (cli/launch.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -22,7 +22,7 @@ export function createRelease(bucket: sst.aws.Bucket): Release {
   const { name, version } = readPackage();
   const archive = `${name}-${version}.tgz`;
   if (!existsSync(archive))
-    throw new Error(`${archive} is missing: run npm pack first, or set MGRPO_FLEETS=none to deploy no workers`);
+    throw new Error(`${archive} is missing: run npm run pack first, or set MGRPO_FLEETS=none to deploy no workers`);
   refuseOtherArchive(archive, checkoutRelease());
   return {
     archive: upload("ReleaseArchive", archive, bucket),

@@ -10,6 +10,8 @@ export interface Settings {
   readonly monthlyUsd: number;
   /** False: only the serverless part, for workers on your own machines. */
   readonly fleets: boolean;
+  /** True: the recipes of the user's project are deployed along (MGRPO_PROJECT). */
+  readonly project: boolean;
 }
 
 interface App {
@@ -21,7 +23,12 @@ export function readSettings(
   { stage, protect: keep = false }: App,
   environment: Readonly<Record<string, string | undefined>>,
 ): Settings {
-  const { MGRPO_ALERT_EMAIL: alertEmail, MGRPO_MONTHLY_USD: monthly = "100", MGRPO_FLEETS: fleets } = environment;
+  const {
+    MGRPO_ALERT_EMAIL: alertEmail,
+    MGRPO_MONTHLY_USD: monthly = "100",
+    MGRPO_FLEETS: fleets,
+    MGRPO_PROJECT,
+  } = environment;
   const monthlyUsd = Number(monthly);
   if (!(monthlyUsd > 0)) throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
   if (fleets !== undefined && fleets !== "none")
@@ -30,5 +37,5 @@ export function readSettings(
     );
   if (keep && !alertEmail)
     throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
-  return { stage, keep, alertEmail, monthlyUsd, fleets: fleets !== "none" };
+  return { stage, keep, alertEmail, monthlyUsd, fleets: fleets !== "none", project: Boolean(MGRPO_PROJECT) };
 }

@@ -97,6 +97,8 @@ EnvironmentFile=/etc/mgrpo/worker.env
 # Base models: the program's own folder is root's.
 CacheDirectory=mgrpo
 Environment=MGRPO_CACHE=%C/mgrpo
+# Recipes of the project that was deployed along, if any.
+Environment=MGRPO_PROJECT=/opt/mgrpo/program/dist/project
 ExecStart=/opt/node/bin/node dist/gpu-workers/worker.js --fleet ${FLEET} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}
 ExecStopPost=+/bin/bash -c '. /opt/mgrpo/shared.sh; ship_log || true'
 Restart=on-failure

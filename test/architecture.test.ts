@@ -15,6 +15,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
   "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
+  exports: ["adapters", "core", "engine", "recipes/small-models"],
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
   examples: ["examples", "core", "engine", "recipes"],
   stacks: ["stacks"],

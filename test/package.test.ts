@@ -1,9 +1,11 @@
 /**
- * @file The package as another system meets it: packed, unpacked into an empty folder beside zod alone, type-checked and used. What
- * needs more than zod (engines, stores, the command line) is not needed for the algorithm and the ports.
+ * @file Both packages as another system meets them: packed, then installed by npm into empty folders. Every public entry type-checks in a
+ * strict consumer; the algorithm needs nothing but zod; a created project compiles and passes its own test. What a created project trains
+ * to is measured by hand (create/README.md).
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,77 +17,111 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
 
 const ROOT = resolve(import.meta.dirname, "..");
-let folder: string;
+const TSC = join(ROOT, "node_modules", ".bin", "tsc");
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-package-"));
+const created = join(folder, "my team");
+const algorithm = join(folder, "algorithm");
+const whole = join(folder, "whole");
 let tarball: string;
+let creator: string;
 
 const CONSUMER = `
-import { mainReward, subReward } from "mgrpo/mgrpo/reward";
-import { RunConfig } from "mgrpo/contracts/config";
+import { mainReward, subReward } from "mgrpo/algorithm";
+import { RunConfig } from "mgrpo/contracts";
 import { MgrpoError } from "mgrpo/errors";
-import type { Recipe } from "mgrpo/recipe";
-import type { Rewards } from "mgrpo/ports";
+import { stream } from "mgrpo/random";
+import { type Recipe, type Rewards, resolveConfig } from "mgrpo/recipe";
 
-const agents = { main: { model: "models/main" } };
 const recipe: Recipe = {
   name: "mine",
-  config: () => ({ steps: 3, agents }),
+  config: { steps: 3, agents: { main: { model: "models/main" } } },
   questions: () => ({ train: [], heldOut: [] }),
 };
 const rewards: Rewards = { correct: () => 1, expert: () => 1 };
-const config = RunConfig.parse({ ...recipe.config("mgrpo", () => undefined), run: "r", recipe: recipe.name });
-console.log(
-  JSON.stringify({
-    main: mainReward(true, 1, config.algorithm.mainReward),
-    sub: subReward(true, 1, 0.5, config.algorithm.subReward),
-    error: new MgrpoError("deadline", "late").code,
-    expert: typeof rewards.expert,
-  }),
-);
+const { algorithm }: RunConfig = RunConfig.parse(resolveConfig(recipe, { run: "r", seed: 1, arm: "mgrpo" }));
+const result = {
+  main: mainReward(true, 1, algorithm.mainReward),
+  sub: subReward(true, 1, 0.5, algorithm.subReward),
+  error: new MgrpoError("deadline", "late").code,
+  expert: typeof rewards.expert,
+  uniform: stream(1).uniform(),
+};
+export default JSON.stringify(result);
 `;
 
-const TSCONFIG = {
-  compilerOptions: { module: "NodeNext", target: "ES2023", strict: true, noEmit: true, skipLibCheck: false, types: [] },
-  include: ["*.ts"],
-};
+/** What needs the other dependencies. */
+const ENTRIES = `
+import { smallModel } from "mgrpo/base-model";
+import { openEngine } from "mgrpo/engine";
+import { judgedRewards } from "mgrpo/judges";
+import { openTinkerClient } from "mgrpo/tinker";
+import { openWebTools } from "mgrpo/tools";
 
-/** The three files of a recipe, as the README shows them. */
-function readmeRecipe(): [string, string][] {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  const blocks = [...readme.matchAll(/^`(\w+\.ts)`[^`]*```ts\n(.*?)```/gms)];
-  return blocks.map(([, name = "", code = ""]) => [name, code]);
+export const entries: readonly ((...args: never) => unknown)[] = [
+  smallModel,
+  openEngine,
+  judgedRewards,
+  openTinkerClient,
+  openWebTools,
+];
+`;
+
+const tsconfigOf = (libraries: object) => ({
+  compilerOptions: { module: "NodeNext", target: "ES2023", strict: true, noEmit: true, ...libraries },
+  include: ["*.ts"],
+});
+
+/** Packs the package in a folder of this repository; its archive. */
+function pack(place: string): string {
+  const said = run(place, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
+  return join(folder, said.trimEnd().split("\n").at(-1) ?? "");
+}
+
+function run(cwd: string, command: string, ...args: string[]): string {
+  return execFileSync(command, args, { cwd, encoding: "utf8", stdio: "pipe" });
+}
+
+/** What tsc reports; empty when nothing is wrong. */
+const typeErrors = (cwd: string): string => spawnSync(TSC, ["-p", "."], { cwd, encoding: "utf8" }).stdout;
+
+const namesIn = (archive: string): string[] => run(folder, "tar", "-tzf", archive).trimEnd().split("\n");
+
+/** A project that has the package and the named dependencies installed. */
+function createProject(place: string, dependencies: readonly string[], tsconfig: object): void {
+  const installed = join(place, "node_modules", "mgrpo");
+  mkdirSync(installed, { recursive: true });
+  run(folder, "tar", "-xzf", tarball, "-C", installed, "--strip-components=1");
+  for (const name of dependencies)
+    symlinkSync(join(ROOT, "node_modules", name), join(place, "node_modules", name), "junction");
+  writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }));
+  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(tsconfig));
 }
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "mgrpo-package-"));
-  const packed = execFileSync("npm", ["pack", "--pack-destination", folder, "--silent"], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
-  tarball = join(folder, packed.trimEnd().split("\n").at(-1) ?? "");
-  const installed = join(folder, "node_modules", "mgrpo");
-  mkdirSync(installed, { recursive: true });
-  execFileSync("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"]);
-  symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-  writeFileSync(join(folder, "consumer.ts"), CONSUMER);
-  for (const [name, code] of readmeRecipe()) writeFileSync(join(folder, name), code);
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(TSCONFIG));
+  tarball = pack(ROOT);
+  creator = pack(join(ROOT, "create"));
+  createProject(algorithm, ["zod"], tsconfigOf({ skipLibCheck: false, types: [] }));
+  writeFileSync(join(algorithm, "consumer.ts"), CONSUMER);
+  copyFileSync(join(ROOT, "test/fixtures/misspelt-config.ts"), join(algorithm, "misspelt-config.ts"));
+  const everything = readdirSync(join(ROOT, "node_modules")).filter((name) => !name.startsWith("."));
+  createProject(whole, everything, tsconfigOf({ skipLibCheck: true, types: ["node"] }));
+  writeFileSync(join(whole, "entries.ts"), ENTRIES);
 }, 120_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("its types check in a strict consumer, and in the recipe that the README shows", () => {
-  expect(readmeRecipe().map(([name]) => name)).toEqual(["recipe.ts", "tools.ts", "rewards.ts"]);
-  const tsc = join(ROOT, "node_modules", ".bin", "tsc");
-  expect(() => execFileSync(tsc, ["-p", folder], { stdio: "pipe", encoding: "utf8" })).not.toThrow();
+test("the types of the algorithm check with nothing but zod, and report misspelt keys of a recipe's config", () => {
+  expect(typeErrors(algorithm)).toBe("");
 });
 
 test("the algorithm runs with nothing but zod beside it", () => {
   const tsx = join(ROOT, "node_modules", "tsx", "dist", "esm", "index.mjs");
-  const output = execFileSync(process.execPath, ["--import", tsx, "consumer.ts"], { cwd: folder, encoding: "utf8" });
+  const script = 'import text from "./consumer.ts"; console.log(text)';
+  const output = run(algorithm, process.execPath, "--import", tsx, "--input-type=module", "--eval", script);
   // eq 4: 0.1 + 0.9; eq 5: 0.1 + 0.4 + 0.5 * 0.5
   const { main, sub, error, expert } = JSON.parse(output);
   expect(main).toBeCloseTo(1, 12);
@@ -93,22 +129,96 @@ test("the algorithm runs with nothing but zod beside it", () => {
   expect([error, expert]).toEqual(["deadline", "function"]);
 });
 
-test("it carries the compiled command line and recipe, and no sources, tests or runs", () => {
-  const names = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" }).split("\n");
+test("the other entries check and load with all dependencies", () => {
+  expect(typeErrors(whole)).toBe("");
+  const tsx = join(ROOT, "node_modules", "tsx", "dist", "esm", "index.mjs");
+  const script = 'import { entries } from "./entries.ts"; console.log(entries.map((entry) => typeof entry).join())';
+  const output = run(whole, process.execPath, "--import", tsx, "--input-type=module", "--eval", script);
+  expect(output.trim().split(",")).toEqual(Array(5).fill("function"));
+});
+
+describe("a project of create-mgrpo", () => {
+  beforeAll(() => {
+    run(folder, "tar", "-xzf", creator);
+    run(folder, process.execPath, "package/index.js", "my team", "--mgrpo", tarball);
+  });
+
+  test("depends on the archive that was named, and on the versions that this package has", () => {
+    const Project = z.object({
+      name: z.string(),
+      dependencies: z.record(z.string(), z.string()),
+      devDependencies: z.record(z.string(), z.string()),
+    });
+    const project = Project.parse(JSON.parse(readFileSync(join(created, "package.json"), "utf8")));
+    expect(project.name).toBe("my-team");
+    expect(project.dependencies["mgrpo"]).toBe(`file:${tarball}`);
+    const Own = z.object({
+      version: z.string(),
+      dependencies: z.record(z.string(), z.string()),
+      devDependencies: z.record(z.string(), z.string()),
+    });
+    const own = Own.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+    const known = { ...own.dependencies, ...own.devDependencies };
+    for (const [name, version] of Object.entries({ ...project.dependencies, ...project.devDependencies })) {
+      if (name !== "mgrpo") expect(version, name).toBe(known[name]);
+    }
+    const { version } = z
+      .object({ version: z.string() })
+      .parse(JSON.parse(readFileSync(join(folder, "package", "package.json"), "utf8")));
+    expect(version).toBe(own.version);
+    expect(readFileSync(join(created, ".npmrc"), "utf8")).toContain("ignore-scripts=true");
+  });
+
+  test("compiles and passes its own test", () => {
+    const modules = join(created, "node_modules");
+    mkdirSync(modules);
+    symlinkSync(join(whole, "node_modules", "mgrpo"), join(modules, "mgrpo"), "junction");
+    for (const name of ["zod", "tsx", "@types"])
+      symlinkSync(join(ROOT, "node_modules", name), join(modules, name), "junction");
+    expect(typeErrors(created)).toBe("");
+    const output = run(created, process.execPath, "--import", "tsx", "--test", "team/recipe.test.ts");
+    expect(output).toMatch(/^# fail 0$/m);
+  });
+
+  test("is not written into a folder that has something in it", () => {
+    const again = () => run(folder, process.execPath, "package/index.js", "my team");
+    expect(again).toThrow(/my team is not empty: name a new folder/);
+  });
+});
+
+test("every export is there, with its types", () => {
+  const Exports = z.object({ exports: z.record(z.string(), z.union([z.string(), z.record(z.string(), z.string())])) });
+  const { exports } = Exports.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+  const files = Object.values(exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)));
+  const names = namesIn(tarball);
+  expect(files.length).toBeGreaterThan(15);
+  for (const file of files) expect(names).toContain(`package/${file.replace(/^\.\//, "")}`);
+});
+
+test("it carries the compiled command line, the docs and the recipes' sources, and no tests or runs", () => {
+  const names = namesIn(tarball);
   for (const name of [
+    "README.md",
+    "LICENSE",
     "dist/cli/mgrpo.js",
     "dist/release",
     "dist/recipes/atlas/recipe.js",
     "dist/gpu-workers/worker.js",
-    "LICENSE",
+    "docs/recipes.md",
+    "recipes/atlas/recipe.ts",
+    "recipes/deep-research/README.md",
   ]) {
     expect(names).toContain(`package/${name}`);
   }
-  expect(names.filter((name) => /^package\/(test|runs|node_modules)\/|[^d]\.ts$/.test(name))).toEqual([]);
+  const outside = names.filter((name) => /^package\/(test|runs|node_modules)\//.test(name));
+  const sources = names.filter(
+    (name) => /[^d]\.ts$/.test(name) && !/^package\/(recipes|create\/template)\//.test(name),
+  );
+  expect([...outside, ...sources]).toEqual([]);
 });
 
 test("whatever its modules import of the package is in it", () => {
-  const dist = join(folder, "node_modules", "mgrpo", "dist");
+  const dist = join(algorithm, "node_modules", "mgrpo", "dist");
   const modules = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"));
   expect(modules.length).toBeGreaterThan(200);
   const imports = modules.flatMap((name) => {

@@ -1,15 +1,15 @@
 /**
  * @file Custom questions: JSON Lines, one object per line.
  *
- *     {"id": "q1", "question": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three are optional
+ *     {"id": "q1", "prompt": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three are optional
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
-import { jsonRows, parseRows, requireDistinct } from "./rows.ts";
+import { jsonRows, parseRows, type Row, rejectRow, requireDistinct } from "./rows.ts";
 
 const Task = z.strictObject({
   id: z.string().min(1).max(60),
-  question: z.string().min(1),
+  prompt: z.string().min(1),
   answer: z.string().min(1),
   level: z.int().positive().default(1),
   kind: z.string().min(1).default("question"),
@@ -18,11 +18,20 @@ const Task = z.strictObject({
 
 export function loadJsonl(file: string): SuiteQuestions {
   const rows = jsonRows(file);
-  const tasks = parseRows(rows, Task, "JSON Lines of id, question, answer, level, kind and facts");
+  for (const row of rows) refuseQuestionKey(row);
+  const tasks = parseRows(rows, Task, "JSON Lines of id, prompt, answer, level, kind and facts");
   requireDistinct(
     file,
     rows,
     tasks.map(({ id }) => id),
   );
-  return { questions: tasks.map(({ question, id, ...task }) => ({ ...task, id: `jsonl:${id}`, prompt: question })) };
+  return { questions: tasks.map((task) => ({ ...task, id: `jsonl:${task.id}` })) };
+}
+
+/** Benchmarks call it `question`; files of one's own have the key that a recipe has. */
+function refuseQuestionKey(row: Row): void {
+  const { value } = row;
+  if (value !== null && typeof value === "object" && "question" in value) {
+    rejectRow(row, "it has the key 'question': write 'prompt' instead");
+  }
 }

@@ -8,8 +8,8 @@ import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { JUDGED } from "../../core/contracts/evaluation-suite.ts";
-import { canonicalJson } from "../../core/contracts/parse.ts";
-import type { Question, QuestionFiles, QuestionSet, SuiteQuestions } from "../../core/contracts/question.ts";
+import { canonicalJson, parse } from "../../core/contracts/parse.ts";
+import { type Question, type QuestionFiles, QuestionSet, type SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
@@ -30,27 +30,42 @@ const LOADERS: Record<Benchmark, Loader> = {
 
 type QuestionSources = Pick<RunConfig, "seed" | "questions" | "evaluation" | "agents">;
 
-/** All questions of a run. Rejects with `benchmark-damaged`. */
+/** All questions of a run. Rejects with `benchmark-damaged`, or with `recipe-invalid` for a fault in the recipe's own questions. */
 export async function questionsOf(
-  recipe: Pick<Recipe, "questions">,
+  recipe: Pick<Recipe, "name" | "questions">,
   { seed, questions, evaluation, agents }: QuestionSources,
 ): Promise<QuestionSet> {
-  const own = questions ? ownQuestions(questions) : recipe.questions(seed);
+  const own = questions ? ownQuestions(questions) : recipeQuestions(recipe, seed);
   const reads = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
   const reader = reads ? openReader() : undefined;
   return withBenchmarks(own, evaluation.suites, reader).finally(() => reader?.close());
+}
+
+function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
+  const set = parse(QuestionSet, recipe.questions(seed), `questions of recipe '${recipe.name}'`, "recipe-invalid");
+  const both = trainedAndHeldOut(set);
+  if (both === undefined) return set;
+  throw new MgrpoError(
+    "recipe-invalid",
+    `recipe '${recipe.name}': question '${both}' is trained on and held out: give each question an id of its own`,
+  );
+}
+
+/** The id of a question that stands on both sides. */
+function trainedAndHeldOut({ train, heldOut }: QuestionSet): string | undefined {
+  const trained = new Set(train.map(({ id }) => id));
+  return heldOut.find(({ id }) => trained.has(id))?.id;
 }
 
 function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): QuestionSet {
   const { questions: train } = loadJsonl(file);
   const heldOut = heldOutFile === undefined ? [] : loadJsonl(heldOutFile).questions;
   requireUniqueIds([...train, ...heldOut]);
-  const trained = new Set(train.map(({ id }) => id));
-  const both = heldOut.find(({ id }) => trained.has(id));
-  if (!both) return { train, heldOut };
+  const both = trainedAndHeldOut({ train, heldOut });
+  if (both === undefined) return { train, heldOut };
   throw new MgrpoError(
     "benchmark-damaged",
-    `${heldOutFile}: its question '${both.id.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions are not trained on`,
+    `${heldOutFile}: its question '${both.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions are not trained on`,
   );
 }
 

@@ -19,6 +19,7 @@ import {
 
 export function addTraining(program: Command): void {
   addTrain(program);
+  addInit(program);
   addResume(program);
   addCompare(program);
 }
@@ -34,6 +35,14 @@ function addTrain(program: Command): void {
     .addOption(arm().default("mgrpo"))
     .addOption(setting())
     .action(async (recipe, options) => (await import("../train.ts")).train(recipe, options));
+}
+
+function addInit(program: Command): void {
+  program
+    .command("init")
+    .description("write a recipe to start from into this project: a small world, its questions, tools and rewards")
+    .argument("[folder]", "folder to create", "team")
+    .action(async (folder) => (await import("../init.ts")).init(folder));
 }
 
 function addResume(program: Command): void {

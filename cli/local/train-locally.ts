@@ -17,7 +17,7 @@ import type { BudgetExtension } from "../../core/training/run-budget.ts";
 import type { RunReport } from "../run-report.ts";
 import { type Display, openDisplay } from "../terminal/display.ts";
 import { MGRPO } from "../terminal/name.ts";
-import { alignmentWarnings } from "../warnings.ts";
+import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
@@ -78,7 +78,7 @@ async function followWithWorkers(
     for await (const event of followRun(cloud.store, config, options)) {
       history.record(event);
       display.event(event);
-      if (event.kind === "step") for (const line of alignmentWarnings(config, history.steps)) display.say(line);
+      if (event.kind === "step") for (const line of stepWarnings(config, history.steps)) display.say(line);
     }
   } finally {
     await workers.stop();

@@ -29,12 +29,22 @@ export function describe(error: unknown): string {
 function messageOf(error: unknown): string {
   if (isMgrpoError(error))
     return `${error.message.split("\n").map(clean).join("\n")}${suggestionOf(error)}${causeOf(error)}`;
+  if (lacksRuntime(error)) return NO_RUNTIME;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;
 }
 
 function suggestionOf({ unknownNames = [] }: MgrpoError): string {
   return unknownNames.map(({ unknown, known }) => didYouMean(unknown, known)).find((hint) => hint !== "") ?? "";
+}
+
+const NO_RUNTIME =
+  "onnxruntime-node is not installed: npm leaves it out when its install script cannot download CUDA libraries, which are not needed; get it with: npm install --ignore-scripts";
+
+/** An optional dependency, so that the algorithm installs where the runtime cannot. */
+function lacksRuntime(error: unknown): boolean {
+  if (!(error instanceof Error) || !error.message.includes("'onnxruntime-node'")) return false;
+  return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
 }
 
 function causeOf({ cause, message }: Error): string {

@@ -7,7 +7,7 @@ export const Question = z.strictObject({
   kind: z.string().min(1),
   /** Difficulty for the curriculum; 1 is the easiest. */
   level: z.int().positive(),
-  /** What the main agent is asked. */
+  /** The question as the main agent receives it. */
   prompt: z.string().min(1),
   /** The reference answer that the recipe's `correct` compares with. */
   answer: z.string(),
@@ -39,7 +39,7 @@ export type QuestionFiles = z.infer<typeof QuestionFiles>;
 export const Unasked = z.strictObject({ question: z.string(), why: z.string() });
 export type Unasked = z.infer<typeof Unasked>;
 
-/** The questions of a benchmark, as an evaluation suite asks them. */
+/** The questions of a benchmark in an evaluation suite. */
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),
   /**
@@ -54,7 +54,7 @@ export const SuiteQuestions = z.strictObject({
 });
 export type SuiteQuestions = z.infer<typeof SuiteQuestions>;
 
-/** The questions of a run, committed once before it starts. */
+/** All questions of a run, committed once before it starts. */
 export const QuestionSet = z.strictObject({
   train: z.array(Question).min(1),
   heldOut: z.array(Question),

@@ -9,10 +9,12 @@ import { MgrpoError } from "../errors.ts";
 /** The value that the user set at a path of the config such as `agents.main.model`, unchecked. Undefined if not set. */
 export type Chosen = (path: string) => unknown;
 
+type AdvisedConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
+
 /** The part of a `Recipe` that recommends a config. */
 interface Recommendation {
   readonly name: string;
-  config(arm: Arm, chosen: Chosen): Omit<RunConfigInput, "run" | "recipe" | "arm">;
+  readonly config: AdvisedConfig | ((arm: Arm, chosen: Chosen) => AdvisedConfig);
 }
 
 export interface RunChoice {
@@ -30,7 +32,8 @@ export function resolveConfig(
   recipe: Recommendation,
   { run, seed, arm, set = [], recipe: location = recipe.name }: RunChoice,
 ): RunConfig {
-  const recommended: RunConfigInput = { ...recipe.config(arm, chosenBy(set)), run, seed, arm, recipe: location };
+  const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
+  const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const config = withSettings(recommended, [...settingsOf(arm, recommended), ...set]);
   return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
 }

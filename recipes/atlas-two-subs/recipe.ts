@@ -1,4 +1,4 @@
-/** @file The default recipe with two sub-agents: one looks up facts of a country, the other finds the country that some facts hold of. See README.md. */
+/** @file The default recipe with two sub-agents: one looks up facts of a country, the other finds the country for which some facts hold. See README.md. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { plannerOfTwo } from "../atlas/bases.ts";
@@ -17,7 +17,7 @@ function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Reci
     agents: {
       main: { ...main, model: plannerOfTwo.folder, delegates: ["searcher", "finder"] },
       searcher,
-      // The same base: what they become is up to what they are asked.
+      // The same base model: the two differ only by what they are trained on.
       finder: searcher,
     },
   };

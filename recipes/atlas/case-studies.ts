@@ -1,7 +1,7 @@
 /**
- * @file The paper's two case studies as measures over all held-out questions. Its own are single questions: a deduction about a cube,
- * where the untrained main agent browses and the trained one reasons; and a fish with several known facts, of which the untrained
- * one passes on few and the trained one all.
+ * @file The paper's two case studies, measured over all held-out questions. The paper shows single questions: a deduction about a cube,
+ * for which the untrained main agent browses and the trained one reasons; and a fish described by several facts, of which the untrained
+ * agent delegates a few and the trained one all.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
@@ -19,7 +19,7 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   right: "facts are looked up, and what has to be calculated, nothing else, is calculated",
   occasions(question, { conversation }) {
-    // What others ask may need neither.
+    // Questions of other recipes may need neither.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));
@@ -28,8 +28,8 @@ const toolChoice: CaseStudy = {
 };
 
 /**
- * Counted are delegations that ask for a country, or that nobody can read, of questions that single a country out by several facts.
- * Left out are those that need to carry only one: the first link of a longer chain.
+ * Counts delegations that ask for a country, or that do not parse, for questions that identify a country by several facts. Excludes
+ * those that need only one fact: the first link of a longer chain.
  */
 const delegation: CaseStudy = {
   name: "delegation",
@@ -52,7 +52,7 @@ const delegation: CaseStudy = {
 
 export const caseStudies: readonly CaseStudy[] = [toolChoice, delegation];
 
-/** A value that the question does not name is an earlier finding, right or wrong: then its field is what counts. */
+/** A value that the question does not name is an earlier finding, right or wrong: then only its field counts. */
 function carries(asked: readonly Condition[], where: readonly Condition[], { prompt }: Question): boolean {
   return where.every(({ field, value }) =>
     asked.some((one) => one.field === field && (same(one.value, value) || !prompt.includes(value))),

@@ -59,7 +59,7 @@ const common = {
   steps: 100,
   questionsPerStep: 16,
   rolloutsPerQuestion: 8,
-  // Three look-ups are the longest chain, and now and then one is repeated: P(d_k <= 4) is above 0.99 (eq 11).
+  // The longest chain is three look-ups, and sometimes one is repeated: P(d_k <= 4) is above 0.99 (eq 11).
   algorithm: { alignment: { d: 4 } },
   curriculum: [
     { fromStep: 0, levels: [1, 2] },

@@ -1,7 +1,7 @@
 /**
- * @file Scores of atlas. `correct` compares answers. `expert` (eq 5) is a program: it reads the task back into the look-up it
- * asks for, knows the right answers on the question's chain from `question.facts`, and for any other task holds the report
- * against the pages that the searcher itself opened. Whether the task was worth asking is not its business.
+ * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up, knows the
+ * right answers on the question's chain from `question.facts`, and checks the report on any other task against the pages that the
+ * searcher opened. It does not judge whether the task was worth asking.
  */
 
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -32,14 +32,14 @@ function judge(question: Question, conversation: Conversation): number {
   );
 }
 
-/** Share of what the task names that one search carried. */
+/** The largest share of the task's terms that one search contains. */
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
   const terms = termsOf(lookUp);
   const queries = callsOf(conversation, "search").map(({ query }) => termsIn(String(query ?? "")));
   return Math.max(0, ...queries.map((query) => shareOf(terms, (term) => query.has(normal(term)))));
 }
 
-/** How much a page is what the task is about: the named page itself, or one on which every condition can be read. */
+/** How well a page fits the task: it is the named page, or it shows the conditions. */
 function aboutness(lookUp: LookUp, page: Page): number {
   if (lookUp.ask !== "country") return same(page.title, lookUp.of) ? 1 : 0;
   return shareOf(lookUp.where, ({ value }) => page.mentions.has(normal(value)));
@@ -60,7 +60,7 @@ function reported(
   return shareOf(lookUp.where, (condition) => pages.some((page) => shows(page, answer, condition)));
 }
 
-/** Whether a page says of a country that the condition holds: the country's own page, or that of its capital or neighbour. */
+/** Whether a page shows that a condition holds for a country: the country's own page, or that of its capital or neighbour. */
 function shows(page: Page, country: string, { field, value }: { field: string; value: string }): boolean {
   const read = (name: string, text: string) =>
     normal(page.fields.get(name) ?? "")
@@ -93,5 +93,5 @@ export function same(a: string | null | undefined, b: string): boolean {
   return a !== null && a !== undefined && normal(a) === normal(b);
 }
 
-/** Case, accents' encoding and surrounding or repeated space do not matter. */
+/** Ignores case, the encoding of accents, and surrounding or repeated space. */
 const normal = (text: string): string => text.normalize("NFC").toLowerCase().replace(/\s+/g, " ").trim();

@@ -1,6 +1,6 @@
 /**
- * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that research. Out of the box they are the shipped models in the
- * atlas. Questions, tools and the judge are settings, and an agent that is given a model of its own is advised as an LLM. See README.md.
+ * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that do research. By default they are the shipped models of
+ * atlas, in its world. Questions, tools and the judge are settings; an agent with a model of its own gets the defaults for an LLM. See README.md.
  */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -17,13 +17,13 @@ export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseMod
 
 type AgentInput = RunConfigInput["agents"][string];
 
-/** K of the paper, and d: as many as eq 11 asks for, so that more than d delegations are rare. */
+/** The paper's K, and d as eq 11 asks for: more than d delegations are rare. */
 const K = 8;
 const D = 8;
-/** Stage 1, easy questions, is mostly about the format; stage 2 begins at this step and asks everything. */
+/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this step and asks everything. */
 const STAGE_2 = 40;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/** Of the 336 held-out questions of the atlas, all kinds alike. Asked three times they take as long as all of them asked once. */
+/** Of the 336 held-out questions of atlas, all kinds alike. Asking them three times takes as long as asking all of them once. */
 const HELD_OUT = 112;
 
 function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
@@ -63,8 +63,8 @@ function isLlm(name: string, chosen: Chosen): boolean {
 }
 
 /**
- * An LLM needs to be told its part, room for thoughts and pages, and small steps. Here its adapter is trained, within the memory of a
- * workstation; on a server the memory is the server's, and so is the clipping of gradients, which SkyRL's leaves out.
+ * An LLM needs a system message, room for thoughts and pages, and a small learning rate. On this machine an adapter is trained, within
+ * the memory of a workstation. On a server, memory and gradient clipping are the server's; SkyRL does not clip.
  */
 function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
   const policy = policyOf(name, chosen);
@@ -89,7 +89,7 @@ function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
   };
 }
 
-/** For whoever thinks, not for whoever searches: `reason` where there is a model behind it; the files of GAIA's questions, for an LLM. */
+/** Extra tools of the agents that calculate: `reason` where a model is set for it; for an LLM, the files of GAIA's questions. */
 function toolsOf(name: string, { tools = [] }: AgentInput, chosen: Chosen): readonly string[] {
   if (!tools.includes("calculate")) return tools;
   return [
@@ -99,7 +99,7 @@ function toolsOf(name: string, { tools = [] }: AgentInput, chosen: Chosen): read
   ];
 }
 
-/** `suites` as the user set them: a list, or single ones by their place. */
+/** `suites` as the user set them: a list, or single entries by index. */
 const asksGaia = (suites: unknown): boolean =>
   Object.values(suites ?? {}).some((suite: { benchmark?: unknown } | null) => suite?.benchmark === "gaia");
 

@@ -1,6 +1,6 @@
 /**
- * @file Scores: a judge's where the config names one. Without, the atlas's programs: answers are compared, and eq 5's expert knows the
- * atlas. It knows nothing of other questions, so those need a judge, or no share of the expert in the reward.
+ * @file Rewards: a judge's where the config names one; otherwise those of atlas, which compare answers and whose expert (eq 5) knows only
+ * atlas. Other questions need a judge, or a reward without the expert's share.
  */
 import { judgedRewards } from "../../adapters/judges/judged-rewards.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";

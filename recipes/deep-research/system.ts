@@ -1,4 +1,4 @@
-/** @file What an LLM is told of its part. The shipped models know theirs from demonstrations. */
+/** @file System messages for LLMs. The shipped models know their part from demonstrations. */
 import type { RunConfigInput } from "../../core/contracts/config.ts";
 
 type AgentInput = RunConfigInput["agents"][string];

@@ -1,6 +1,6 @@
 /**
- * @file The tools: those of the web as `tools` in the config says (docs/tools.md). Until a search engine is named, `search` and `visit` are
- * those of the atlas, so that the recipe needs neither keys nor a network.
+ * @file The tools: web tools as `tools` in the config sets them (docs/tools.md). Without a search engine, `search` and `visit` are those
+ * of atlas, so that the recipe needs neither keys nor a network.
  */
 import { attachment } from "../../adapters/tools/attachment.ts";
 import { openWebTools } from "../../adapters/tools/web/open.ts";

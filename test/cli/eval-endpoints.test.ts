@@ -116,7 +116,7 @@ test("a tools' budget that is spent ends it; allowed more, the same command goes
   const questions = join(folder, "towns.jsonl");
   writeFileSync(
     questions,
-    towns.map((town) => `${JSON.stringify({ id: town, question: `Where is ${town}?`, answer: "here" })}\n`).join(""),
+    towns.map((town) => `${JSON.stringify({ id: town, prompt: `Where is ${town}?`, answer: "here" })}\n`).join(""),
   );
   const searching = join(folder, "searching.json");
   const endpoint = { usdPerMillionTokens: { input: 1000, output: 10_000 } };

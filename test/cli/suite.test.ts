@@ -90,7 +90,7 @@ test("an official prompt is the judge's criteria; its places become names of fie
 
 test("two files with different questions of one id are refused", async () => {
   const other = join(folder, "other.jsonl");
-  writeFileSync(other, '{"id":"sum","question":"What is one plus one?","answer":"2"}');
+  writeFileSync(other, '{"id":"sum","prompt":"What is one plus one?","answer":"2"}');
   const suites = [fixture("questions.jsonl"), other].map((data, i) =>
     EvaluationSuite.parse({ name: `s${i}`, benchmark: "jsonl", data }),
   );
@@ -136,7 +136,7 @@ test("the command: scores by level, result and submissions in a folder; again, i
   const words = ["amber", "birch", "cedar", "delta"];
   const tasks = words.map((word, i) => ({
     id: word,
-    question: `What follows ${word}?`,
+    prompt: `What follows ${word}?`,
     answer: words[i + 1] ?? "ember",
     level: 1 + (i % 2),
   }));

@@ -23,7 +23,7 @@ import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-/** Played too: what `npm pack` makes is a few megabytes. */
+/** Played too: what `npm run pack` makes is a few megabytes. */
 const ARCHIVE = "archive";
 const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
 
@@ -112,6 +112,7 @@ test("a worker is told all that it needs, and started", () => {
   expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
   const unit = unitOf("mgrpo-worker");
   expect(unit).toContain(`--fleet \${FLEET} --host`);
+  expect(unit).toMatch(/^Environment=MGRPO_PROJECT=.*\/program\/dist\/project$/m);
   // Its user may write nowhere else: systemd makes this folder for it.
   const [, MGRPO_CACHE = ""] = /^Environment=MGRPO_CACHE=(.*)$/m.exec(unit) ?? [];
   expect(cacheFolder({ MGRPO_CACHE })).toBe(`%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`);

@@ -53,7 +53,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** A repository as a deployment finds it: the real one, and an archive as `npm pack` makes it, as far as anybody looks into it. */
+/** A repository as a deployment finds it: the real one, and an archive as `npm run pack` makes it, as far as anybody looks into it. */
 function openRoot(path: string): string {
   execFileSync(process.execPath, ["build.mjs"], { cwd: ROOT });
   for (const name of ["stacks", "package.json", "package-lock.json", "build.mjs", "dist"])

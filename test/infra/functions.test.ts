@@ -30,6 +30,15 @@ test.each(NAMES)("%s: arm64, with a time limit, the store's names, and JSON in a
   expect(log.retentionInDays).toBe(30);
 });
 
+test("a user's project is deployed along where MGRPO_PROJECT names one: functions find its rewards there", () => {
+  const projectsOf = (deployment: typeof prod) =>
+    NAMES.map(
+      (name) => theOne(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,
+    );
+  expect(projectsOf(serverless)).toEqual(NAMES.map(() => "/var/task/project"));
+  expect(projectsOf(prod)).toEqual(NAMES.map(() => undefined));
+});
+
 test.each(NAMES)("%s: its role allows what its bundle asks for, and its own queue and log", (name) => {
   const role = theOne(ofKind(prod, "Role"), `${name}Role`).inputs;
   expect(role.managedPolicyArns).toEqual([]);

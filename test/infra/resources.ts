@@ -63,7 +63,9 @@ export interface Inputs extends Readonly<Record<Compared, unknown>> {
   readonly blockDeviceMappings: readonly { readonly ebs: object }[];
   readonly bucket: string;
   readonly dimensions: { readonly QueueName: string };
-  readonly environment: { readonly variables: Readonly<Record<"MGRPO_TABLE" | "MGRPO_BUCKET", string>> };
+  readonly environment: {
+    readonly variables: Readonly<Record<"MGRPO_TABLE" | "MGRPO_BUCKET" | "MGRPO_PROJECT", string>>;
+  };
   readonly evaluationPeriods: number;
   readonly eventPattern: string;
   readonly item: string;

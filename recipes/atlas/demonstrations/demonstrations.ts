@@ -1,4 +1,4 @@
-/** @file The endless stream of demonstrations per agent. They happen in worlds of their own and never follow a held-out chain. */
+/** @file An endless stream of demonstrations per agent, in worlds used for nothing else, and never along a held-out chain. */
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
@@ -37,7 +37,7 @@ export function* demonstrationsOf(agent: string, seed: number): Generator<Demons
   }
 }
 
-/** Vague share of the searcher's tasks: it also has to do what a vague planner asks. */
+/** The share of vague tasks: the searcher also has to handle a vague planner. */
 const VAGUE = 0.3;
 
 function anyTask(draft: Draft, random: Random): LookUp {

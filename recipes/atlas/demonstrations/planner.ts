@@ -3,25 +3,25 @@
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
+import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import type { Draft } from "../questions/kinds.ts";
 import { ASKED, answersTo, factOf, type LookUp, taskOf } from "../questions/look-up.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { PLANNER_FAULTS } from "./faults.ts";
-import { answerTurn, callTurn } from "./format.ts";
 
 type Turn = Demonstration["turns"][number];
 
-/** Looks something up: what is said and answered meanwhile (nothing, when somebody else does it), and what comes out. */
+/** Makes look-ups: the turns they take in this conversation (none when another agent does them), and their reports. */
 export type Finder = (lookUps: readonly LookUp[]) => {
   readonly turns: readonly Turn[];
   readonly reports: readonly string[];
 };
 
-/** Reports that are wrong, as those of a faulty searcher are: the main agent goes on with what it is told. */
+/** The share of wrong reports, as a faulty searcher gives them: the main agent continues with what it receives. */
 const WRONG_REPORTS = 0.15;
 
-/** The sub-agent that a look-up is given to. */
+/** The sub-agent that a look-up is delegated to. */
 export type Choice = (lookUp: LookUp) => string;
 
 export function mainDemonstration(draft: Draft, world: World, random: Random, choose: Choice): Demonstration {
@@ -36,7 +36,7 @@ export function mainDemonstration(draft: Draft, world: World, random: Random, ch
   return planned(draft, world, random, ask);
 }
 
-/** A plan carried out, faults included. */
+/** Carries out a plan, faults included. */
 export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration {
   const turns: Turn[] = [];
   const end = (answer: string): Demonstration => ({
@@ -66,7 +66,7 @@ function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finde
   return result;
 }
 
-/** The look-up with what was found put in, and the planner's faults. */
+/** The look-up with the earlier finding filled in, and the planner's faults applied. */
 function asDelegated(lookUp: LookUp, found: string | undefined, random: Random): LookUp {
   if (lookUp.ask !== "country") {
     const wrong = random.uniform() < PLANNER_FAULTS.wrongRelation;

@@ -1,12 +1,12 @@
 /** @file Demonstrations of the searcher: search, visit, report; with the faults of faults.ts. */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
+import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
 import { searched, visited } from "../tools.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { SEARCHER_FAULTS } from "./faults.ts";
-import { answerTurn, callTurn } from "./format.ts";
 
 type ToolTurn = Demonstration["turns"][number];
 

@@ -1,19 +1,19 @@
-/** @file What a question of atlas carries for scoring and for the tools: enough that functions need no world. */
+/** @file What a question of atlas carries for scoring and tools, so that functions need no world. */
 import * as z from "zod";
 import type { Question } from "../../../core/contracts/question.ts";
 
 export const Facts = z.strictObject({
-  /** Number of the world it is asked in. */
+  /** The number of the world that the question is about. */
   world: z.int().nonnegative(),
-  /** The chain of facts it asks for: what the train/held-out split is made by. */
+  /** The chain of facts that the question asks for; the train/held-out split hashes it. */
   chain: z.string(),
-  /** The chain as tasks for the searcher, each with its one right answer. */
+  /** The chain as tasks for the searcher, each with its only right answer. */
   lookUps: z.array(z.strictObject({ task: z.string(), answer: z.string() })),
 });
 export type Facts = z.infer<typeof Facts>;
 
-/** The world of the user's questions, and of anybody else's: the real one. Nothing is known of their chains. */
+/** Facts of a question that is not of this recipe: it is about the real world, and its chain is unknown. */
 export const REAL_WORLD: Facts = { world: 0, chain: "", lookUps: [] };
 
-/** What the recipe's own questions carry; of others, where they are asked. */
+/** The facts of a question of this recipe; for any other question, the real world. */
 export const factsOf = ({ facts }: Pick<Question, "facts">): Facts => Facts.safeParse(facts).data ?? REAL_WORLD;

@@ -9,18 +9,18 @@ import { ASKED, type Asked, answersTo, type Condition, factOf, type LookUp } fro
 
 export interface Draft {
   readonly prompt: string;
-  /** In the order in which they can be made; a later one names what an earlier one found. */
+  /** In the order in which they can be made; a later one names the finding of an earlier one. */
   readonly lookUps: readonly LookUp[];
-  /** What to calculate from the answers, in order, `a` and `b`; none when the last answer is the answer. */
+  /** What to calculate from the answers `a` and `b`, in order; absent when the last answer is the answer. */
   readonly operator?: "-" | "+";
   readonly answer: string;
-  /** What makes it the same chain of facts in any world: relations and named entities, not the question's words. */
+  /** Identifies the chain of facts in any world: relations and named entities, not the wording. */
   readonly chain: string;
 }
 
 type Draw = (world: World, random: Random) => Draft | undefined;
 
-/** Level 1 teaches the format, 2 chains and several constraints, 3 both together and arithmetic on two findings. */
+/** Level 1 teaches the format; 2, chains and several constraints; 3, both together and arithmetic on two findings. */
 export const KINDS: Readonly<Record<string, { readonly level: number; readonly draw: Draw }>> = {
   hop1: { level: 1, draw: hop1 },
   hop2: { level: 2, draw: hop2 },
@@ -64,7 +64,7 @@ function constraints(world: World, random: Random): Draft | undefined {
   );
 }
 
-/** Its chain is that of the constraints alone: whoever met them in training knows the country, whatever is asked of it. */
+/** The chain is that of the constraints alone: a model that saw them in training knows the country, whatever is asked about it. */
 function hopOverConstraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
   const [country] = pair ? answersTo(find(...pair), world) : [];

@@ -1,6 +1,6 @@
 /**
- * @file A look-up: the one thing that the searcher is asked to find, as data, as the text of a task, and as what a world
- * answers. Chains of look-ups make the questions; parsing a task back into its look-up is what lets a program judge it.
+ * @file A look-up is one thing to find: as data, as the text of a task, and as a world's answers. Questions are chains of look-ups.
+ * A task parses back into its look-up, so that a program can judge it.
  */
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
@@ -14,7 +14,7 @@ export interface Condition {
   readonly value: string;
 }
 
-/** A fact about a named country, or the country of which some facts hold. */
+/** A fact about a named country, or the country for which some facts hold. */
 export type LookUp =
   | { readonly ask: Asked; readonly of: string }
   | { readonly ask: "country"; readonly where: readonly Condition[] };
@@ -25,7 +25,7 @@ export function taskOf(lookUp: LookUp): string {
   return `country with ${lookUp.where.map(({ field, value }) => `${field} ${value}`).join(", ")}`;
 }
 
-/** The inverse of `taskOf`; undefined for text that is no such task. */
+/** The inverse of `taskOf`; undefined for any other text. */
 export function parseTask(task: string): LookUp | undefined {
   const fact = /^(capital|currency|area) of (.+)$/.exec(task.trim());
   if (fact) return { ask: fact[1] as Asked, of: fact[2] as string };
@@ -38,12 +38,12 @@ export function parseTask(task: string): LookUp | undefined {
   return where.length === conditions.length ? { ask: "country", where } : undefined;
 }
 
-/** The names a search for it has to carry. */
+/** The names that a search for it must contain. */
 export function termsOf(lookUp: LookUp): string[] {
   return lookUp.ask === "country" ? lookUp.where.map(({ value }) => value) : [lookUp.of];
 }
 
-/** Every right answer in a world. A question asks only what has exactly one. */
+/** Every right answer in a world. Questions ask only for what has exactly one. */
 export function answersTo(lookUp: LookUp, world: World): string[] {
   if (lookUp.ask !== "country") {
     const country = world.countries.get(lookUp.of);

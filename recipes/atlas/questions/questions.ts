@@ -26,7 +26,7 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-/** The same for every seed, all kinds mixed: any number from the start is a fair sample. */
+/** The same for every seed, with all kinds mixed: any prefix is a fair sample. */
 function heldOutQuestions(): Question[] {
   const random = stream("atlas-held-out-questions");
   const seen = new Set<string>();
@@ -54,7 +54,7 @@ export function worldNote(question: Question): string | undefined {
     : `world ${world}: the facts are shuffled among the countries on purpose, so that they cannot be known by heart`;
 }
 
-/** Draws until the world has such a question on the wanted side of the split. */
+/** Draws until the world has such a question on the requested side of the split. */
 export function drawQuestion(kind: string, world: number, random: Random, heldOut: boolean): Draft {
   for (;;) {
     const draft = KINDS[kind]?.draw(worldOf(world), random);

@@ -1,7 +1,7 @@
 /**
  * @file The countries of the real world, from the npm package `world-countries` (mledoze/countries, ODbL 1.0): sovereign
- * states with the facts that atlas asks about. Left out: the five whose capital bears the country's own name (their pages
- * could not be told apart), and states with no currency of record or more than two.
+ * states with the facts that atlas asks about. Excludes the five whose capital has the country's name (their pages could not be
+ * distinguished), and states with no recorded currency or more than two.
  */
 import countriesJson from "world-countries/countries.json" with { type: "json" };
 import * as z from "zod";
@@ -22,7 +22,7 @@ export interface Country {
 const LANGUAGES = 4;
 const CURRENCIES = 2;
 
-/** What we read of the source. Its JSON is imported itself: the package's ES module lacks the import attribute that Node asks for. */
+/** The fields read from the source. Its JSON is imported directly: the package's ES module lacks the import attribute that Node requires. */
 const Source = z.array(
   z.object({
     cca3: z.string(),
@@ -45,14 +45,14 @@ const states = Source.parse(countriesJson).filter((state) => {
 });
 const byCode = new Map(states.map((state) => [state.cca3, state]));
 
-/** Neighbours that name each other: the source has one border that only one side knows of. */
+/** Neighbours that name each other: in the source one border is listed on one side only. */
 const neighboursOf = (state: (typeof states)[number]): string[] =>
   state.borders.flatMap((code) => {
     const other = byCode.get(code);
     return other?.borders.includes(state.cca3) ? [other.name.common] : [];
   });
 
-/** In alphabetical order of their names. */
+/** In alphabetical order by name. */
 export const countries: readonly Country[] = states
   .map((state) => ({
     name: state.name.common,

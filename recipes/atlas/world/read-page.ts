@@ -1,4 +1,4 @@
-/** @file Reads a page back into what it says: the inverse of pages.ts, for the judge, who has the text only. */
+/** @file Parses a page into its fields: the inverse of pages.ts, for the judge, which has only the text. */
 
 export interface Page {
   readonly title: string;

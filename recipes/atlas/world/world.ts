@@ -1,20 +1,20 @@
 /**
- * @file Worlds. World 0 is the real one. Every other number names a world in which the names are kept and the facts are
- * dealt out anew: one permutation each of capitals, regions, currencies, languages and areas, and one relabelling of the
- * map of borders, so that each world has the same structure and nothing learnt by heart in one is true in another.
+ * @file Worlds. World 0 is the real one. Every other number names a world with the same names and permuted facts: one permutation each
+ * of capitals, regions, currencies, languages and areas, and one relabelling of the map of borders. All worlds have the same structure,
+ * and nothing memorised in one is true in another.
  */
 import { stream } from "../../../core/random.ts";
 import { type Country, countries } from "./countries.ts";
 
 export interface World {
   readonly number: number;
-  /** By name, in the order of the names. */
+  /** By name, in alphabetical order. */
   readonly countries: ReadonlyMap<string, Country>;
 }
 
 const worlds = new Map<number, World>();
 
-/** The world of that number; built once. */
+/** Built once per number. */
 export function worldOf(number: number): World {
   const known = worlds.get(number);
   if (known) return known;
@@ -36,7 +36,7 @@ function permuted(number: number): Country[] {
     deal("borders"),
   ];
   const at = (i: number | undefined) => countries[i ?? 0] as Country;
-  // `map` puts country i on the place of country map[i]; `labels` says who stands on a place now.
+  // `map` moves country i to the position of country map[i]; `labels` names the country at each position.
   const labels = new Map(countries.map((country, i) => [at(map[i]).name, country.name]));
   return countries.map((country, i) => ({
     name: country.name,

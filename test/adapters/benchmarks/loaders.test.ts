@@ -274,7 +274,13 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 3: info\.difficulty_level: /,
   ],
   ["an array that is no JSON", loadWebWalkerQa, "[{]", /it is not JSON$/],
-  ["an unknown key", loadJsonl, '{"id":"1","question":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
+  [
+    "the key that benchmarks have",
+    loadJsonl,
+    '{"id":"1","question":"?","answer":"!"}',
+    /row 1: it has the key 'question': write 'prompt' instead$/,
+  ],
+  ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
 ])("refused with one line that names file and row: %s", async (name, load, content, line) => {
   const place = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(place);

@@ -1,4 +1,4 @@
-/** @file Every held-out question can be answered with the real tools: a scripted team does it, knowing nothing but what it reads. */
+/** @file Every held-out question can be answered with the real tools: a scripted team does it, using only what it reads. */
 
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";

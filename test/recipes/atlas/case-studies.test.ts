@@ -1,4 +1,4 @@
-/** @file The case studies on worked conversations, and on the question set: right conduct is counted as right, whatever the kind. */
+/** @file The case studies on worked conversations and on the question set: right behaviour counts as right in every kind of question. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -60,10 +60,10 @@ describe("delegation", () => {
     ];
     expect(occasions("delegation", question, tasks.map(lookUp))).toEqual([true, true, false, false, false]);
   });
-  test("asking for a fact is no occasion", () => {
+  test("asking for a fact is not an occasion", () => {
     expect(occasions("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
   });
-  test("of a longer chain, what was found on the way may be wrong, its place may not be missing", () => {
+  test("in a longer chain an intermediate finding may be wrong, but not missing", () => {
     const longer = ofKind("hop3");
     const [, link = ""] = Facts.parse(longer.facts).lookUps.map(({ task }) => task);
     const [, rest = ""] = /^country with borders [^,]+, (.*)$/.exec(link) ?? expect.fail();

@@ -1,4 +1,4 @@
-/** @file The rewards of atlas on worked cases: what the expert sees, knows, and does not mind. */
+/** @file The rewards of atlas on worked cases. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -115,7 +115,7 @@ describe("expert", () => {
       ),
     ).toBeCloseTo(0.5);
   });
-  test("the wrong page and what stands on it", () => {
+  test("the wrong page, and a report from it", () => {
     expect(
       expert(
         searcher(
@@ -129,7 +129,7 @@ describe("expert", () => {
       ),
     ).toBeCloseTo(0.2);
   });
-  test("the right report out of thin air", () => {
+  test("a right report without a look-up", () => {
     expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
   });
   test("no report", () => {
@@ -147,7 +147,7 @@ describe("expert", () => {
     ).toBeCloseTo(0.5);
   });
 
-  test("a vague task is judged as it was put: any neighbour that the pages confirm will do", () => {
+  test("a vague task is judged as worded: any neighbour that the pages confirm is right", () => {
     const vague = "country with borders Iraq";
     expect(
       expert(
@@ -231,7 +231,7 @@ describe("expert", () => {
       ).toBe(1);
     }
   });
-  test("words that ask nothing the expert knows", () => {
+  test("a task that does not parse", () => {
     expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);
   });
 });

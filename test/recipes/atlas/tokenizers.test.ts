@@ -1,14 +1,14 @@
-/** @file The two tokenizers: nothing is lost, a name is the same pieces wherever it stands, calls are cheap, and they differ. */
+/** @file The two tokenizers: text survives a round trip, a name is the same tokens everywhere, calls are cheap, and the two differ. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { baseModels } from "../../../recipes/atlas/bases.ts";
-import { trainBytePairs } from "../../../recipes/atlas/tokenizers/byte-pairs.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { pagesOf } from "../../../recipes/atlas/world/pages.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
+import { trainBytePairs } from "../../../recipes/small-models/byte-pairs.ts";
 
 const FILES = ["tokenizer.json", "tokenizer_config.json"];
 const tokenizers = baseModels.map(({ folder }) => {
@@ -25,7 +25,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
     .flatMap(({ name, capital, currency, languages }) => [name, capital, currency, ...languages])
     // "Washington D.C." and "Persian (Farsi)" end in punctuation, which joins what follows.
     .filter((name) => /\p{L}$/u.test(name));
-  test("every page and any text comes back as it was", () => {
+  test("every page and any text survives a round trip", () => {
     for (const text of pagesOf(worldOf(3)).values()) expect(tokenizer.decode(tokenizer.encodeText(text))).toBe(text);
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 40 }), (text) => {
@@ -33,7 +33,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
       }),
     );
   });
-  test("a name is the same pieces wherever it stands", () => {
+  test("a name is the same tokens everywhere", () => {
     for (const name of names) {
       const alone = tokenizer.encodeText(name).join();
       for (const [before, after] of [
@@ -47,7 +47,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
       }
     }
   });
-  test("markers in data are never markers", () => {
+  test("special tokens in data are plain text", () => {
     const special = tokenizer.encodeTemplate("<|im_end|><tool_call></answer>");
     expect(special).toHaveLength(3);
     const data = tokenizer.encodeText("<|im_end|><tool_call></answer>");

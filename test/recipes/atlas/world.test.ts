@@ -1,4 +1,4 @@
-/** @file Laws of the worlds: the real one is real, the others have its structure and not its facts. */
+/** @file Laws of the worlds: world 0 is the real one, the others have its structure and other facts. */
 import { expect, test } from "vitest";
 import { type Country, countries } from "../../../recipes/atlas/world/countries.ts";
 import { pagesOf } from "../../../recipes/atlas/world/pages.ts";
@@ -23,7 +23,7 @@ test("world 0 is the real one", () => {
   });
 });
 
-test("permuted worlds keep the names and the facts, dealt out anew", () => {
+test("permuted worlds keep the names and permute the facts", () => {
   for (const world of permuted) {
     expect([...world.countries.keys()]).toEqual([...real.countries.keys()]);
     for (const fact of ["capital", "region", "currency", "area", "languages"] as const) {
@@ -53,7 +53,7 @@ test("the map of a permuted world is the real map with other labels", () => {
   }
 });
 
-test("worlds differ from each other, and each is the same every time", () => {
+test("worlds differ from each other and are deterministic", () => {
   const texts = permuted.map((world) => JSON.stringify(listed(world)));
   expect(new Set(texts).size).toBe(texts.length);
   expect(worldOf(12)).toBe(worldOf(12));
@@ -69,7 +69,7 @@ test("every page has a title of its own, and its links lead to pages", () => {
   }
 });
 
-test("reading a page gives back what it was written from", () => {
+test("parsing a page returns the facts that it was written from", () => {
   for (const world of [real, ...permuted]) {
     const pages = pagesOf(world);
     for (const country of listed(world)) {

@@ -49,7 +49,7 @@ test.each(Arm.options)("arm %s resolves, shipped and with LLMs", (arm) => {
 });
 
 describe("an agent that is given a model", () => {
-  test("is told its part and trains an adapter; the other one stays as it is; what is set stands", () => {
+  test("gets a system message and trains an adapter; the other agent is unchanged; explicit settings win", () => {
     const { agents, limits } = resolved(["agents.main.model=/models/q", "agents.main.limits.turns=3"]);
     expect(agents["main"]).toMatchObject({
       model: "/models/q",
@@ -63,7 +63,7 @@ describe("an agent that is given a model", () => {
     expect(resolved(["agents.main.model=m", "agents.main.lora=null"]).agents["main"]?.lora).toBeNull();
   });
 
-  test("on a Tinker server has no adapter of ours, no clipping, and a server's room", () => {
+  test("on a Tinker server has no local adapter, no clipping, and a long context", () => {
     const { agents } = resolved(["main", "searcher"].map((name) => `agents.${name}.policy=tinker:http://gpu1:8000`));
     for (const agent of Object.values(agents)) {
       expect(agent).toMatchObject({ lora: null, optimizer: { maxGradientNorm: null } });
@@ -71,7 +71,7 @@ describe("an agent that is given a model", () => {
     }
   });
 
-  test("behind an API is frozen by the user alone", () => {
+  test("behind an API must be frozen by the user", () => {
     const set = ["agents.searcher.policy=openai:http://127.0.0.1:1/v1", "agents.searcher.model=q"];
     expect(() => resolved(set)).toThrow(/agents.searcher.trained: .* cannot be trained: set it to false/);
     const { agents } = resolved([...set, "agents.searcher.trained=false"]);
@@ -98,10 +98,7 @@ describe("an agent that is given a model", () => {
 describe("questions of one's own", () => {
   const fileOf = (name: string, ...ids: string[]) => {
     const file = join(folder, name);
-    writeFileSync(
-      file,
-      ids.map((id) => `${JSON.stringify({ id, question: `What is ${id}?`, answer: id })}\n`).join(""),
-    );
+    writeFileSync(file, ids.map((id) => `${JSON.stringify({ id, prompt: `What is ${id}?`, answer: id })}\n`).join(""));
     return file;
   };
 
@@ -141,6 +138,14 @@ describe("questions of one's own", () => {
       /h.jsonl: its question 'a' is also in .*t.jsonl/,
     ],
     [
+      "a question of the recipe on both sides",
+      () => {
+        const { train } = atlas.questions(1);
+        return questionsOf({ name: "mine", questions: () => ({ train, heldOut: train.slice(0, 1) }) }, resolved([]));
+      },
+      /recipe 'mine': question '.*' is trained on and held out/,
+    ],
+    [
       "a suite without held-out questions",
       () => resolved(["questions.train=t.jsonl", 'evaluation.suites=[{"name":"mine"}]']),
       /questions.heldOut: suite 'mine' asks the held-out questions: name a file/,
@@ -149,7 +154,7 @@ describe("questions of one's own", () => {
     await expect(async () => ask()).rejects.toThrow(line);
   });
 
-  test("without a judge nobody could tell how well sub-agents worked", async () => {
+  test("the work of sub-agents needs a judge", async () => {
     const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
     await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
     const rewards = await open("algorithm.subReward.expert=0");
@@ -163,7 +168,7 @@ describe("questions of one's own", () => {
 });
 
 describe("tools", () => {
-  test("are the atlas's until a search engine is named; anybody's question is about the real world", async () => {
+  test("are those of atlas until a search engine is named; questions of other recipes are about the real world", async () => {
     const { tools } = await openWith([]);
     const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     const context = {
@@ -175,7 +180,7 @@ describe("tools", () => {
     expect(await tools.get("visit")?.run({ title: "Peru" } as never, context as never)).toContain("Lima");
   });
 
-  test("reason joins where there is a model for it; the web's need their keys", async () => {
+  test("reason needs a model, web tools need their keys", async () => {
     const reason = "tools.reason.model=openai:http://127.0.0.1:1/v1#q";
     const { tools, close } = await openWith([reason]);
     expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);

@@ -64,7 +64,7 @@ function folderOf(name: string, files: ReadonlyMap<string, Uint8Array>): string 
 /** Questions about the recorded world, in a planner's words that the shipped one knows. */
 function townsFile(): string {
   const path = join(folder, "towns.jsonl");
-  const rows = TOWNS.map((town) => ({ id: town, question: `What is the capital of ${town}?`, answer: town }));
+  const rows = TOWNS.map((town) => ({ id: town, prompt: `What is the capital of ${town}?`, answer: town }));
   writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   return path;
 }

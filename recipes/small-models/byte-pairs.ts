@@ -1,7 +1,7 @@
 /**
- * @file A small trainer of byte-pair merges (Sennrich et al. 2016), deterministic: of equally frequent pairs the first in
- * alphabetical order is merged. Works on words as a pre-tokenizer cuts them, in the byte alphabet of GPT-2, in which every byte is
- * one printable character, so that no text is outside the vocabulary.
+ * @file A small trainer of byte-pair merges (Sennrich et al. 2016). Deterministic: of equally frequent pairs it merges the first in
+ * alphabetical order. It works on words as a pre-tokenizer splits them, in GPT-2's byte alphabet, where every byte is one printable
+ * character, so that no text is outside the vocabulary.
  */
 
 export interface BytePairs {

@@ -1,6 +1,6 @@
 /** @file How an assistant's turns are written in demonstrations: Qwen's tool calls, and the final answer. */
 
-/** Several calls in one turn run in parallel. */
+/** A turn of tool calls; several calls in one turn run in parallel. */
 export function callTurn(
   ...calls: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[]
 ): string {

@@ -1,17 +1,17 @@
 /**
- * @file Builds the tokenizers of the base models from demonstrations, as `tokenizer.json` and `tokenizer_config.json` that Hugging
- * Face's libraries read. Two kinds: byte pairs beside whole words (main, single), and unigram (searcher: rarer names are several
- * pieces). Both cut text by one pattern, which attaches spaces to lower-case words and punctuation, so that a name is the
- * same pieces wherever it stands; both write the opening of a tool call, always the same words, as one added token.
+ * @file Builds the tokenizer of a base model from its demonstrations, as `tokenizer.json` and `tokenizer_config.json` that Hugging Face's
+ * libraries read. Two kinds: byte pairs with whole words, and unigram, which splits rarer words. Both split text by one pattern, which
+ * attaches spaces to lower-case words and punctuation, so that a name is the same tokens everywhere. Both write the opening of a
+ * tool call, which never varies, as one added token.
  */
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration } from "../../core/recipe.ts";
 import { inByteAlphabet, trainBytePairs } from "./byte-pairs.ts";
 
-/** Qwen's markers. Ids follow the vocabulary in this order. */
+/** Qwen's special tokens. Their ids follow the vocabulary, in this order. */
 const SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<answer>", "</answer>"];
 
-/** Role headers; up to three digits; names; other words with their spaces; punctuation with its; what is left of spaces. */
+/** Role headers; up to three digits; names; other words with their spaces; punctuation with its spaces; remaining spaces. */
 const PATTERN = [
   String.raw`(?:system|user|assistant)\n`,
   String.raw`\p{N}{1,3}`,
@@ -21,7 +21,7 @@ const PATTERN = [
   String.raw`\s`,
 ].join("|");
 
-/** Qwen's layout, tools and thinking left out: models of this size learn their tools from demonstrations. */
+/** Qwen's layout without tools and thinking: models of this size learn their tools from demonstrations. */
 const CHAT_TEMPLATE = `{%- for message in messages %}
 {%- if message.role == "tool" %}
 {%- if loop.first or messages[loop.index0 - 1].role != "tool" %}{{- "<|im_start|>user" }}{%- endif %}
@@ -36,13 +36,13 @@ const CHAT_TEMPLATE = `{%- for message in messages %}
 export interface TokenizerDesign {
   readonly kind: "byte-pairs" | "unigram";
   readonly merges: number;
-  /** Words that are one piece without merges that lead to them, the most frequent ones (byte pairs only). */
+  /** How many of the most frequent words are one token without merges that lead to them (byte pairs only). */
   readonly words?: number;
   /** Openings of the agent's tool calls, each one token. */
   readonly openings: readonly string[];
 }
 
-/** How a tool call opens, up to the argument that the model fills in. */
+/** The opening of a tool call, up to the argument that the model fills in. */
 export function callOpening(name: string, argument: string, fixed: Readonly<Record<string, string>> = {}): string {
   const before = Object.entries(fixed).map(([key, value]) => `"${key}": "${value}", `);
   return `\n{"name": "${name}", "arguments": {${before.join("")}"${argument}": "`;
@@ -99,7 +99,7 @@ export function buildTokenizer(demonstrations: Iterable<Demonstration>, design: 
 }
 
 function bytePairModel(pieces: readonly string[], merges: readonly (readonly [string, string])[]) {
-  // A merge can make a piece that is there already; it has one id.
+  // A merge can make a piece that is already in the vocabulary; it keeps one id.
   const vocab = Object.fromEntries([...new Set(pieces)].map((piece, id) => [piece, id]));
   return {
     size: Object.keys(vocab).length,
@@ -123,7 +123,7 @@ function mostFrequent(counts: ReadonlyMap<string, number>, words: number): strin
   return order.slice(0, words).map(([word]) => inByteAlphabet(word));
 }
 
-/** Pieces scored by the logarithm of their share; those that only led to longer ones go, all but the bytes. */
+/** Pieces scored by the logarithm of their share. Pieces that only led to longer ones are dropped, except bytes. */
 function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, number>) {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const kept = [...new Set(pieces)].filter((piece) => piece.length === 1 || (counts.get(piece) ?? 0) > 0);
@@ -134,11 +134,11 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
   return { size: vocab.length, json: { type: "Unigram", unk_id: 0, vocab, byte_fallback: false } };
 }
 
-/** Count of a byte that the corpus does not have alone. */
+/** Count of a byte that never stands alone in the corpus. */
 const SELDOM = 0.01;
 const UNKNOWN = -100;
 
-/** The corpus as the pre-tokenizer cuts it. Every distinct text counts once per demonstration it stands in. */
+/** Counts the words of the demonstrations as the pre-tokenizer splits them. */
 function wordCounts(demonstrations: Iterable<Demonstration>, added: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   const cut = new RegExp(PATTERN, "gu");

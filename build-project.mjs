@@ -1,0 +1,64 @@
+/**
+ * @file The user's project in a release (`MGRPO_PROJECT`): of each of its recipes the tools and rewards, each one module beside nothing, at
+ * `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a run was started with.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { join, relative } from "node:path";
+
+/** Parts of a recipe that are loaded away from the user's machine. */
+const PARTS = ["rewards", "tools"];
+const DEPTH = 2;
+const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
+
+/**
+ * The modules of a project, by their path in it. Rewards carry everything they import, since a function has no packages. Tools
+ * import this package and its dependencies (`external`) from the release that they lie in.
+ */
+export async function compileProject(project, external) {
+  const recipes = existsSync(project) ? recipesIn(project, DEPTH) : [];
+  if (recipes.length === 0)
+    throw new Error(`MGRPO_PROJECT=${project}: no folder in it has recipe.ts, rewards.ts and tools.ts`);
+  const modules = new Map();
+  for (const recipe of recipes) {
+    for (const part of PARTS) {
+      const [bundled] = await bundle(sourceOf(recipe, part), part === "rewards" ? [] : external);
+      modules.set(join(relative(project, recipe), `${part}.mjs`), bundled.contents);
+    }
+  }
+  return modules;
+}
+
+async function bundle(entry, external) {
+  const { build } = await import("esbuild");
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    external,
+    format: "esm",
+    platform: "node",
+    target: "node20.20",
+    bundle: true,
+    write: false,
+    logLevel: "error",
+    plugins: external.includes("mgrpo") ? [] : [{ name: "this mgrpo", setup: useThisPackage }],
+  });
+  return outputFiles;
+}
+
+/** What a project imports of mgrpo is of this release, whichever the project has installed. */
+function useThisPackage({ onResolve }) {
+  onResolve({ filter: /^mgrpo\// }, ({ path }) => ({
+    path: join(import.meta.dirname, "exports", `${path.slice("mgrpo/".length)}.ts`),
+  }));
+}
+
+function recipesIn(folder, depth) {
+  if (["recipe", ...PARTS].every((part) => sourceOf(folder, part) !== undefined)) return [folder];
+  if (depth === 0) return [];
+  const inner = readdirSync(folder, { withFileTypes: true }).filter(
+    (entry) => entry.isDirectory() && !SKIPPED.test(entry.name),
+  );
+  return inner.flatMap(({ name }) => recipesIn(join(folder, name), depth - 1));
+}
+
+const sourceOf = (folder, part) =>
+  [".ts", ".js", ".mjs"].map((extension) => join(folder, part + extension)).find((path) => existsSync(path));

@@ -1,0 +1,17 @@
+/** @file `mgrpo init`: the recipe of `npm create mgrpo`, written into a project that is there already. */
+import { cpSync, existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { MgrpoError } from "../core/errors.ts";
+
+/** Throws `config-invalid` when the folder exists: nothing is overwritten. */
+export function init(folder: string): void {
+  if (existsSync(folder)) {
+    throw new MgrpoError("config-invalid", `${folder} exists: name a folder that does not, such as mgrpo init my-team`);
+  }
+  const root = dirname(createRequire(import.meta.url).resolve("mgrpo/package.json"));
+  cpSync(join(root, "create", "template", "team"), folder, { recursive: true });
+  console.log(
+    `Wrote ${folder}: its recipe.ts says what is in it. Next:\n\n  npm install zod\n  npx mgrpo train ${folder}\n`,
+  );
+}

@@ -1,0 +1,21 @@
+/** @file Base models that a recipe describes and a team needs, made before the first run that needs them. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { BaseModel, Recipe } from "../../core/recipe.ts";
+import { pretrain } from "../pretrain.ts";
+
+const WEIGHTS = "model.safetensors";
+
+/** Makes the base models of the team whose weights are not there. */
+export async function makeMissingModels(recipeName: string, recipe: Recipe, config: RunConfig): Promise<void> {
+  const missing = missingModels(recipe, config);
+  if (missing.length === 0) return;
+  console.error(`making ${missing.map(({ folder }) => folder).join(" and ")} from the recipe's demonstrations, once`);
+  await pretrain(recipeName, { only: missing.map(({ folder }) => folder) });
+}
+
+function missingModels({ baseModels = [] }: Recipe, { agents }: RunConfig): BaseModel[] {
+  const wanted = new Set(Object.values(agents).map(({ model }) => resolve(model)));
+  return baseModels.filter(({ folder }) => wanted.has(resolve(folder)) && !existsSync(join(folder, WEIGHTS)));
+}

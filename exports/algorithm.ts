@@ -1,0 +1,27 @@
+/**
+ * @file `mgrpo/algorithm`: M-GRPO (arXiv 2511.13288) as pure functions on plain numbers and arrays; needs nothing but zod.
+ *
+ * Suffixes name axes: `_T` has one element per token of a trajectory, `_A` one per action token (sampled by the policy), `_K` one per
+ * rollout of a group. Rewards are in the units that `AlgorithmConfig` gives their parts; log-probs are natural logarithms. Nothing here
+ * draws random numbers of its own: what samples takes a `Random` (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
+ *
+ * `finalizeGroup`, `align` and `groupAdvantages` take a whole group; `tokenWeights` and `trajectoryLoss` one trajectory.
+ * Inconsistent lengths throw `MgrpoError` with code `record-damaged`.
+ */
+export type { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
+export { type GroupAdvantages, groupAdvantages } from "../core/mgrpo/advantage.ts";
+export { type Alignment, align, shareAboveTarget } from "../core/mgrpo/alignment.ts";
+export { splitMinibatches, tokenWeights, trajectoryWeights, type WeighedTrajectory } from "../core/mgrpo/batch.ts";
+export { finalizeGroup } from "../core/mgrpo/finalize.ts";
+export { type KlTerm, klTerm } from "../core/mgrpo/kl.ts";
+export {
+  isClippedToken,
+  type LossOptions,
+  type LossTrajectory,
+  type TrajectoryLoss,
+  trajectoryLoss,
+} from "../core/mgrpo/loss.ts";
+export { type Mismatch, mismatch } from "../core/mgrpo/mismatch.ts";
+export { ratios_A, throughRatio_A } from "../core/mgrpo/ratio.ts";
+export { mainReward, subReward } from "../core/mgrpo/reward.ts";
+export { actionPositions_A, gather, scatter } from "../core/mgrpo/tokens.ts";

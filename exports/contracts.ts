@@ -1,0 +1,20 @@
+/**
+ * @file `mgrpo/contracts`: what crosses a process boundary, each as a Zod schema and its type under one name. `RunConfig` is the one run
+ * config: strict, with every default (`RunConfigInput` is what may be written). The others are the records and objects that a run leaves
+ * in its store. Times are in seconds, lengths in tokens unless a name says otherwise; hashes are SHA-256 in lower-case hex.
+ * A schema's `parse` throws a `ZodError`.
+ */
+
+export { AgentConfig, OptimizerConfig, ScheduledOptimizer } from "../core/contracts/agent-config.ts";
+export { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
+export { Manifest, TeamManifest } from "../core/contracts/checkpoint.ts";
+export { Arm, RunConfig, type RunConfigInput } from "../core/contracts/config.ts";
+export { Conversation, StopReason, ToolCall, ToolResponse, Turn } from "../core/contracts/conversation.ts";
+export { EngineConfig } from "../core/contracts/engine.ts";
+export { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
+export { JudgeConfig, Verdict } from "../core/contracts/judge.ts";
+export { LanguageModelSpec, type LanguageModelSpecInput } from "../core/contracts/language-model.ts";
+export { LoraConfig } from "../core/contracts/lora.ts";
+export { Question, QuestionFiles, QuestionSet, SuiteQuestions } from "../core/contracts/question.ts";
+export { AgentBatch, GroupRecord, RolloutScore, RunRecord, StepRecord } from "../core/contracts/records.ts";
+export { Invocation, Outcome, RolloutAddress, Sampling, Trajectory } from "../core/contracts/rollout.ts";

@@ -1,0 +1,11 @@
+/**
+ * @file `mgrpo/conversation`: conversations of agents as data; needs nothing but zod. `openToolbox` gives an agent's tools with their JSON
+ * schemas, `parseTurn` reads calls or the answer of a turn, `openConversation` and `advanceConversation` are the reducer that decides what comes next,
+ * `openToolBudget` counts what a rollout may still ask of paid tools. Lengths are in tokens.
+ */
+
+export { parseTurn } from "../core/conversation/parse-turn.ts";
+export { advanceConversation, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
+export { escapeSpecialTokens } from "../core/conversation/special-tokens.ts";
+export { openToolBudget, type ToolBudget } from "../core/conversation/tool-budget.ts";
+export { openToolbox, type Toolbox } from "../core/conversation/toolbox.ts";

@@ -1,0 +1,27 @@
+/**
+ * @file `mgrpo/tinker`: a typed client of the Tinker training API, without the rest of this package (docs/tinker.md). Log-probs are
+ * natural logarithms, one per token. Calls reject with `MgrpoError`: `endpoint-unavailable` when trying again may help,
+ * `endpoint-refused` when it cannot.
+ */
+export {
+  type BeforeCall,
+  openTinkerClient,
+  type TinkerClient,
+  type TinkerModel,
+  type TinkerSession,
+} from "../engine/tinker/client/client.ts";
+export type {
+  AdamParams,
+  Capabilities,
+  Datum,
+  LossFunction,
+  ModelInput,
+  OptimizerResult,
+  PassResult,
+  SampledModel,
+  SampleResult,
+  SamplingParams,
+  TensorData,
+  TinkerLora,
+} from "../engine/tinker/client/messages.ts";
+export type { TransportOptions } from "../engine/tinker/client/transport.ts";

@@ -1,0 +1,117 @@
+/**
+ * @file Small base models out of nothing but demonstrations: a tokenizer of their words, a Qwen3 decoder of a given shape, and how
+ * `mgrpo pretrain` trains it by imitation. The files of a model are a function of its design and its demonstrations alone.
+ */
+import type { Arm } from "../../core/contracts/config.ts";
+import type { BaseModel, Demonstration } from "../../core/recipe.ts";
+import { buildTokenizer, type TokenizerDesign } from "./tokenizer.ts";
+
+/** Sizes of a decoder, in the words of its config.json. */
+export interface ModelShape {
+  readonly layers: number;
+  /** Of the residual stream; divisible by `heads`. */
+  readonly width: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  /** Of the feed-forward layer. */
+  readonly ffn: number;
+}
+
+export interface SmallModel {
+  /** The agent that the model is for, and the arm in whose team the agent works. */
+  readonly agent: string;
+  readonly arm?: Arm;
+  /** Where its checkpoint goes. */
+  readonly folder: string;
+  /** An endless sequence, the same at every call. */
+  readonly demonstrations: () => Iterable<Demonstration>;
+  /** Openings of the agent's tool calls, each one token (`callOpening`). */
+  readonly openings: readonly string[];
+  /** Tokens of demonstrations to train on. */
+  readonly tokens: number;
+  readonly seed?: number;
+  readonly shape?: ModelShape;
+  readonly tokenizer?: Omit<TokenizerDesign, "openings">;
+  /** Positions that the model is made for. */
+  readonly contextTokens?: number;
+}
+
+/** Demonstrations that a tokenizer is trained on. */
+const TOKENIZER_SAMPLE = 3000;
+
+const SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHeads: 2, ffn: 128 };
+/** Every word of the demonstrations is one token; any other text is bytes. */
+const WORDS: Omit<TokenizerDesign, "openings"> = { kind: "byte-pairs", merges: 0, words: 4000 };
+
+/** An entry of a recipe's `baseModels`. */
+export function smallModel({
+  agent,
+  arm = "mgrpo",
+  folder,
+  demonstrations,
+  openings,
+  tokens,
+  seed = 1,
+  shape = SHAPE,
+  tokenizer = WORDS,
+  contextTokens = 640,
+}: SmallModel): BaseModel {
+  return {
+    agent,
+    arm,
+    folder,
+    seed,
+    files: () => filesOf(shape, contextTokens, buildTokenizer(first(demonstrations()), { ...tokenizer, openings })),
+    demonstrations,
+    training: { tokens, batchTokens: 1024, learningRate: 2.5e-3, warmUp: 0.02 },
+  };
+}
+
+function* first(demonstrations: Iterable<Demonstration>): Generator<Demonstration> {
+  let count = 0;
+  for (const demonstration of demonstrations) {
+    if (count++ === TOKENIZER_SAMPLE) return;
+    yield demonstration;
+  }
+}
+
+/** A checkpoint in the Hugging Face layout, but for its weights. */
+function filesOf(
+  shape: ModelShape,
+  contextTokens: number,
+  tokenizer: ReadonlyMap<string, string>,
+): ReadonlyMap<string, Uint8Array> {
+  const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+  const { added_tokens: added } = JSON.parse(tokenizer.get("tokenizer.json") ?? "") as {
+    added_tokens: { id: number; content: string }[];
+  };
+  const idOf = (content: string) => added.find((token) => token.content === content)?.id;
+  const config = {
+    architectures: ["Qwen3ForCausalLM"],
+    model_type: "qwen3",
+    hidden_size: shape.width,
+    num_hidden_layers: shape.layers,
+    num_attention_heads: shape.heads,
+    num_key_value_heads: shape.keyValueHeads,
+    head_dim: shape.width / shape.heads,
+    intermediate_size: shape.ffn,
+    vocab_size: Math.max(...added.map(({ id }) => id)) + 1,
+    max_position_embeddings: contextTokens,
+    rope_theta: 10000,
+    rms_norm_eps: 1e-6,
+    hidden_act: "silu",
+    attention_bias: false,
+    tie_word_embeddings: true,
+    torch_dtype: "float32",
+    eos_token_id: idOf("<|im_end|>"),
+    pad_token_id: idOf("<|endoftext|>"),
+  };
+  const generation = {
+    do_sample: true,
+    temperature: 1,
+    eos_token_id: config.eos_token_id,
+    pad_token_id: config.pad_token_id,
+  };
+  const texts = [...tokenizer, ["config.json", json(config)], ["generation_config.json", json(generation)]] as const;
+  return new Map(texts.map(([file, text]) => [file, new TextEncoder().encode(text)]));
+}

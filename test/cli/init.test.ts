@@ -1,0 +1,39 @@
+/**
+ * @file `mgrpo init` in a project that is not a package of modules, then the first run: the base models that are not there are made, with
+ * too few demonstrations to learn anything from, which the run says.
+ */
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { mgrpo, workplaceOfFile } from "./command-line.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TEMPLATE = join(ROOT, "create/template/team");
+const folder = workplaceOfFile();
+
+test("it writes the template's recipe, and never over anything", async () => {
+  expect(await mgrpo(folder, "init")).toMatchObject({ code: 0, stdout: expect.stringContaining("Wrote team") });
+  expect(readdirSync(join(folder, "team"))).toEqual(readdirSync(TEMPLATE));
+  const again = await mgrpo(folder, "init");
+  expect(again.code).toBe(1);
+  expect(again.stderr).toMatch(/^mgrpo: team exists: name a folder that does not/);
+});
+
+test("train makes the missing base models, and says that the first step taught nothing", {
+  timeout: 120_000,
+}, async () => {
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules", "mgrpo"), "junction");
+  symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");
+  const recipe = join(folder, "team", "recipe.ts");
+  writeFileSync(recipe, readFileSync(recipe, "utf8").replace(/tokens: [\d_]+/g, "tokens: 2000"));
+  const small = ["questionsPerStep=1", "rolloutsPerQuestion=2", "evaluation.suites=[]"].flatMap((set) => [
+    "--set",
+    set,
+  ]);
+  const { code, stdout, stderr } = await mgrpo(folder, "train", "team", "--steps", "1", ...small);
+  expect(stderr).toMatch(/^making .*models\/main and .*models\/searcher from the recipe's demonstrations, once$/m);
+  expect(readdirSync(join(folder, "team", "models", "main"))).toContain("model.safetensors");
+  expect(stdout).toMatch(/the first step taught nothing: no rollout is well-formed/);
+  expect(code).toBe(0);
+});

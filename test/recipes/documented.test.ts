@@ -1,0 +1,20 @@
+/**
+ * @file docs/recipes.md prints the recipe of `create/template`, every file as it is: what is documented is what test/package.test.ts compiles
+ * and tests. After a change of the template, print its files there again.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TEMPLATE = join(ROOT, "create/template/team");
+
+test("docs/recipes.md prints each file of the template", () => {
+  const page = readFileSync(join(ROOT, "docs/recipes.md"), "utf8");
+  const printed = new Map(
+    [...page.matchAll(/^`([\w.]+\.ts)`\n\n```ts\n(.*?)^```$/gms)].map(([, name, code]) => [name, code]),
+  );
+  const files = readdirSync(TEMPLATE).filter((name) => name.endsWith(".ts"));
+  expect([...printed.keys()].sort()).toEqual(files.sort());
+  for (const name of files) expect(printed.get(name), name).toBe(readFileSync(join(TEMPLATE, name), "utf8"));
+});
