@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Bundle, bundleHandlers, handlerNames } from "../../bench/bundles/bundle-handlers.ts";
 import { builtModule } from "../../built-module.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -117,16 +118,36 @@ test("a run of one step, with every function called from its bundle by AWS event
   const lines: string[] = [];
   const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
   const config = teamConfig({ run: "bundled", recipe: folder, steps: 1, questionsPerStep: 3 });
-  const { run } = config;
-  const read = async () => StepRecord.parse(await store.table.get(tableKeys.step(run, 0)));
+  const step = await startRun(config);
+  const failed = await scoreOutcomes(config, step);
+  await publishVersions(config, step);
+  await evaluateTeam(config);
+  stderr.mockRestore();
+  const logged = lines.map((line) => JSON.parse(line)).map(({ function: name, code }) => `${name} ${code}`);
+  const expected = [
+    "event-malformed",
+    "event-malformed",
+    "event-malformed",
+    "not-found",
+    ...failed.map(() => "judge-failed"),
+  ];
+  expect(logged.sort()).toEqual(expected.map((code) => `score-rollout ${code}`).sort());
+});
 
-  // Directly, as the command line calls it, and twice: the second call finds the run.
+const readStep = async (run: string) => StepRecord.parse(await store.table.get(tableKeys.step(run, 0)));
+
+/** Directly, as the command line calls it, and twice: the second call finds the run. */
+async function startRun(config: RunConfig): Promise<StepRecord> {
   const request = await prepare(store.objects, config);
   for (const _ of [1, 2]) expect(await invoke("start-run", request)).toEqual({ batchItemFailures: [] });
-  const step = await read();
+  const step = await readStep(config.run);
   expect(step.state).toBe("open");
+  return step;
+}
 
-  // Scores, in batches: duplicate, reordered, malformed and foreign events, and some whose judge fails.
+/** In batches: duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns those. */
+async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
+  const { run } = config;
   const outcomes: Record<string, unknown> = {};
   for (const [g] of step.groups.entries())
     for (let k = 0; k < config.rolloutsPerQuestion; k++)
@@ -144,35 +165,46 @@ test("a run of one step, with every function called from its bundle by AWS event
   const { batchItemFailures } = await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", batch));
   const failed = batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
-  expect((await read()).state).toBe("open");
+  expect((await readStep(run)).state).toBe("open");
+  await repairByClock();
+  rmSync(judgeIsOut);
+  const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
+  expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
+  expect((await readStep(run)).state).toBe("ready");
+  for (const [g] of step.groups.entries())
+    expect(GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, g))).state).toBe("finalized");
+  return failed;
+}
 
-  // The clock repairs what the events left undone, and its metrics say that the two agents have no workers.
+/** The clock repairs what the events left undone, and its metrics say that the two agents have no workers. */
+async function repairByClock(): Promise<void> {
   const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
-  const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
+  const logged = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
+  stdout.mockRestore();
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
-  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 }, ...raised]);
+  expect(logged).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 }, ...raised]);
   expect(plane).toMatchObject({
     clock: "on",
     writes: ["clock on", "clock on", "g-main 1", "g-searcher 1", "g-eval 1"],
   });
-  rmSync(judgeIsOut);
-  const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
-  expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
-  expect((await read()).state).toBe("ready");
-  for (const [g] of step.groups.entries())
-    expect(GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, g))).state).toBe("finalized");
+}
 
-  // New versions, through tick's queue; then the clock.
+/** New versions, through tick's queue; then the clock. */
+async function publishVersions(config: RunConfig, step: StepRecord): Promise<void> {
   const manifests: Record<string, unknown> = {};
   for (const agent of step.trained) manifests[agent] = objectCreated(await publish(store.objects, config, agent, 1));
   expect(await invoke("tick", sqsBatch("TickQueue", manifests))).toEqual({ batchItemFailures: [] });
-  expect((await read()).state).toBe("closed");
+  expect((await readStep(config.run)).state).toBe("closed");
+  const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   expect(await invoke("tick", scheduled)).toEqual({ batchItemFailures: [] });
-  expect(RunRecord.parse(await store.table.get(tableKeys.run(run))).status).toBe("finished");
+  stdout.mockRestore();
+  expect(RunRecord.parse(await store.table.get(tableKeys.run(config.run))).status).toBe("finished");
   expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 0, "g-eval": 1 });
+}
 
-  // The team's evaluation: a repeated event is the same job.
+/** A repeated event is the same job. With its result nothing is left to do: the schedule's last tick. */
+async function evaluateTeam({ run }: RunConfig): Promise<void> {
   const team = sqsBatch("EnqueueEvaluationQueue", { a: objectCreated(objectKeys.team(run, 1)) });
   const jobs = async () =>
     (await store.table.query(tableKeys.run(run).pk, "JOB#")).map((item) => JobRecord.parse(item));
@@ -181,34 +213,32 @@ test("a run of one step, with every function called from its bundle by AWS event
   expect(await jobs()).toEqual(queued);
   const [job] = queued;
   if (!job) throw new Error("no evaluation was queued");
-  const result: EvaluationResult = {
-    ...{ run, job: job.job, team: job.team, suite: job.suite, n: 4, correct: 3 },
-    ...{ runs: [{ n: 4, correct: 3 }], interval: { low: 0.3, high: 0.95 }, lost: [], questions: [], seconds: 1 },
-  };
+  const result = resultOf(job);
   const key = objectKeys.evaluation(run, job.job);
   await store.objects.commit(key, bytes(result));
   const recorded = await invoke("record-evaluation", sqsBatch("RecordEvaluationQueue", { r: objectCreated(key) }));
   expect(recorded).toEqual({ batchItemFailures: [] });
   expect((await jobs()).find(({ job: id }) => id === job.job)).toMatchObject({ state: "done", n: 4, correct: 3 });
-
-  // Nothing is left to do: the schedule's last tick.
-  for (const { job: id, team: of, suite } of (await jobs()).filter(({ state }) => state !== "done")) {
-    await store.objects.commit(objectKeys.evaluation(run, id), bytes({ ...result, job: id, team: of, suite }));
-  }
+  for (const open of (await jobs()).filter(({ state }) => state !== "done"))
+    await store.objects.commit(objectKeys.evaluation(run, open.job), bytes(resultOf(open)));
+  const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   expect(await invoke("tick", scheduled)).toEqual({ batchItemFailures: [] });
-  expect(plane).toMatchObject({ clock: "off", capacities: new Map([...plane.capacities].map(([name]) => [name, 0])) });
-
   stdout.mockRestore();
-  stderr.mockRestore();
-  const said = lines.map((line) => JSON.parse(line)).map(({ function: name, code }) => `${name} ${code}`);
-  const expected = [
-    "event-malformed",
-    "event-malformed",
-    "event-malformed",
-    "not-found",
-    ...failed.map(() => "judge-failed"),
-  ];
-  expect(said.sort()).toEqual(expected.map((code) => `score-rollout ${code}`).sort());
+  expect(plane).toMatchObject({ clock: "off", capacities: new Map([...plane.capacities].map(([name]) => [name, 0])) });
+}
+
+const resultOf = ({ run, job, team, suite }: JobRecord): EvaluationResult => ({
+  run,
+  job,
+  team,
+  suite,
+  n: 4,
+  correct: 3,
+  runs: [{ n: 4, correct: 3 }],
+  interval: { low: 0.3, high: 0.95 },
+  lost: [],
+  questions: [],
+  seconds: 1,
 });
 
 test.each(NAMES)("%s makes only the requests that its role allows", (name) => {

@@ -57,181 +57,179 @@ describe("correct", () => {
   ])("%j scores %d", (answer, score) => expect(rewards.correct(question, main(answer))).toBe(score));
 });
 
-// 0.2 for a search that carries what the task names, 0.3 for the page, 0.5 for the report.
-describe("expert", () => {
-  const both = "country with borders Iraq, currency Jordanian dinar";
-  test("a look-up done right scores 1", () => {
-    expect(
-      expert(
-        searcher(
-          "capital of Jordan",
-          [
-            ["search", "Jordan"],
-            ["visit", "Jordan"],
-          ],
-          "Amman",
-        ),
+// The expert: 0.2 for a search that carries what the task names, 0.3 for the page, 0.5 for the report.
+const both = "country with borders Iraq, currency Jordanian dinar";
+test("expert: a look-up done right scores 1", () => {
+  expect(
+    expert(
+      searcher(
+        "capital of Jordan",
+        [
+          ["search", "Jordan"],
+          ["visit", "Jordan"],
+        ],
+        "Amman",
       ),
-    ).toBe(1);
-    expect(
-      expert(
-        searcher(
-          both,
-          [
-            ["search", "Iraq, Jordanian dinar"],
-            ["visit", "Jordan"],
-          ],
-          "Jordan",
-        ),
+    ),
+  ).toBe(1);
+  expect(
+    expert(
+      searcher(
+        both,
+        [
+          ["search", "Iraq, Jordanian dinar"],
+          ["visit", "Jordan"],
+        ],
+        "Jordan",
       ),
-    ).toBe(1);
-  });
-  test("a constraint dropped from the query costs half of the search", () => {
-    // Iraq's own page names one of the two conditions (as its title): 0.2 * 1/2 + 0.3 * 1/2; the report is wrong.
-    expect(
-      expert(
-        searcher(
-          both,
-          [
-            ["search", "Iraq"],
-            ["visit", "Iraq"],
-          ],
-          "Syria",
-        ),
+    ),
+  ).toBe(1);
+});
+test("expert: a constraint dropped from the query costs half of the search", () => {
+  // Iraq's own page names one of the two conditions (as its title): 0.2 * 1/2 + 0.3 * 1/2; the report is wrong.
+  expect(
+    expert(
+      searcher(
+        both,
+        [
+          ["search", "Iraq"],
+          ["visit", "Iraq"],
+        ],
+        "Syria",
       ),
-    ).toBeCloseTo(0.25);
-  });
-  test("the wrong field of the right page: no credit for the report", () => {
-    expect(
-      expert(
-        searcher(
-          "capital of Jordan",
-          [
-            ["search", "Jordan"],
-            ["visit", "Jordan"],
-          ],
-          "Western Asia",
-        ),
+    ),
+  ).toBeCloseTo(0.25);
+});
+test("expert: the wrong field of the right page: no credit for the report", () => {
+  expect(
+    expert(
+      searcher(
+        "capital of Jordan",
+        [
+          ["search", "Jordan"],
+          ["visit", "Jordan"],
+        ],
+        "Western Asia",
       ),
-    ).toBeCloseTo(0.5);
-  });
-  test("the wrong page, and a report from it", () => {
-    expect(
-      expert(
-        searcher(
-          "capital of Jordan",
-          [
-            ["search", "Jordan"],
-            ["visit", "Syria"],
-          ],
-          "Damascus",
-        ),
+    ),
+  ).toBeCloseTo(0.5);
+});
+test("expert: the wrong page, and a report from it", () => {
+  expect(
+    expert(
+      searcher(
+        "capital of Jordan",
+        [
+          ["search", "Jordan"],
+          ["visit", "Syria"],
+        ],
+        "Damascus",
       ),
-    ).toBeCloseTo(0.2);
-  });
-  test("a right report without a look-up", () => {
-    expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
-  });
-  test("no report", () => {
-    expect(
-      expert(
-        searcher(
-          "capital of Jordan",
-          [
-            ["search", "Jordan"],
-            ["visit", "Jordan"],
-          ],
-          null,
-        ),
+    ),
+  ).toBeCloseTo(0.2);
+});
+test("expert: a right report without a look-up", () => {
+  expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
+});
+test("expert: no report", () => {
+  expect(
+    expert(
+      searcher(
+        "capital of Jordan",
+        [
+          ["search", "Jordan"],
+          ["visit", "Jordan"],
+        ],
+        null,
       ),
-    ).toBeCloseTo(0.5);
-  });
+    ),
+  ).toBeCloseTo(0.5);
+});
 
-  test("a vague task is judged as worded: any neighbour that the pages confirm is right", () => {
-    const vague = "country with borders Iraq";
-    expect(
-      expert(
-        searcher(
-          vague,
-          [
-            ["search", "Iraq"],
-            ["visit", "Iraq"],
-          ],
-          "Syria",
-        ),
+test("expert: a vague task is judged as worded: any neighbour that the pages confirm is right", () => {
+  const vague = "country with borders Iraq";
+  expect(
+    expert(
+      searcher(
+        vague,
+        [
+          ["search", "Iraq"],
+          ["visit", "Iraq"],
+        ],
+        "Syria",
       ),
-    ).toBe(1);
-    expect(
-      expert(
-        searcher(
-          vague,
-          [
-            ["search", "Iraq"],
-            ["visit", "Syria"],
-          ],
-          "Syria",
-        ),
+    ),
+  ).toBe(1);
+  expect(
+    expert(
+      searcher(
+        vague,
+        [
+          ["search", "Iraq"],
+          ["visit", "Syria"],
+        ],
+        "Syria",
       ),
-    ).toBe(1);
+    ),
+  ).toBe(1);
+  expect(
+    expert(
+      searcher(
+        vague,
+        [
+          ["search", "Iraq"],
+          ["visit", "Iraq"],
+        ],
+        "Egypt",
+      ),
+    ),
+  ).toBeCloseTo(0.5);
+});
+test("expert: a task off the chain is judged by the pages opened", () => {
+  const off = "currency of Egypt";
+  expect(
+    expert(
+      searcher(
+        off,
+        [
+          ["search", "Egypt"],
+          ["visit", "Egypt"],
+        ],
+        "Egyptian pound",
+      ),
+    ),
+  ).toBe(1);
+  expect(
+    expert(
+      searcher(
+        off,
+        [
+          ["search", "Egypt"],
+          ["visit", "Egypt"],
+        ],
+        "Arabic",
+      ),
+    ),
+  ).toBeCloseTo(0.5);
+  expect(expert(searcher(off, [["search", "Egypt"]], "Egyptian pound"))).toBeCloseTo(0.2);
+});
+test("expert: a country by its capital, from the capital's page or its own", () => {
+  const task = "country with capital Cairo";
+  for (const title of ["Cairo", "Egypt"]) {
     expect(
       expert(
         searcher(
-          vague,
+          task,
           [
-            ["search", "Iraq"],
-            ["visit", "Iraq"],
+            ["search", "Cairo"],
+            ["visit", title],
           ],
           "Egypt",
         ),
       ),
-    ).toBeCloseTo(0.5);
-  });
-  test("a task off the chain is judged by the pages opened", () => {
-    const off = "currency of Egypt";
-    expect(
-      expert(
-        searcher(
-          off,
-          [
-            ["search", "Egypt"],
-            ["visit", "Egypt"],
-          ],
-          "Egyptian pound",
-        ),
-      ),
     ).toBe(1);
-    expect(
-      expert(
-        searcher(
-          off,
-          [
-            ["search", "Egypt"],
-            ["visit", "Egypt"],
-          ],
-          "Arabic",
-        ),
-      ),
-    ).toBeCloseTo(0.5);
-    expect(expert(searcher(off, [["search", "Egypt"]], "Egyptian pound"))).toBeCloseTo(0.2);
-  });
-  test("a country by its capital, from the capital's page or its own", () => {
-    const task = "country with capital Cairo";
-    for (const title of ["Cairo", "Egypt"]) {
-      expect(
-        expert(
-          searcher(
-            task,
-            [
-              ["search", "Cairo"],
-              ["visit", title],
-            ],
-            "Egypt",
-          ),
-        ),
-      ).toBe(1);
-    }
-  });
-  test("a task that does not parse", () => {
-    expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);
-  });
+  }
+});
+test("expert: a task that does not parse", () => {
+  expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);
 });

@@ -153,18 +153,18 @@ describe("questions of one's own", () => {
   ])("refused: %s", async (_, ask, line) => {
     await expect(async () => ask()).rejects.toThrow(line);
   });
+});
 
-  test("the work of sub-agents needs a judge", async () => {
-    const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
-    await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
-    const rewards = await open("algorithm.subReward.expert=0");
-    const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
-    if (!question) throw new Error("no question");
-    expect(await rewards.correct(question, said("?", " 7"))).toBe(1);
-    expect(await rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
-    await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
-    expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
-  });
+test("the work of sub-agents needs a judge", async () => {
+  const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
+  await expect(open()).rejects.toThrow(/needs a judge: set judge.model/);
+  const rewards = await open("algorithm.subReward.expert=0");
+  const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
+  if (!question) throw new Error("no question");
+  expect(await rewards.correct(question, said("?", " 7"))).toBe(1);
+  expect(await rewards.expert(question, "searcher", said("?", "7"))).toBe(0);
+  await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
+  expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
 });
 
 describe("tools", () => {
