@@ -64,8 +64,8 @@ test("a function finds the rewards, with no packages beside them", async () => {
   const rewards = await openRewards({ recipe: "recipes/team" } as RunConfig, {});
   const question = { id: "q", kind: "own", level: 1, prompt: "?", answer: "cat", facts: { village: 7 } };
   const conversation = { prompt: "pet of Ada", turns: [], stop: "answered", answer: "cat", fault: null } as const;
-  expect(rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
-  expect(rewards.correct(question, { ...conversation, turns: [], answer: "dog" })).toBe(0);
+  expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
+  expect(await rewards.correct(question, { ...conversation, turns: [], answer: "dog" })).toBe(0);
 });
 
 test("a worker finds the tools in the release", async () => {
