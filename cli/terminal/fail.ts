@@ -13,7 +13,8 @@ export function fail(error: unknown): void {
     process.exitCode = error.exitCode;
     return;
   }
-  process.stderr.write(`${colors.red("mgrpo:")} ${describe(error)}\n`);
+  const code = isMgrpoError(error) ? colors.dim(` [${error.code}]`) : "";
+  process.stderr.write(`${colors.red("mgrpo:")} ${describe(error)}${code}\n`);
   if (process.env["MGRPO_DEBUG"] === "1") console.error(error);
   process.exitCode = 1;
 }

@@ -72,7 +72,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a team that learns nothing",
     trainRelay("bad", "--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"),
-    /nobody in this team is trained: set agents\.<name>\.trained to true/,
+    /no agent of this team is trained: set agents\.<name>\.trained to true/,
   ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [
