@@ -1,4 +1,4 @@
-/** @file Commands about this machine and its models: `doctor`, `bench` and `pretrain`. */
+/** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
 import { count } from "../terminal/fail.ts";
 import { collect, recipe } from "./options.ts";
@@ -7,6 +7,7 @@ export function addModels(program: Command): void {
   addDoctor(program);
   addBench(program);
   addPretrain(program);
+  addImport(program);
 }
 
 function addDoctor(program: Command): void {
@@ -48,4 +49,14 @@ function addPretrain(program: Command): void {
       ),
     )
     .action(async (recipe, options) => (await import("../pretrain.ts")).pretrain(recipe, options));
+}
+
+function addImport(program: Command): void {
+  program
+    .command("import")
+    .description("make a Hugging Face folder of a GGUF file, which can then be trained")
+    .argument("<file>", "the .gguf file")
+    .requiredOption("--to <folder>", "folder to write, which must not exist")
+    .addOption(new Option("--dtype <name>", "number format of the weights").choices(["fp32", "bf16"]).default("fp32"))
+    .action(async (file, options) => (await import("../import-model.ts")).importModel(file, options));
 }

@@ -186,7 +186,7 @@ export function toBfloat16(values: Float32Array): Uint16Array {
   return halves;
 }
 
-function fromFloat16(bits: number): number {
+export function fromFloat16(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
   const fraction = bits & 0x3ff;

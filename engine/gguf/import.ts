@@ -1,0 +1,147 @@
+/**
+ * @file Makes a Hugging Face folder of a GGUF file. Tensors are converted one at a time, so memory holds one of them, and the folder
+ * appears complete or not at all.
+ */
+import { mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { MgrpoError } from "../../core/errors.ts";
+import { readBytes } from "../checkpoint/files.ts";
+import { toBfloat16, type WrittenType } from "../checkpoint/safetensors.ts";
+import { dequantize } from "./dequantize.ts";
+import { type GgufModel, type GgufTensor, readGguf } from "./metadata.ts";
+import { tokenizerFiles } from "./tokenizer.ts";
+
+const WIDTH: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
+
+export interface ImportedModel {
+  readonly architecture: string;
+  readonly parameters: number;
+  /** The quantisations that were found, such as Q4_1. */
+  readonly types: readonly string[];
+}
+
+/**
+ * Writes `folder` with config.json, tokenizer, chat template and model.safetensors.
+ * @param dtype of the weights written; BF16 halves the folder and rounds.
+ * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`, before anything is written.
+ */
+export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
+  const { size } = await stat(path).catch((cause: unknown) => {
+    throw new MgrpoError("not-found", `${path}: no such file`, { cause });
+  });
+  const model = await readGguf(path, size);
+  const texts = new Map([
+    ...tokenizerFiles(path, model.metadata),
+    ["config.json", jsonOf({ ...model.config, ...ropeScalingOf(path, size, model) })],
+    ["generation_config.json", jsonOf(generationOf(model))],
+  ]);
+  const temporary = join(dirname(folder), `.${basename(folder)}.${process.pid}`);
+  try {
+    await mkdir(temporary, { recursive: true });
+    for (const [name, text] of texts) await writeFile(join(temporary, name), text);
+    await writeWeights(path, size, model.tensors, join(temporary, "model.safetensors"), dtype);
+    await rename(temporary, folder);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw error;
+  }
+  return {
+    architecture: model.architecture,
+    parameters: model.tensors.reduce((sum, tensor) => sum + elementsOf(tensor), 0),
+    types: [...new Set(model.tensors.map(({ type }) => type.name))],
+  };
+}
+
+const jsonOf = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+const elementsOf = ({ shape }: GgufTensor): number => shape.reduce((product, count) => product * count, 1);
+
+function generationOf({ config }: GgufModel): object {
+  const { bos_token_id, eos_token_id, pad_token_id } = config;
+  return { bos_token_id, eos_token_id, pad_token_id };
+}
+
+async function writeWeights(
+  path: string,
+  size: number,
+  tensors: readonly GgufTensor[],
+  target: string,
+  dtype: WrittenType,
+): Promise<void> {
+  let offset = 0;
+  const entries = tensors.map((tensor) => {
+    const end = offset + elementsOf(tensor) * WIDTH[dtype];
+    const entry = [tensor.name, { dtype, shape: tensor.shape, data_offsets: [offset, end] }] as const;
+    offset = end;
+    return entry;
+  });
+  const header = new TextEncoder().encode(
+    JSON.stringify({ __metadata__: { format: "pt" }, ...Object.fromEntries(entries) }),
+  );
+  const padded = new Uint8Array(8 + Math.ceil(header.length / 8) * 8).fill(32);
+  new DataView(padded.buffer).setBigUint64(0, BigInt(padded.length - 8), true);
+  padded.set(header, 8);
+  const file = await open(target, "w");
+  try {
+    await file.write(padded);
+    for (const tensor of tensors) {
+      const values = valuesOf({ path, bytes: size }, tensor);
+      const numbers = dtype === "F32" ? values : toBfloat16(values);
+      await file.writeFile(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+type Source = { readonly path: string; readonly bytes: number };
+
+function valuesOf(source: Source, tensor: GgufTensor): Float32Array {
+  const values = dequantize(tensor.type, readBytes(source, tensor.begin, new Uint8Array(tensor.bytes)));
+  return tensor.interleavedHeads > 0 ? separated(values, tensor) : values;
+}
+
+/**
+ * llama.cpp rotates neighbouring rows of a head, transformers rows half a head apart: row 2i + j of a head goes to row j * half + i.
+ */
+function separated(values: Float32Array, { shape, interleavedHeads }: GgufTensor): Float32Array {
+  const [rows = 0, columns = 1] = shape;
+  const headRows = rows / interleavedHeads;
+  const half = headRows / 2;
+  const moved = new Float32Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    const [head, within] = [Math.floor(row / headRows), row % headRows];
+    const to = head * headRows + (within % 2) * half + (within >> 1);
+    moved.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
+  }
+  return moved;
+}
+
+/** Llama 3.1's constants; the file has only the factors that follow from them. */
+const LLAMA3 = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
+
+/** The `rope_scaling` of a Llama 3.1 or later. Factors that are not those of its formula are refused. */
+function ropeScalingOf(path: string, size: number, { ropeFactors, config }: GgufModel): { rope_scaling?: object } {
+  if (!ropeFactors) return {};
+  const bytes = readBytes({ path, bytes: size }, ropeFactors.begin, new Uint8Array(ropeFactors.bytes));
+  const factors = dequantize(ropeFactors.type, bytes);
+  const factor = Math.max(...factors);
+  const theta = Number(config["rope_theta"]);
+  const isFormula = factors.every((found, i) => {
+    const expected = llama3Factor(2 * Math.PI * theta ** (i / factors.length), factor);
+    return Math.abs(found - expected) <= 1e-3 * expected;
+  });
+  if (isFormula) return { rope_scaling: { rope_type: "llama3", factor, ...LLAMA3 } };
+  throw new MgrpoError(
+    "engine-unsupported",
+    `${path}: its rope_freqs are not those of Llama 3.1: use its Hugging Face folder`,
+  );
+}
+
+/** By how much a rotation of that wavelength is slowed down. */
+function llama3Factor(wavelength: number, factor: number): number {
+  const { low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: original } = LLAMA3;
+  if (wavelength < original / high) return 1;
+  if (wavelength > original / low) return factor;
+  const smooth = (original / wavelength - low) / (high - low);
+  return 1 / ((1 - smooth) / factor + smooth);
+}

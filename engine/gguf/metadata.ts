@@ -1,0 +1,187 @@
+/**
+ * @file What a GGUF file's header says: the model's shape as a Hugging Face `config.json`, and where each tensor lies under which name.
+ * Parsed by `@huggingface/gguf`; an architecture or type that we do not compute is refused by name before anything is converted.
+ */
+import { gguf } from "@huggingface/gguf";
+import * as z from "zod";
+import { MgrpoError } from "../../core/errors.ts";
+import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
+
+export interface GgufTensor {
+  /** As transformers names it. */
+  readonly name: string;
+  /** As transformers has it: [out, in]. */
+  readonly shape: readonly number[];
+  readonly type: GgmlType;
+  /** Byte in the file. */
+  readonly begin: number;
+  readonly bytes: number;
+  /** Heads whose rows llama.cpp has interleaved for its rotary embedding; 0: none. */
+  readonly interleavedHeads: number;
+}
+
+export interface GgufModel {
+  /** Factors by which Llama 3.1 and later slow down each rotary frequency; where they lie in the file. */
+  readonly ropeFactors: Pick<GgufTensor, "type" | "begin" | "bytes"> | undefined;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly architecture: Architecture;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly tensors: readonly GgufTensor[];
+}
+
+const ARCHITECTURES = {
+  llama: { className: "LlamaForCausalLM", modelType: "llama", interleaves: true },
+  qwen2: { className: "Qwen2ForCausalLM", modelType: "qwen2", interleaves: false },
+  qwen3: { className: "Qwen3ForCausalLM", modelType: "qwen3", interleaves: false },
+} as const;
+export type Architecture = keyof typeof ARCHITECTURES;
+
+/** @throws MgrpoError `not-found`, `checkpoint-damaged` or `engine-unsupported`, with the file. */
+export async function readGguf(path: string, fileBytes: number): Promise<GgufModel> {
+  const parsed = await gguf(path, { allowLocalFile: true }).catch((cause: unknown) => {
+    const fault = cause instanceof Error ? cause.message : String(cause);
+    throw new MgrpoError("checkpoint-damaged", `${path} is no readable GGUF file: ${fault}: download it again`, {
+      cause,
+    });
+  });
+  const metadata: Readonly<Record<string, unknown>> = { ...parsed.metadata };
+  const architecture = architectureOf(path, metadata);
+  const rawTensors = parsed.tensorInfos.map(({ name, shape, dtype, offset }) => ({
+    name,
+    shape: shape.map(Number).toReversed(),
+    dtype: Number(dtype),
+    begin: Number(parsed.tensorDataOffset + offset),
+  }));
+  const config = configOf(path, architecture, metadata, rawTensors);
+  const heads = { q: config.num_attention_heads, k: config.num_key_value_heads };
+  const located = rawTensors.map(({ name, shape, dtype, begin }) => {
+    const type = GGML_TYPES.get(dtype) ?? refuseType(path, name, dtype);
+    const bytes = (shape.reduce((product, size) => product * size, 1) / type.elements) * type.bytes;
+    if (begin + bytes > fileBytes) throw truncated(path, name);
+    return { name, shape, type, begin, bytes };
+  });
+  const tensors = located
+    .filter(({ name }) => name !== ROPE_FACTORS)
+    .map((tensor): GgufTensor => {
+      const projection = /\.attn_([qk])\.weight$/.exec(tensor.name)?.[1] as "q" | "k" | undefined;
+      const interleavedHeads = ARCHITECTURES[architecture].interleaves && projection ? heads[projection] : 0;
+      return { ...tensor, name: nameOf(path, tensor.name), interleavedHeads };
+    });
+  const ropeFactors = located.find(({ name }) => name === ROPE_FACTORS);
+  return { metadata, architecture, config, tensors, ropeFactors };
+}
+
+function architectureOf(path: string, metadata: Readonly<Record<string, unknown>>): Architecture {
+  const named = String(metadata["general.architecture"]);
+  if (Object.hasOwn(ARCHITECTURES, named)) return named as Architecture;
+  const known = Object.keys(ARCHITECTURES).join(", ");
+  throw new MgrpoError(
+    "engine-unsupported",
+    `${path}: architecture '${named}' is not computed here: use one of ${known}`,
+  );
+}
+
+const Count = z.union([z.number(), z.bigint()]).transform(Number);
+
+interface Sizes {
+  readonly num_attention_heads: number;
+  readonly num_key_value_heads: number;
+}
+
+interface RawTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+function configOf(
+  path: string,
+  architecture: Architecture,
+  metadata: Readonly<Record<string, unknown>>,
+  tensors: readonly RawTensor[],
+): Sizes & Record<string, unknown> {
+  const read = (key: string, fallback?: number): number => {
+    const found = Count.safeParse(metadata[`${architecture}.${key}`]);
+    if (found.success) return found.data;
+    if (fallback !== undefined) return fallback;
+    throw new MgrpoError(
+      "checkpoint-damaged",
+      `${path}: its metadata has no ${architecture}.${key}: download it again`,
+    );
+  };
+  const width = read("embedding_length");
+  const heads = read("attention.head_count");
+  const { className, modelType } = ARCHITECTURES[architecture];
+  const embedding = tensors.find(({ name }) => name === "token_embd.weight");
+  return {
+    architectures: [className],
+    model_type: modelType,
+    hidden_size: width,
+    num_hidden_layers: read("block_count"),
+    num_attention_heads: heads,
+    num_key_value_heads: read("attention.head_count_kv", heads),
+    head_dim: read("attention.key_length", width / heads),
+    intermediate_size: read("feed_forward_length"),
+    vocab_size: embedding?.shape[0] ?? read("vocab_size"),
+    max_position_embeddings: read("context_length"),
+    rms_norm_eps: singlePrecision(read("attention.layer_norm_rms_epsilon")),
+    rope_theta: read("rope.freq_base", 10000),
+    hidden_act: "silu",
+    attention_bias: false,
+    tie_word_embeddings: !tensors.some(({ name }) => name === "output.weight"),
+    torch_dtype: "float32",
+    bos_token_id: idOf(metadata, "bos"),
+    eos_token_id: idOf(metadata, "eos"),
+    pad_token_id: idOf(metadata, "padding"),
+  };
+}
+
+const ROPE_FACTORS = "rope_freqs.weight";
+
+/** 1e-5 is stored in 32 bits; as 64 it would read 0.000009999999747378752. */
+const singlePrecision = (value: number): number => Number(value.toPrecision(6));
+
+export function idOf(metadata: Readonly<Record<string, unknown>>, name: string): number | undefined {
+  const id = Count.safeParse(metadata[`tokenizer.ggml.${name}_token_id`]);
+  return id.success ? id.data : undefined;
+}
+
+const LAYER_TENSORS: Readonly<Record<string, string>> = {
+  attn_norm: "input_layernorm",
+  attn_q: "self_attn.q_proj",
+  attn_k: "self_attn.k_proj",
+  attn_v: "self_attn.v_proj",
+  attn_output: "self_attn.o_proj",
+  attn_q_norm: "self_attn.q_norm",
+  attn_k_norm: "self_attn.k_norm",
+  ffn_norm: "post_attention_layernorm",
+  ffn_gate: "mlp.gate_proj",
+  ffn_up: "mlp.up_proj",
+  ffn_down: "mlp.down_proj",
+};
+const MODEL_TENSORS: Readonly<Record<string, string>> = {
+  "token_embd.weight": "model.embed_tokens.weight",
+  "output_norm.weight": "model.norm.weight",
+  "output.weight": "lm_head.weight",
+};
+
+function nameOf(path: string, name: string): string {
+  const [, layer, part = "", kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? [];
+  const known = layer === undefined ? MODEL_TENSORS[name] : LAYER_TENSORS[part];
+  if (known === undefined)
+    throw new MgrpoError(
+      "engine-unsupported",
+      `${path}: tensor '${name}' belongs to a model that is not computed here`,
+    );
+  return layer === undefined ? known : `model.layers.${layer}.${known}.${kind}`;
+}
+
+function refuseType(path: string, name: string, dtype: number): never {
+  const known = [...GGML_TYPES.values()].map((type) => type.name).join(", ");
+  throw new MgrpoError(
+    "engine-unsupported",
+    `${path}: '${name}' is quantised as ggml type ${dtype}, which is not read here: take a file in ${known}`,
+  );
+}
+
+const truncated = (path: string, name: string) =>
+  new MgrpoError("checkpoint-damaged", `${path} ends before the end of '${name}': download it again`);

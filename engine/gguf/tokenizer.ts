@@ -1,0 +1,214 @@
+/**
+ * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, merges and token
+ * types, and names the text splitting that llama.cpp does in code; each splitting that is known here is that of the original tokenizer.
+ */
+import * as z from "zod";
+import { MgrpoError } from "../../core/errors.ts";
+import { idOf } from "./metadata.ts";
+
+type Metadata = Readonly<Record<string, unknown>>;
+
+/** ggml's token types. */
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+
+const QWEN_SPLIT =
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const LLAMA3_SPLIT = QWEN_SPLIT.replace("\\p{N}|", "\\p{N}{1,3}|");
+
+const byteLevel = (useRegex: boolean) => ({
+  type: "ByteLevel",
+  add_prefix_space: false,
+  trim_offsets: true,
+  use_regex: useRegex,
+});
+const split = (regex: string) => ({ type: "Split", pattern: { Regex: regex }, behavior: "Isolated", invert: false });
+const sequence = (...pretokenizers: readonly object[]) => ({ type: "Sequence", pretokenizers });
+
+interface Splitting {
+  readonly preTokenizer: object;
+  readonly normalizer: object | null;
+  /** Whole words of the vocabulary need no merges. */
+  readonly ignoreMerges: boolean;
+}
+
+/** By `tokenizer.ggml.pre`. */
+const SPLITTINGS: Readonly<Record<string, Splitting>> = {
+  "gpt-2": { preTokenizer: byteLevel(true), normalizer: null, ignoreMerges: false },
+  smollm: {
+    preTokenizer: sequence({ type: "Digits", individual_digits: true }, byteLevel(true)),
+    normalizer: null,
+    ignoreMerges: false,
+  },
+  qwen2: {
+    preTokenizer: sequence(split(QWEN_SPLIT), byteLevel(false)),
+    normalizer: { type: "NFC" },
+    ignoreMerges: false,
+  },
+  "llama-bpe": { preTokenizer: sequence(split(LLAMA3_SPLIT), byteLevel(false)), normalizer: null, ignoreMerges: true },
+};
+
+const Vocabulary = z.object({
+  tokens: z.array(z.string()).min(1),
+  types: z.array(z.number()),
+  merges: z.array(z.string()).optional(),
+  scores: z.array(z.number()).optional(),
+});
+type Vocabulary = z.infer<typeof Vocabulary>;
+
+/** @throws MgrpoError `tokenizer-damaged` or `engine-unsupported`, with the file. */
+export function tokenizerFiles(path: string, metadata: Metadata): ReadonlyMap<string, string> {
+  const vocabulary = vocabularyOf(path, metadata);
+  const kind = metadata["tokenizer.ggml.model"];
+  const json = kind === "gpt2" ? byteLevelJson(path, metadata, vocabulary) : sentencePieceJson(path, kind, vocabulary);
+  const nameOf = (name: string) => vocabulary.tokens[idOf(metadata, name) ?? -1] ?? null;
+  const config = {
+    tokenizer_class: "PreTrainedTokenizerFast",
+    bos_token: nameOf("bos"),
+    eos_token: nameOf("eos"),
+    pad_token: nameOf("padding"),
+    unk_token: nameOf("unknown"),
+    add_bos_token: metadata["tokenizer.ggml.add_bos_token"] === true,
+    clean_up_tokenization_spaces: false,
+    chat_template: templateOf(path, metadata),
+  };
+  const text = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+  return new Map([
+    ["tokenizer.json", text(json)],
+    ["tokenizer_config.json", text(config)],
+  ]);
+}
+
+function vocabularyOf(path: string, metadata: Metadata): Vocabulary {
+  const at = (name: string) => metadata[`tokenizer.ggml.${name}`];
+  const raw = { tokens: at("tokens"), types: at("token_type"), merges: at("merges"), scores: at("scores") };
+  const parsed = Vocabulary.safeParse(raw);
+  if (parsed.success && parsed.data.types.length === parsed.data.tokens.length) return parsed.data;
+  throw new MgrpoError("tokenizer-damaged", `${path}: its metadata has no whole vocabulary: download it again`);
+}
+
+function templateOf(path: string, metadata: Metadata): string {
+  const template = metadata["tokenizer.chat_template"];
+  if (typeof template === "string") return template;
+  throw new MgrpoError(
+    "tokenizer-damaged",
+    `${path} has no chat template: take the file of an instruction-tuned model`,
+  );
+}
+
+/** BPE over bytes, as GPT-2 and its successors: merges come with the file. */
+function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
+  const name = String(metadata["tokenizer.ggml.pre"]);
+  const splitting = SPLITTINGS[name];
+  if (!splitting || !vocabulary.merges) {
+    const known = Object.keys(SPLITTINGS).join(", ");
+    throw new MgrpoError(
+      "engine-unsupported",
+      `${path}: its tokenizer splits text as '${name}', which is not known here (${known}): use the model's Hugging Face folder`,
+    );
+  }
+  return {
+    version: "1.0",
+    truncation: null,
+    padding: null,
+    added_tokens: addedTokens(vocabulary),
+    normalizer: splitting.normalizer,
+    pre_tokenizer: splitting.preTokenizer,
+    post_processor: byteLevel(true),
+    decoder: byteLevel(true),
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: "",
+      end_of_word_suffix: "",
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: splitting.ignoreMerges,
+      vocab: pieces(vocabulary),
+      merges: vocabulary.merges.map((merge) => splitMerge(merge)),
+    },
+  };
+}
+
+/** "a b"; the first piece may itself start with a space. */
+function splitMerge(merge: string): [string, string] {
+  const at = merge.indexOf(" ", 1);
+  return [merge.slice(0, at), merge.slice(at + 1)];
+}
+
+/** SentencePiece's BPE, as Llama 2 and Mistral: the file has scores, from which the merges follow. */
+function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary): object {
+  if (kind !== "llama" || !vocabulary.scores)
+    throw new MgrpoError(
+      "engine-unsupported",
+      `${path}: its tokenizer is of kind '${kind}': use the model's Hugging Face folder`,
+    );
+  const unknown = vocabulary.tokens[vocabulary.types.indexOf(UNKNOWN)] ?? null;
+  return {
+    version: "1.0",
+    truncation: null,
+    padding: null,
+    added_tokens: addedTokens(vocabulary),
+    normalizer: {
+      type: "Sequence",
+      normalizers: [
+        { type: "Prepend", prepend: "▁" },
+        { type: "Replace", pattern: { String: " " }, content: "▁" },
+      ],
+    },
+    pre_tokenizer: null,
+    post_processor: null,
+    decoder: {
+      type: "Sequence",
+      decoders: [
+        { type: "Replace", pattern: { String: "▁" }, content: " " },
+        { type: "ByteFallback" },
+        { type: "Fuse" },
+        { type: "Strip", content: " ", start: 1, stop: 0 },
+      ],
+    },
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: unknown,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: true,
+      byte_fallback: true,
+      ignore_merges: false,
+      vocab: pieces(vocabulary),
+      merges: mergesByScore(vocabulary.tokens, vocabulary.scores),
+    },
+  };
+}
+
+/** Every way to make a piece of two others, the best piece first, as transformers' converter orders them. */
+function mergesByScore(tokens: readonly string[], scores: readonly number[]): [string, string][] {
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const merges = tokens.flatMap((token, id) => {
+    const letters = Array.from(token);
+    const ways = letters.slice(1).flatMap((_, i) => {
+      const [left, right] = [letters.slice(0, i + 1).join(""), letters.slice(i + 1).join("")];
+      const [l, r] = [ids.get(left), ids.get(right)];
+      return l === undefined || r === undefined ? [] : [{ left, right, l, r, score: scores[id] ?? 0 }];
+    });
+    return ways.sort((a, b) => a.l - b.l || a.r - b.r);
+  });
+  const length = (text: string) => Array.from(text).length;
+  merges.sort((a, b) => b.score - a.score || length(b.left) - length(a.left) || length(b.right) - length(a.right));
+  return merges.map(({ left, right }) => [left, right]);
+}
+
+const pieces = ({ tokens }: Vocabulary): Readonly<Record<string, number>> =>
+  Object.fromEntries(tokens.map((token, id) => [token, id]));
+
+function addedTokens({ tokens, types }: Vocabulary): object[] {
+  return tokens.flatMap((content, id) => {
+    const type = types[id];
+    if (type !== CONTROL && type !== USER_DEFINED && type !== UNKNOWN) return [];
+    const special = type !== USER_DEFINED;
+    return [{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special }];
+  });
+}

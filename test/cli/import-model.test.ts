@@ -1,0 +1,24 @@
+/** @file `mgrpo import`: a GGUF file becomes a folder, once; what cannot be read is one line. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { importModel } from "../../cli/import-model.ts";
+
+const TINY = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-import-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("writes the folder, says what it is, and overwrites nothing", async () => {
+  const printed = vi.spyOn(console, "log").mockReturnValue();
+  const to = join(folder, "tiny");
+  await importModel(TINY, { to, dtype: "bf16" });
+  expect(printed.mock.calls[0]?.[0]).toMatch(/llama, 0 M parameters, from Q8_0, F32, Q4_1, Q4_0, F16, BF16, as bf16/);
+  expect(existsSync(join(to, "model.safetensors"))).toBe(true);
+  await expect(importModel(TINY, { to, dtype: "fp32" })).rejects.toThrow(/exists: name a folder that does not/);
+  printed.mockRestore();
+});
+
+test("a file that is not there", async () => {
+  await expect(importModel("nowhere.gguf", { to: join(folder, "x"), dtype: "fp32" })).rejects.toThrow(/no such file/);
+});

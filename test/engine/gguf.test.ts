@@ -1,0 +1,72 @@
+/**
+ * @file A GGUF file becomes the model that it is: values of every quantisation as gguf-py reads them, log-probs and token ids as
+ * transformers computes them on the same file (test/fixtures/gguf/make.py), and what cannot be read is refused before anything is written.
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { dequantize, GGML_TYPES } from "../../engine/gguf/dequantize.ts";
+import { importGguf } from "../../engine/gguf/import.ts";
+import { openTokenizer, openTrainer, readCheckpoint } from "../../engine/index.ts";
+
+const FIXTURES = join(import.meta.dirname, "../fixtures/gguf");
+const json = (name: string) => JSON.parse(readFileSync(join(FIXTURES, name), "utf8"));
+const expected: { tokens: number[]; logProbs: number[]; texts: string[]; ids: number[][] } = json("expected.json");
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));
+  await importGguf(join(FIXTURES, "tiny.gguf"), join(folder, "tiny"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const blocks: Record<string, { type: number; bytes: string; values: string }> = json("blocks.json");
+
+test.each(Object.entries(blocks))("%s: the values that gguf-py reads, bit for bit", (name, { type, bytes, values }) => {
+  const ggmlType = GGML_TYPES.get(type);
+  if (!ggmlType) throw new RangeError(name);
+  const found = dequantize(ggmlType, Uint8Array.from(Buffer.from(bytes, "base64")));
+  const wanted = Uint8Array.from(Buffer.from(values, "base64"));
+  expect(Array.from(found)).toEqual(Array.from(new Float32Array(wanted.buffer)));
+});
+
+test("log-probs are those of transformers on the same file", async () => {
+  const trainer = await openTrainer(await readCheckpoint(join(folder, "tiny")), { policy: "compiled" });
+  const [found] = await trainer.logProbs([expected.tokens], 1);
+  await trainer.close();
+  const farthest = Math.max(...expected.logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0))));
+  expect(farthest).toBeLessThan(1e-4);
+});
+
+test("token ids of 1,000 texts are those of transformers on the same file", async () => {
+  const tokenizer = openTokenizer(await readCheckpoint(join(folder, "tiny")));
+  const different = expected.texts.filter(
+    (text, i) => tokenizer.encodeTemplate(text).join() !== expected.ids[i]?.join(),
+  );
+  expect(different).toEqual([]);
+});
+
+test("bf16 halves the weights; the folder is complete or not there", async () => {
+  const to = join(folder, "half");
+  const { parameters, types } = await importGguf(join(FIXTURES, "tiny.gguf"), to, "BF16");
+  const size = (name: string) => readFileSync(join(folder, name, "model.safetensors")).length;
+  expect(size("tiny") - size("half")).toBeGreaterThan(2 * parameters - 4096);
+  expect(types.toSorted()).toEqual(["BF16", "F16", "F32", "Q4_0", "Q4_1", "Q8_0"]);
+});
+
+test.each([
+  ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not computed here/],
+  ["a text splitting that is not known", replaced("smollm", "smullm"), /splits text as 'smullm'/],
+  ["a file that is none", () => Buffer.from("nothing"), /is no readable GGUF file/],
+  ["half a download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
+])("refused in one line, before anything is written: %s", async (_, damage, message) => {
+  const [path, to] = [join(folder, "damaged.gguf"), join(folder, "refused")];
+  writeFileSync(path, damage(readFileSync(join(FIXTURES, "tiny.gguf"))));
+  await expect(importGguf(path, to)).rejects.toThrow(message);
+  expect(existsSync(to)).toBe(false);
+});
+
+function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
+  return (bytes) => Buffer.from(bytes.toString("latin1").replaceAll(from, to), "latin1");
+}
