@@ -207,7 +207,7 @@ test.each([
   ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
   [
     "tinker:http://user:secret@gpu1:8000",
-    /^policy: no user or key belongs in the URL of gpu1:8000: set TINKER_API_KEY$/,
+    /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,
   ],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
