@@ -33,7 +33,7 @@ export type ErrorCode =
   | "not-found"
   | "cancelled";
 
-/** A name that does not exist, and those that do: whoever prints the error can suggest the nearest. */
+/** A name that does not exist, and those that do, so that the error can be printed with the nearest match. */
 export interface UnknownName {
   readonly unknown: string;
   readonly known: readonly string[];

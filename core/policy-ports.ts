@@ -88,8 +88,8 @@ export interface Trainer {
   /** AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of the scaled gradient. */
   optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
   /**
-   * The state as files. Engines that hold it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
-   * `optimizer.safetensors`, whose bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
+   * The state as files. An engine that holds it in this process: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
+   * `optimizer.safetensors`, whose bytes are a function of the state. An engine on a server: `tinker.json`, which names it there.
    */
   save(): Promise<Map<string, Uint8Array>>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
@@ -128,7 +128,7 @@ export interface EngineOptions {
  */
 export interface PolicyEngine {
   openSampler(files: CheckpointFiles, options: EngineOptions): Promise<Sampler>;
-  /** `journal`: of the agent's trainer. Engines whose state dies with the process do not need it. */
+  /** `journal`: the call journal of the agent's trainer. Engines whose state dies with the process do not need it. */
   openTrainer(files: CheckpointFiles, options: EngineOptions, journal?: CallJournal): Promise<Trainer>;
   /** Rejects if the engine's package, its server, or this model on it is missing. Absent: the engine needs nothing else. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * @file M-GRPO from top to bottom: a planner delegates to a searcher, each a model of its own with its own tokenizer, and both learn. The
- * same loop as examples/loop.ts, and what a team adds: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
+ * @file M-GRPO from top to bottom: a planner delegates to a searcher, two models with separate tokenizers, and both learn. The
+ * loop of examples/loop.ts, plus what a team adds: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
  *
  *     npm run example:team [steps]
  */
@@ -86,7 +86,7 @@ async function openAgent(name: Agent["name"], toolNames: string[], delegates: st
   return { name, toolbox, tokenizer, layout, trainer, checkpoint };
 }
 
-/** Trains for some steps; returns the planner's mean reward of each. */
+/** Trains for some steps; returns the planner's mean reward per step. */
 export async function train(steps: number, print: (line: string) => void = console.log): Promise<number[]> {
   const [main, searcher] = await Promise.all([
     openAgent("main", ["calculate"], ["searcher"]),
@@ -101,7 +101,7 @@ export async function train(steps: number, print: (line: string) => void = conso
     const groups = await sampleTeam(main, searcher, questions, step);
 
     const scored = groups.map((rollouts, q) => scoreGroup(questions[q] as Question, rollouts, step, q));
-    // Each agent learns from its own trajectories alone: no gradient crosses between them.
+    // Each agent learns only from its own trajectories: no gradient flows between agents.
     await Promise.all([
       learn(
         main,
@@ -114,12 +114,12 @@ export async function train(steps: number, print: (line: string) => void = conso
     ]);
 
     const reward = mean(scored.flatMap(({ rewardsMain }) => rewardsMain));
-    const searching = mean(scored.flatMap(({ rewardsSub }) => rewardsSub));
+    const searcherReward = mean(scored.flatMap(({ rewardsSub }) => rewardsSub));
     const calls = groups.flat().reduce((sum, { subs }) => sum + subs.length, 0) / (QUESTIONS * K);
     const seconds = (performance.now() - started) / 1000;
     history.push(reward);
     print(
-      `step ${String(step + 1).padStart(3)}  main ${reward.toFixed(3)}  searcher ${searching.toFixed(3)}` +
+      `step ${String(step + 1).padStart(3)}  main ${reward.toFixed(3)}  searcher ${searcherReward.toFixed(3)}` +
         `  calls ${calls.toFixed(2)}  ${seconds.toFixed(1)} s`,
     );
   }
@@ -129,14 +129,14 @@ export async function train(steps: number, print: (line: string) => void = conso
 
 /** K rollouts of every question, all at once, with the current weights of both agents. */
 async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Question[], step: number) {
-  const [planning, searching] = await Promise.all([
+  const [mainSampler, searcherSampler] = await Promise.all([
     openSampler(main.checkpoint, { ...ENGINE, contextTokens: LIMITS.main.contextTokens }),
     openSampler(searcher.checkpoint, { ...ENGINE, contextTokens: LIMITS.searcher.contextTokens }),
   ]);
   const rollOut = async (question: Question, name: string): Promise<Rollout> => {
     const subs: Trajectory[] = [];
-    const trajectory = await converse(main, planning, question, question.prompt, name, async ({ task, call }) => {
-      const sub = await converse(searcher, searching, question, task, `${name}/${call}`, refuse);
+    const trajectory = await converse(main, mainSampler, question, question.prompt, name, async ({ task, call }) => {
+      const sub = await converse(searcher, searcherSampler, question, task, `${name}/${call}`, refuse);
       subs[call] = sub;
       return sub.conversation.answer ?? "no report";
     });
@@ -147,7 +147,7 @@ async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Ques
       Promise.all(Array.from({ length: K }, (_, k) => rollOut(question, `${step}/${q}/${k}`))),
     ),
   );
-  await Promise.all([planning.close(), searching.close()]);
+  await Promise.all([mainSampler.close(), searcherSampler.close()]);
   return groups;
 }
 
@@ -270,7 +270,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
 
 const isWellFormed = ({ conversation }: Trajectory) => conversation.stop === "answered";
 
-/** One optimizer step of one agent on the clipped objective (eq 14-19): every question weighs the same. */
+/** One optimizer step of one agent on the clipped objective (eq 14-19): every question has the same weight. */
 async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
   const shares = entries.map(({ group, weight, trajectory }) => ({
     group,

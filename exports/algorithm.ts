@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo/algorithm`: M-GRPO (arXiv 2511.13288) as pure functions on plain numbers and arrays; needs nothing but zod.
+ * @file `mgrpo/algorithm`: M-GRPO (arXiv 2511.13288) as pure functions on plain numbers and arrays; depends only on zod.
  *
  * Suffixes name axes: `_T` has one element per token of a trajectory, `_A` one per action token (sampled by the policy), `_K` one per
  * rollout of a group. Rewards are in the units that `AlgorithmConfig` gives their parts; log-probs are natural logarithms. Nothing here

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo/base-model`: base models of one's own, made by `mgrpo pretrain` from a recipe's demonstrations. `smallModel` describes one
+ * @file `mgrpo/base-model`: your own base models, made by `mgrpo pretrain` from a recipe's demonstrations. `smallModel` describes one
  * for `Recipe.baseModels`; sizes are in tokens. `callTurn` and `answerTurn` write what an assistant says in a demonstration: tool calls
  * as Qwen's JSON between `<tool_call>` tags, an answer between `<answer>` tags. `callOpening` is the part of a call that is always the
  * same, one token of the model's vocabulary.

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo/conversation`: conversations of agents as data; needs nothing but zod. `openToolbox` gives an agent's tools with their JSON
+ * @file `mgrpo/conversation`: conversations of agents as data; depends only on zod. `openToolbox` gives an agent's tools with their JSON
  * schemas, `parseTurn` reads calls or the answer of a turn, `openConversation` and `advanceConversation` are the reducer that decides what comes next,
  * `openToolBudget` counts what a rollout may still ask of paid tools. Lengths are in tokens.
  */

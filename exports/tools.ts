@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo/tools`: tools to hand to agents. `openWebTools` is an `OpenTools`: search, page visits, a reasoning model and MCP servers,
  * by the settings under `tools` in the config (docs/tools.md); it rejects with `config-invalid` when a setting or a key is missing.
- * `calculate` does arithmetic. `openSearchIndex` is a full-text index over pages of one's own: title -> text.
+ * `calculate` does arithmetic. `openSearchIndex` is a full-text index over your own pages: title -> text.
  */
 export { calculate } from "../adapters/tools/calculate.ts";
 export { openSearchIndex, type SearchIndex } from "../adapters/tools/search.ts";

@@ -7,7 +7,7 @@ import { objectKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord, RunRecord, StepRecord } from "../core/contracts/records.ts";
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import { isMgrpoError } from "../core/errors.ts";
-import { limitedBills } from "../core/training/bills.ts";
+import { readBillsIfLimited } from "../core/training/bills.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
 import { haltIfOverBudget } from "../core/training/run-budget.ts";
@@ -33,7 +33,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const storeTime = await clock.storeTime();
   await execute(context, observeWorkers(config, workers, openGroups, storeTime));
   if (status !== "running") return;
-  const bills = await limitedBills(table, record);
+  const bills = await readBillsIfLimited(table, record);
   await execute(context, haltIfOverBudget(config, record, workers, bills, storeTime));
   await execute(context, haltLostTrainers(run, await records.agents(run)));
   await repairGroups(context, config, step, groups, openGroups);

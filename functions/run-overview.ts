@@ -1,7 +1,7 @@
 /** @file All runs at once, as fleets, the clock's schedule and the alarms need them. A run that is over appears only while it has evaluations left. */
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
-import { limitedBills } from "../core/training/bills.ts";
+import { readBillsIfLimited } from "../core/training/bills.ts";
 import type { RunView } from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
 import type { Context } from "./context.ts";
@@ -36,7 +36,7 @@ async function viewOf({ table, runObjects, records }: Context, record: RunRecord
   if (status === "finished" && jobs.every(({ state }) => state === "done")) return undefined;
   const config = await runObjects.config(run);
   const [workers, fleets] = await Promise.all([records.workers(run), records.fleets(run)]);
-  const bills = await limitedBills(table, record);
+  const bills = await readBillsIfLimited(table, record);
   return { config, record, jobs, bills, workers, fleets };
 }
 

@@ -4,7 +4,7 @@ import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
 import type { ChatModel } from "../core/language-model-ports.ts";
 import type { PolicyEngine, Tool } from "../core/ports.ts";
-import { payAgent } from "../core/training/bills.ts";
+import { addAgentSpending } from "../core/training/bills.ts";
 import type { BusyMeter } from "./busy.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { engineOptions, openPolicy, type Policy } from "./policy.ts";
@@ -51,7 +51,7 @@ function policyOf(
   meter: BusyMeter,
 ): Policy {
   if (!isEndpointPolicy(config.policy)) return openPolicy(name, config, engineOf(config.policy), checkpoints, meter);
-  return endpointPolicy(config, apiOf(config), (usd) => payAgent(run.store.table, run.name, usd));
+  return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
 }
 
 /** Logs what each agent's engine computes on. Rejects if that is missing: a GPU, or a server with its model. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { JUDGED } from "../../core/contracts/evaluation-suite.ts";
+import { JUDGED_BENCHMARKS } from "../../core/contracts/evaluation-suite.ts";
 import { canonicalJson, parse } from "../../core/contracts/parse.ts";
 import { type Question, type QuestionFiles, QuestionSet, type SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -80,7 +80,7 @@ export async function withBenchmarks(
     const { name, benchmark, data } = suite;
     if (benchmark === undefined || data === undefined) continue;
     const set = await LOADERS[benchmark]({ ...suite, data }, reader);
-    const criteria = JUDGED.includes(benchmark) && { criteria: criteriaOf(benchmark, suite.criteria) };
+    const criteria = JUDGED_BENCHMARKS.includes(benchmark) && { criteria: criteriaOf(benchmark, suite.criteria) };
     loaded.push([name, { ...set, ...criteria }]);
   }
   if (loaded.length === 0) return own;

@@ -15,7 +15,7 @@ import {
   spending,
 } from "../../core/training/run-budget.ts";
 import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
-import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
+import { extendBudget, resetFleet, resumeRun } from "../../core/training/writes.ts";
 
 type Resumed = Pick<Store, "table" | "clock">;
 
@@ -51,7 +51,7 @@ export async function resumeInStore(
 /** Fleets that refused the run may try again. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
-    await table.update(forgiveFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
+    await table.update(resetFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
 }
 
 async function readTools(table: Table, run: string): Promise<ToolSpendingRecord | undefined> {

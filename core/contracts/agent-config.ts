@@ -47,7 +47,7 @@ const AgentLimits = z.strictObject({
     .int()
     .positive()
     .exactOptional()
-    .describe("Tokens of one tool response that reach the model, besides responseCharacters. Absent: no such limit."),
+    .describe("Tokens of one tool response that reach the model. Absent: only responseCharacters limits it."),
 });
 
 export const AgentConfig = z.strictObject({
@@ -84,7 +84,7 @@ export const AgentConfig = z.strictObject({
     .positive()
     .default(1)
     .describe(
-      "Worker processes that serve it, each on its own instance in a deployment. More run more rollouts in parallel.",
+      "Worker processes that serve it, each on its own instance in a deployment. More workers run more rollouts in parallel.",
     ),
   engine: EngineConfig.prefault({}).describe("How its policy is computed."),
 });

@@ -7,10 +7,10 @@ import { AgentConfig } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { engineFaults } from "./engine.ts";
-import { EvaluationSuite, JUDGED } from "./evaluation-suite.ts";
+import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { endpointFaults } from "./language-model.ts";
-import { LORA_POLICIES, takesLora } from "./lora.ts";
+import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
@@ -188,7 +188,7 @@ function agentFaults(name: string, agent: AgentConfig, main: string, names: read
   if (name !== main && delegates.length > 0) {
     faults.push([["agents", name, "delegates"], `only the main agent '${main}' delegates: remove it`]);
   }
-  if (lora !== null && !takesLora(policy)) {
+  if (lora !== null && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
     faults.push([["agents", name, "lora"], message]);
   }
@@ -206,7 +206,7 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
     const message = `suite '${onHeldOut.name}' asks the held-out questions: name a file of them, or leave the suite out`;
     faults.push([["questions", "heldOut"], message]);
   }
-  const judged = evaluation.suites.find(({ benchmark }) => benchmark && JUDGED.includes(benchmark));
+  const judged = evaluation.suites.find(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
   if (judged && !judge) {
     const message = `suite '${judged.name}' needs a judge: set judge.model, for instance to openai#gpt-5-mini`;
     faults.push([["judge"], message]);

@@ -1,5 +1,5 @@
 /**
- * @file The DEPLOYMENT record, the only one of the table that belongs to no run: bucket, clock and fleets. The stacks write it. A table without
+ * @file The DEPLOYMENT record, the only record that belongs to no run: bucket, clock and fleets. The stacks write it. A table without
  * it belongs to no deployment; then no machines are started and there is no clock to turn on or off.
  */
 import * as z from "zod";

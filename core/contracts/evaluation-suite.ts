@@ -6,9 +6,9 @@ export const Benchmark = z.enum(["gaia", "xbench", "webwalkerqa", "jsonl"]);
 export type Benchmark = z.infer<typeof Benchmark>;
 
 /** Benchmarks whose free-form answers need a judge model. */
-export const JUDGED: readonly Benchmark[] = ["xbench", "webwalkerqa"];
+export const JUDGED_BENCHMARKS: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 
-/** Default runs of a benchmark. The paper also reports the mean of three. */
+/** Default number of runs of a benchmark. The paper, too, reports the mean of three. */
 export const BENCHMARK_RUNS = 3;
 
 /**
@@ -50,11 +50,11 @@ export const EvaluationSuite = z
       .int()
       .positive()
       .exactOptional()
-      .describe("Times that each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1."),
+      .describe("How often each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1."),
     when: z
       .enum(["every", "ends"])
       .default("every")
-      .describe("When it is asked: of every evaluated team, or only before and after training (ends)."),
+      .describe("Which teams it evaluates: every evaluated team, or only those before and after training (ends)."),
   })
   .transform(({ runs, ...suite }) => {
     const mean = suite.benchmark !== undefined && suite.temperature > 0;
@@ -70,10 +70,10 @@ export const EvaluationSuite = z
   })
   .refine(({ benchmark, attachments }) => attachments === undefined || benchmark === "gaia", {
     path: ["attachments"],
-    error: "does nothing but for gaia, whose questions come with files: remove it",
+    error: "applies only to gaia, whose questions come with files: remove it",
   })
-  .refine(({ benchmark, criteria }) => criteria === undefined || (benchmark && JUDGED.includes(benchmark)), {
+  .refine(({ benchmark, criteria }) => criteria === undefined || (benchmark && JUDGED_BENCHMARKS.includes(benchmark)), {
     path: ["criteria"],
-    error: `does nothing but for a benchmark that a model judges (${JUDGED.join(", ")}): remove it`,
+    error: `applies only to a benchmark that a model judges (${JUDGED_BENCHMARKS.join(", ")}): remove it`,
   });
 export type EvaluationSuite = z.infer<typeof EvaluationSuite>;

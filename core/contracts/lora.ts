@@ -22,4 +22,4 @@ export type LoraConfig = z.infer<typeof LoraConfig>;
 export const LORA_POLICIES: readonly string[] = ["compiled", "eager", "eager-gpu"];
 
 /** Whether an agent with this policy can set `lora`: a Tinker server always trains an adapter. */
-export const takesLora = (policy: string): boolean => LORA_POLICIES.includes(policy) || policy.startsWith("tinker:");
+export const supportsLora = (policy: string): boolean => LORA_POLICIES.includes(policy) || policy.startsWith("tinker:");

@@ -1,4 +1,4 @@
-/** @file What functions are called with (events, start and tick requests), and the result of an evaluation. */
+/** @file The inputs of functions (events, start and tick requests), and the result of an evaluation. */
 import * as z from "zod";
 import { Part } from "./checkpoint.ts";
 import { RunConfig } from "./config.ts";
@@ -33,7 +33,7 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure after all attempts, once per run that lost it. Not counted in the score. */
+  /** Questions whose rollout was lost to infrastructure after all attempts, once per lost run. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
   reasons: z.array(z.string()).exactOptional(),

@@ -10,7 +10,7 @@ export const AgentName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, "lower-case 
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 hex digits");
 
-/** The first 128 bits of a SHA-256 in base64url: how small records identify an object. */
+/** The first 128 bits of a SHA-256 in base64url: identifies an object in a small record. */
 export const Digest = z.string().regex(/^[\w-]{22}$/, "22 characters of base64url");
 export const digestOf = (sha256: Sha256): Digest => toBase64Url(sha256.slice(0, 32));
 
@@ -36,7 +36,7 @@ export const RolloutIndex = z.int().nonnegative();
 /** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
-/** A worker process's id. A process that was marked dead continues under a new one. */
+/** A worker process's id. A process that was marked dead continues under a new id. */
 export const WorkerId = z.string().regex(/^[A-Za-z0-9_-]{1,40}$/);
 
 export type RunName = z.infer<typeof RunName>;

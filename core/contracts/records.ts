@@ -143,7 +143,7 @@ export const AgentRecord = z.strictObject({
   version: Version,
   /** The worker that trains this agent. Empty: none. */
   trainer: z.string(),
-  /** Incremented by every claim, so that of two concurrent claims one wins. */
+  /** Incremented by every claim, so that only one of two concurrent claims succeeds. */
   fence: z.int().nonnegative(),
   /** Takeovers since the last new version. The third halts the run. */
   takeovers: z.int().nonnegative(),

@@ -22,7 +22,7 @@ export type TinkerCalls = z.infer<typeof TinkerCalls>;
 export const TinkerCallsRecord = z.strictObject({
   run: RunName,
   agent: AgentName,
-  /** The only worker that may write, and so make calls: the last one that took it. */
+  /** The only worker that may write the record, and so make calls: the last one to claim it. */
   writer: WorkerId,
   /** Null: there is nothing to continue from. */
   calls: TinkerCalls.nullable(),

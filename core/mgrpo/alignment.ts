@@ -1,9 +1,9 @@
 /**
- * @file Trajectory alignment (section 4.1, eq 11): a sub-agent is called d_k times in rollout k, and every rollout must count the same. Copies
- * are never materialised: a distinct trajectory is computed once and weighted by its share of the group.
+ * @file Trajectory alignment (section 4.1, eq 11): rollout k calls a sub-agent d_k times, yet every rollout must have the same weight. Copies
+ * are never materialised: each distinct trajectory is computed once, weighted by its share of the group.
  *
- *   resample  every rollout has d trajectories: uniform copies are added to fewer, a uniform subset is kept of more
- *   weighted  its expectation: trajectory i of rollout k has weight 1/(K*d_k), and nothing is copied or dropped
+ *   resample  every rollout gets d trajectories: a smaller set is filled up with random copies, a larger one cut to a random subset
+ *   weighted  the expectation of resample: trajectory i of rollout k has weight 1/(K*d_k), and nothing is copied or dropped
  *   none      the ablation: all trajectories have the same weight, so a rollout with more calls counts more
  *
  * K counts the rollouts with d_k > 0. A rollout without calls contributes nothing, and borrows no trajectories from others.

@@ -1,5 +1,5 @@
 /**
- * @file Finalizes a group: from the scores of one question's K rollouts to what each agent trains on. A pure function of the scores and a
+ * @file Finalizes a group: turns the scores of one question's K rollouts into what each agent trains on. A pure function of the scores and a
  * stream's name, so the record does not depend on who finalizes, or on the order in which the rollouts arrived.
  *
  *   rollouts ── drop excluded ──┬─> main: reward ───────────────> eq 9-10  ──┐
@@ -71,7 +71,7 @@ function finalizeSubAgent(
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
 }
 
-/** Undefined if nothing is left to train on. A masked trajectory counts in mean and std, and leaves its share to the others. */
+/** Undefined if nothing is left to train on. A masked trajectory counts in mean and std, and its share goes to the others. */
 function finalizeAgent(
   agent: AgentName,
   members: readonly Member[],
@@ -111,7 +111,7 @@ function toFloat32(advantage: number): number {
   return lengths.find((short) => Math.fround(short) === float) ?? float;
 }
 
-/** Shuffled before mean and std are computed, so that the advantages are the same numbers on other trajectories. */
+/** Shuffled before mean and std are computed, so that the same advantages land on other trajectories. */
 function shuffled(rewards_N: readonly number[], random: Random): number[] {
   return random.choose(rewards_N.length, rewards_N.length).map((i) => rewards_N[i] ?? 0);
 }

@@ -1,6 +1,6 @@
 /**
  * @file How far the trainer's log-probs are from the sampler's. Before the first optimizer step of a synchronous run both have the same policy
- * version, so a distance is a bug of an engine. max|ratio - 1| shows bugs that are invisible in the reward curve.
+ * version, so any difference is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
 export interface Mismatch {
   /** Sum over tokens of the k3 estimate of KL(behaviour || current): r - 1 - log r, r = current/behaviour. */

@@ -1,7 +1,6 @@
 /**
- * @file What a run pays for besides its workers: requests of its tools (tool-spending.ts), verdicts of its judges at
- * `judge.usdPerMillionTokens`, and turns of agents behind APIs at `endpoint.usdPerMillionTokens`. Each has a record of its own that
- * whoever pays adds to, and all count towards `budget.usd`.
+ * @file The costs of a run besides its workers: tool requests (tool-spending.ts), judge verdicts at `judge.usdPerMillionTokens`, and turns of
+ * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count towards `budget.usd`.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -31,30 +30,30 @@ export async function readBills(table: Pick<Table, "get">, run: string): Promise
   };
 }
 
-/** What counts towards the run's limit. A run without a limit needs no reads. */
-export async function limitedBills(table: Pick<Table, "get">, { run, maxUsd }: RunRecord): Promise<Bills> {
+/** The bills if the run limits dollars. Without a limit: zeros, and nothing is read. */
+export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUsd }: RunRecord): Promise<Bills> {
   return maxUsd === null ? NO_BILLS : readBills(table, run);
 }
 
 type Payments = Pick<Table, "insert" | "update">;
 
-/** Counts what a judge was paid, even if it gave no verdict, or another verdict on the same trajectory came first. */
-export async function payJudge(table: Payments, run: string, verdicts: 0 | 1, usd: number): Promise<void> {
-  const none: JudgeSpendingRecord = { run, verdicts: 0, microUsd: 0 };
-  await pay(table, tableKeys.judgeSpending(run), none, [[["verdicts"], verdicts]], usd);
+/** Adds the cost of a judge's request, even if it returned no verdict or another verdict on the trajectory came first. */
+export async function addJudgeSpending(table: Payments, run: string, verdicts: 0 | 1, usd: number): Promise<void> {
+  const empty: JudgeSpendingRecord = { run, verdicts: 0, microUsd: 0 };
+  await pay(table, tableKeys.judgeSpending(run), empty, [[["verdicts"], verdicts]], usd);
 }
 
-/** Counts a turn of an agent behind an API. */
-export async function payAgent(table: Payments, run: string, usd: number): Promise<void> {
-  const none: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
-  await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], usd);
+/** Adds the cost of a turn of an agent behind an API. */
+export async function addAgentSpending(table: Payments, run: string, usd: number): Promise<void> {
+  const empty: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
+  await pay(table, tableKeys.agentSpending(run), empty, [[["turns"], 1]], usd);
 }
 
 /** Like `addToolSpending`, a repeat counts twice: the total may be too high, never too low. */
 async function pay(
   table: Payments,
   key: TableChange["key"],
-  none: TableItem,
+  empty: TableItem,
   counts: NonNullable<TableChange["add"]>,
   usd: number,
 ): Promise<void> {
@@ -62,6 +61,6 @@ async function pay(
   const add: TableChange = { key, add: [...counts, [["microUsd"], microUsd]], when: [] };
   if (microUsd === 0 || (await table.update(add)).applied) return;
   // The run's first payment creates the record.
-  await table.insert(key, none);
+  await table.insert(key, empty);
   await table.update(add);
 }

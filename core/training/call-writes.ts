@@ -1,4 +1,4 @@
-/** @file The conditional writes of the record of a trainer's calls to its Tinker server (CALLS), as data. A repeat sets what is already there. */
+/** @file The conditional writes of the record of a trainer's calls to its Tinker server (CALLS), as data. Repeating one changes nothing. */
 import { tableKeys } from "../contracts/keys.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";

@@ -1,7 +1,7 @@
 /**
- * @file The 95 % confidence interval of an evaluation's mean accuracy, over questions like these.
+ * @file The 95 % confidence interval of an evaluation's mean accuracy, with its questions as a sample.
  *
- * The sampling unit is the question, not the rollout: runs of one question agree with each other more than runs of two, so an interval over
+ * The sampling unit is the question, not the rollout: runs of one question agree more than runs of different questions, so an interval over
  * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is
  * the ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs to
  * infrastructure weigh less. Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its
@@ -17,7 +17,7 @@ export interface ConfidenceInterval {
   readonly high: number;
 }
 
-/** `correct` out of `n`: of a question over its runs, or of a run over its questions. `correct` is a sum of scores in [0, 1]. */
+/** `correct` out of `n`: for a question over its runs, or for a run over its questions. `correct` is a sum of scores in [0, 1]. */
 export interface Tally {
   readonly n: number;
   readonly correct: number;

@@ -13,15 +13,15 @@ export function dueSuites(config: RunConfig, team: number, isLast = team === con
   return isDue ? suites.filter(({ when }) => isEnd || when === "every") : [];
 }
 
-/** The open jobs that a worker may take now. Suites that run only at the ends wait for the end: during training they would take machine time from it. */
+/** The open jobs that a worker may take now. Suites that run only at the ends wait until training ends, so that they take no machine time from it. */
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {
   if (status === "halted") return [];
   const open = jobs.filter(({ state }) => state !== "done");
-  return status === "finished" ? open : open.filter(({ suite }) => !isOfEnds(config, suite));
+  return status === "finished" ? open : open.filter(({ suite }) => !runsOnlyAtEnds(config, suite));
 }
 
 /** Whether a suite runs only before and after training. */
-export function isOfEnds({ evaluation }: RunConfig, suite: string): boolean {
+export function runsOnlyAtEnds({ evaluation }: RunConfig, suite: string): boolean {
   return evaluation.suites.some(({ name, when }) => name === suite && when === "ends");
 }
 
@@ -30,7 +30,7 @@ export function addressStep({ evaluation }: RunConfig, team: number): number {
   return (evaluation.firstTeam ?? 0) + team;
 }
 
-/** A job's id. The same team and suite are the same job, however often its event is delivered. */
+/** A job's id. The same team and suite have the same id, however often the event is delivered. */
 export function jobId(teamSha256: string, suite: EvaluationSuite, hash: Hash): string {
   return `${suite.name}-${hash(`${teamSha256} ${suite.name}`).slice(0, 16)}`;
 }

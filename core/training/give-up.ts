@@ -1,6 +1,6 @@
 /**
  * @file Ends rollouts that keep failing for infrastructure reasons. Tick commits `failed` at the outcome's own key, so a late success and a
- * give-up cannot both count. Whoever loses that race uses the outcome that is there.
+ * give-up cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";

@@ -9,7 +9,7 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../contracts/records.ts";
 import { change, type StoreCommand } from "./store-commands.ts";
-import { countCrash, endRun, forgiveTakeovers, markDead, sawWorker } from "./writes.ts";
+import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers } from "./writes.ts";
 
 /** Takeovers of a trainer without a new version that halt the run. */
 const MAX_TAKEOVERS = 3;
@@ -27,7 +27,7 @@ export function observeWorkers(
     const unchangedFor = storeTime - worker.seenAt;
     if (worker.counter !== worker.seenCounter) {
       // Each note is a write, so a moving counter is noted at most twice per lease.
-      return unchangedFor < lease / 2 ? [] : [change(sawWorker(worker, storeTime))];
+      return unchangedFor < lease / 2 ? [] : [change(recordSeenCounter(worker, storeTime))];
     }
     return unchangedFor > lease ? [change(markDead(worker), countCrashes(worker, groups))] : [];
   });
@@ -49,5 +49,5 @@ export function haltLostTrainers(run: string, agents: readonly AgentRecord[]): S
   if (lost.length === 0) return [];
   const names = lost.map(({ agent }) => agent).join(", ");
   const reason = `the trainer of ${names} was lost ${MAX_TAKEOVERS} times without a new version; read its worker's log, then resume`;
-  return [change(endRun(run, "halted", reason)), ...lost.map((agent) => change(forgiveTakeovers(agent)))];
+  return [change(endRun(run, "halted", reason)), ...lost.map((agent) => change(resetTakeovers(agent)))];
 }

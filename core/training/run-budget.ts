@@ -1,12 +1,12 @@
 /**
- * @file The hard stop. A run that has spent its `budget` is halted, with what it spent and how to continue. Its workers and evaluations stop
- * too. The clock checks, so a run passes its limit by at most one round of the clock. The budget limits training: after the last step the
- * run is finished, and the last team is still evaluated; by fleets, as long as the budget lasts.
+ * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
+ * evaluations stop too. The clock's ticks check the budget, so a run exceeds it by at most one period of the clock. The budget limits
+ * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.
- *     dollars   what tools, judges and agents behind APIs were paid (bills.ts), plus the hours of all workers, dead ones included: their
+ *     dollars   the cost of tools, judges and agents behind APIs (bills.ts), plus the hours of all workers, dead ones included: their
  *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
- *               before a worker registers and after it leaves, and of stores and functions, is in no record.
+ *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
  * The config is immutable, so RUN holds the limits: first the config's, raised only by `resume --extend-hours` and `--extend-usd`
  * (`extendBudget` in writes.ts).
@@ -102,7 +102,7 @@ export function describeBills({
     [judgesUsd, "judges"],
     [agentsUsd, "agents behind APIs"],
   ] as const;
-  const paid = bills.filter(([usd]) => usd > 0).map(([usd, whom]) => `$${usd.toFixed(2)} of ${whom}`);
+  const paid = bills.filter(([usd]) => usd > 0).map(([usd, kind]) => `$${usd.toFixed(2)} of ${kind}`);
   return [`${workerHours.toFixed(2)} worker hours`, ...paid].join(", ");
 }
 

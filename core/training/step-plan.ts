@@ -55,7 +55,7 @@ export function trainedAgents(config: RunConfig): string[] {
   return Object.keys(config.agents).filter((name) => config.agents[name]?.trained);
 }
 
-/** GROUP items of the given group indices of a step. */
+/** The GROUP items of a step's groups at these indices. */
 export function groupItems(config: RunConfig, step: StepRecord, indices: readonly number[]): Insertion[] {
   return indices.map((group) => {
     const record: GroupRecord = {
@@ -87,7 +87,7 @@ export function countsInBatch(config: RunConfig, group: GroupRecord): boolean {
   return config.dynamicSampling.rounds === 0 || !hasZeroVariance(config, group);
 }
 
-/** One round of dynamic sampling, if rounds are left: a new question for each group with variance that the step lacks. */
+/** One round of dynamic sampling, if rounds are left: a new question for each group with variance that is missing. */
 export function replaceZeroVarianceGroups(
   config: RunConfig,
   questions: readonly Question[],

@@ -40,8 +40,8 @@ export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: Tool
 }
 
 /**
- * Raises limits by the extension, from the limit or from what is already spent, whichever is more. A repeat finds other limits and changes
- * nothing. Refused if there is no limit.
+ * Raises limits: adds the extension to the limit, or to what is already spent if that is more. Repeated, it fails: the limits have changed.
+ * Refused if there is no limit.
  */
 export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: BudgetExtension): TableChange {
   const raise = (name: keyof ToolLimits, used: number, more: number | undefined, setting: string) => {

@@ -7,7 +7,7 @@ import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Store } from "../ports.ts";
-import { payJudge } from "./bills.ts";
+import { addJudgeSpending } from "./bills.ts";
 
 type AskJudge = () => Judgement | Promise<Judgement>;
 
@@ -27,10 +27,10 @@ export async function askForVerdict(
   const stored = await objects.get(key);
   if (stored) return parseJson(Verdict, stored, key);
   const verdict = await askJudge(ask).catch(async (error: MgrpoError) => {
-    await payJudge(table, run, 0, costOfFailure(error.cause)?.usd ?? 0);
+    await addJudgeSpending(table, run, 0, costOfFailure(error.cause)?.usd ?? 0);
     throw error;
   });
-  await payJudge(table, run, 1, verdict.cost?.usd ?? 0);
+  await addJudgeSpending(table, run, 1, verdict.cost?.usd ?? 0);
   if (await objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
   const first = await objects.get(key);
   return first ? parseJson(Verdict, first, key) : verdict;

@@ -1,7 +1,7 @@
 /**
  * @file Checkpoints that another program writes under a watched prefix: when one is complete, and the id of the job that evaluates it.
  *
- *     seen ──all required files, and the marker or no change since the last look──> complete ──> evaluated, once per content and suite
+ *     seen ──all required files, and the marker or no change since the last poll──> complete ──> evaluated, once per content and suite
  */
 import type { CheckpointListing, FileState } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
@@ -15,7 +15,7 @@ const REQUIRED = [
   ["config.json", "model.safetensors.index.json", "tokenizer.json"],
   ["adapter_config.json", "adapter_model.safetensors"],
 ];
-/** The usual names of shards. Each says how many there are. */
+/** The usual names of shards. Each includes the total. */
 const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
 /** An empty file of this name says that the checkpoint is complete. */
 export const MARKER = "_SUCCESS";
@@ -24,8 +24,9 @@ export const MARKER = "_SUCCESS";
 export function completeCheckpoints(before: CheckpointListing, now: CheckpointListing): string[] {
   return [...now]
     .filter(([name, files]) => {
-      const isThere = (file: string) => (files.get(file)?.bytes ?? 0) > 0;
-      if (!REQUIRED.some((required) => required.every(isThere)) || !shardsOf(files.keys()).every(isThere)) return false;
+      const isPresent = (file: string) => (files.get(file)?.bytes ?? 0) > 0;
+      if (!REQUIRED.some((required) => required.every(isPresent)) || !shardsOf(files.keys()).every(isPresent))
+        return false;
       const seen = before.get(name);
       return files.has(MARKER) || (seen !== undefined && fingerprintOf(seen) === fingerprintOf(files));
     })
@@ -33,7 +34,7 @@ export function completeCheckpoints(before: CheckpointListing, now: CheckpointLi
     .sort();
 }
 
-/** All shards of the sets that these files belong to. A shard that only the index names is noticed when the index is read. */
+/** All shards of the sets that these files belong to. A missing shard that only the index names is detected when the index is read. */
 function shardsOf(files: Iterable<string>): string[] {
   return [...files].flatMap((file) => {
     const [, stem = "", digits = "", count = "0"] = SHARD.exec(file) ?? [];

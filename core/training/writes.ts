@@ -22,7 +22,7 @@ type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
 
 /** Claims rollouts of a group without any claims, in one small write. */
-export function claimUnbegun(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
+export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
   return {
     key: groupKey(address),
     set: [[["claims"], Object.fromEntries(rollouts.map((k) => [k, worker]))]],
@@ -70,7 +70,7 @@ export function countJudgeFailure(address: GroupAddress, rollout: number, known:
   return incrementCount(address, ["judgeFailures", String(rollout)], known);
 }
 
-/** A repeat finds another count. */
+/** Repeated, it fails: the count has changed. */
 function incrementCount(address: GroupAddress, path: TablePath, known: number): TableChange {
   return {
     key: groupKey(address),
@@ -79,7 +79,7 @@ function incrementCount(address: GroupAddress, path: TablePath, known: number): 
   };
 }
 
-/** Records the scores of rollouts, once. From then on their claims mean nothing. */
+/** Records the scores of rollouts, once. From then on their claims are ignored. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
@@ -165,7 +165,7 @@ export function resumeRun(run: string): TableChange {
   return changeStatus(run, "halted", "running", "");
 }
 
-/** Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits. */
+/** Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. Repeated, it fails: the limits have changed. */
 export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
   const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
   return {
@@ -175,7 +175,7 @@ export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" 
   };
 }
 
-/** Advances the cached version of an agent. Allowed to anyone who has seen manifest v+1. */
+/** Advances the cached version of an agent. Any process that has read manifest v + 1 may do so. */
 export function advanceAgent(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -201,7 +201,7 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
 }
 
 /** Resets the takeovers that halted the run, so that `resume` may try again. */
-export function forgiveTakeovers(agent: AgentRecord): TableChange {
+export function resetTakeovers(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
     set: [[["takeovers"], 0]],
@@ -242,8 +242,8 @@ export function markDead(worker: WorkerRecord): TableChange {
   };
 }
 
-/** Notes the counter that tick saw, and when, in the store's time. */
-export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange {
+/** Records the counter that tick read, and when, by the store's clock. */
+export function recordSeenCounter(worker: WorkerRecord, storeTime: number): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
     set: [
@@ -256,15 +256,15 @@ export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange 
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 
-/** Gives a worker a place of its fleet in a run: a free one, or that of a dead worker. */
-export function takePlace(known: FleetRecord, place: string, worker: string): TableChange {
+/** Claims a place in its fleet for a worker: a free one, or a dead worker's. */
+export function claimPlace(known: FleetRecord, place: string, worker: string): TableChange {
   const path = ["places", place];
   const before = known.places[place];
   const when: TableCondition = before === undefined ? { absent: path } : { equals: [path, before] };
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
-/** Counts a request for instances while the run was at `progress`. A repeat finds another count. */
+/** Counts a request for instances while the run was at `progress`. Repeated, it fails: the count has changed. */
 export function countRaise(known: FleetRecord, progress: number): TableChange {
   return {
     key: fleetKey(known),
@@ -276,13 +276,13 @@ export function countRaise(known: FleetRecord, progress: number): TableChange {
   };
 }
 
-/** Records why an instance does not serve the run. The last refusal counts; a repeat says the same. */
-export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
+/** Records why an instance does not serve the run. The last refusal wins, so a repeat changes nothing. */
+export function recordFleetRefusal(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
   return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
 }
 
 /** Resets requests and refusals, so that a run that is launched again gets new instances. */
-export function forgiveFleet(known: FleetRecord): TableChange {
+export function resetFleet(known: FleetRecord): TableChange {
   return {
     key: fleetKey(known),
     set: [

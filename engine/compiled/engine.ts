@@ -1,5 +1,5 @@
 /**
- * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in threads of its own. Sampling and training use separate
+ * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in its own threads. Sampling and training use separate
  * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../core/ports.ts";

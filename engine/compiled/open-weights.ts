@@ -48,7 +48,7 @@ export const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
 function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {
   const { file, entry } = location;
   if (!isMemoryMapped(location) || file instanceof Uint8Array) return undefined;
-  // Files in a model hub's cache are symbolic links.
   const { type } = STORED[entry.type];
+  // Files in a model hub's cache are symbolic links.
   return { type, path: realpathSync(file.path), offset: entry.begin, bytes: entry.end - entry.begin, dims };
 }

@@ -51,14 +51,14 @@ export function tinyModel(): Map<string, Uint8Array> {
   ]);
 }
 
-/** The largest ||provider - CPU|| / ||CPU|| over log-probs, gradient and sampled log-probs. The CPU rounds to bf16 where the provider multiplies it. */
+/** The largest ||provider - CPU|| / ||CPU|| over log-probs, gradient and sampled log-probs. For bf16, the CPU rounds factors to bfloat16. */
 export async function deviationFromCpu(provider: ExecutionProvider, precision: Precision): Promise<number> {
   const files = tinyModel();
   const onProvider = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider });
   const onCpu = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider: "cpu" });
   const sampler = await openCompiledSampler(files, { ...TINY_OPTIONS, precision, provider });
   try {
-    const [found, wanted] = [await trainingPass(onProvider), await trainingPass(onCpu)];
+    const [actual, expected] = [await trainingPass(onProvider), await trainingPass(onCpu)];
     const sample = await sampler.sample({
       sequence: "check",
       tokens: PROMPT,
@@ -69,7 +69,7 @@ export async function deviationFromCpu(provider: ExecutionProvider, precision: P
     });
     const [scored] = await onCpu.logProbs([[...PROMPT, ...sample.tokens]], TEMPERATURE);
     return Math.max(
-      ...found.map((numbers, i) => deviation(numbers, wanted[i] ?? new Float32Array())),
+      ...actual.map((numbers, i) => deviation(numbers, expected[i] ?? new Float32Array())),
       deviation(Float32Array.from(sample.logProbs), (scored ?? new Float32Array()).subarray(PROMPT.length)),
     );
   } finally {
@@ -82,9 +82,9 @@ async function trainingPass(trainer: ReturnType<typeof openLaneTrainer>): Promis
   return [Float32Array.from(logProbs.flatMap((row) => [...row.subarray(1)])), await trainer.takeGradient()];
 }
 
-function deviation(found: Float32Array, wanted: Float32Array): number {
+function deviation(actual: Float32Array, expected: Float32Array): number {
   const norm = (numbers: Float32Array) => Math.sqrt(numbers.reduce((sum, value) => sum + value * value, 0));
-  const relative = norm(wanted.map((value, i) => value - (found[i] ?? 0))) / norm(wanted);
+  const relative = norm(expected.map((value, i) => value - (actual[i] ?? 0))) / norm(expected);
   // NaN must fail the comparison with the tolerance.
   return Number.isNaN(relative) ? Number.POSITIVE_INFINITY : relative;
 }

@@ -10,7 +10,7 @@ import { registerModelKernels } from "../model/kernels.ts";
 export type EagerBackend = "cpu" | "tensorflow";
 
 export const GPU_PACKAGE = "@tensorflow/tfjs-node-gpu";
-/** The version is that of the peer dependency in package.json. */
+/** The same version as the peer dependency in package.json. */
 export const INSTALL_GPU_PACKAGE = `npm install ${GPU_PACKAGE}@4.22.0`;
 
 /** Loads a backend; `onBackend` selects it. */

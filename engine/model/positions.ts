@@ -2,7 +2,7 @@
 import type { ModelConfig } from "../checkpoint/config.ts";
 
 /** Added to the score of a masked key; its exp is exactly 0. */
-export const HIDDEN = -1e30;
+export const MASK_VALUE = -1e30;
 
 export interface RotaryTable {
   /** [positions, hd / 2], row after row. */
@@ -38,8 +38,8 @@ function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number
   if (!ropeScaling) return radii;
   const { factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalContext } = ropeScaling;
   return radii.map((radius) => {
-    const turns = originalContext / (2 * Math.PI * radius);
-    const kept = Math.min(1, Math.max(0, (turns - low) / (high - low)));
+    const rotations = originalContext / (2 * Math.PI * radius);
+    const kept = Math.min(1, Math.max(0, (rotations - low) / (high - low)));
     return radius / (kept + (1 - kept) / factor);
   });
 }
@@ -47,6 +47,6 @@ function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number
 /** [tokens, tokens]: row t attends to columns 0..t. */
 export function causalMask(tokens: number): Float32Array {
   const mask = new Float32Array(tokens * tokens);
-  for (let row = 0; row < tokens; row++) mask.fill(HIDDEN, row * tokens + row + 1, (row + 1) * tokens);
+  for (let row = 0; row < tokens; row++) mask.fill(MASK_VALUE, row * tokens + row + 1, (row + 1) * tokens);
   return mask;
 }

@@ -7,7 +7,7 @@ export interface SampledToken {
   readonly logProb: number;
 }
 
-/** Samples from the `count` entries from `from` on: probabilities at the sampling temperature (at 1 when greedy). */
+/** Samples from `count` probabilities that start at index `from`, taken at the sampling temperature (at 1 when greedy). */
 export function sampleToken(
   probabilities: Float32Array,
   from: number,
@@ -44,7 +44,7 @@ function inverseCdf(probabilities: Float32Array, from: number, to: number, u: nu
   return last;
 }
 
-/** Top-k, then top-p: the fewest tokens, most probable first, that reach a share p of the rest. Ties go to the lower id. */
+/** Top-k, then top-p: the fewest tokens, most probable first, that reach a share p of what top-k keeps. Ties go to the lower id. */
 function truncatedCdf(
   probabilities: Float32Array,
   from: number,

@@ -1,6 +1,6 @@
 /**
  * @file The model: a Llama- or Qwen-style decoder in tfjs operations, between the embedding and the output head. It is written once: the
- * eager engine runs it and the compiled engine traces it. Config and weights decide what a family has (query/key norms, projection
+ * eager engine runs it and the compiled engine traces it. Config and weights decide what differs between families (query/key norms, projection
  * biases). Attention is a parameter, since training attends within a sequence and sampling attends to a KV cache.
  */
 import * as tf from "@tensorflow/tfjs-core";
@@ -80,13 +80,13 @@ export function decoder(
   return (layer, input) => {
     const name = layerNames(layer);
     const h = rmsNorm(input, weight(name.attentionNorm), config.epsilon);
-    const read = attend({
+    const attended = attend({
       layer,
       q: heads(h, name.query, name.queryNorm, config.heads, queryAngles),
       k: heads(h, name.key, name.keyNorm, config.kvHeads, angles),
       v: tf.reshape(linear(h, name.value), [batch, tokens, config.kvHeads * config.headWidth]),
     });
-    const x = tf.add<tf.Tensor2D>(input, linear(read, name.output));
+    const x = tf.add<tf.Tensor2D>(input, linear(attended, name.output));
     const g = rmsNorm(x, weight(name.ffnNorm), config.epsilon);
     const ffn = swiGlu(linear(g, name.gate), linear(g, name.up));
     return tf.add<tf.Tensor2D>(x, linear(ffn, name.down));

@@ -1,5 +1,5 @@
 /**
- * @file A Tinker policy of the config: `tinker:<base url>[#<base model>]`, such as `tinker:http://gpu1:8000#Qwen/Qwen3-4B`. Query parameters are
+ * @file A Tinker policy in the config: `tinker:<base url>[#<base model>]`, such as `tinker:http://gpu1:8000#Qwen/Qwen3-4B`. Query parameters are
  * refused (the LoRA rank is `agents.<name>.lora.rank`), and so are credentials in the URL.
  */
 import { MgrpoError } from "../../core/errors.ts";
@@ -19,7 +19,7 @@ export function parseTinkerPolicy(policy: string): TinkerPolicy {
   }
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") {
-    throw invalid(`policy: no user or key belongs in the URL of ${url.host}: set TINKER_API_KEY`);
+    throw invalid(`policy: the URL of ${url.host} must not contain a user or key: set TINKER_API_KEY`);
   }
   const rank = url.searchParams.get("rank");
   if (rank !== null) {

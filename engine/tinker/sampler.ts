@@ -1,6 +1,6 @@
 /**
  * @file A Sampler on a server: one request per sample, at most `slots` of them at a time. Each request sends the whole prefix; the server's own
- * prefix cache makes that cheap. A trained version is sampled from a model that is never trained: SkyRL's JAX backend loads sampler
+ * prefix cache makes that cheap. A trained version is sampled from a separate model that is never trained: SkyRL's JAX backend loads sampler
  * weights over those of the model that saved them, and its other backends sample a model's newest weights under every path.
  */
 import { MgrpoError } from "../../core/errors.ts";
@@ -20,38 +20,38 @@ export async function openTinkerSampler(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const own = version.weights === null ? undefined : await openSampledModel(server, base, version);
-  const model: SampledModel = own ? { model_path: own.path } : { base_model: base };
+  const sampledModel = version.weights === null ? undefined : await openSampledModel(server, base, version);
+  const model: SampledModel = sampledModel ? { model_path: sampledModel.path } : { base_model: base };
   const closed = new AbortController();
   const withSlot = limitConcurrency(slots);
 
   return {
     async sample(request, signal) {
       checkSampleRequest(request, vocabulary, contextTokens);
-      refuseTemperature(request);
+      checkTemperature(request);
       const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
       if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
-      const either = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
+      const stopSignal = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
       try {
         const result = await withSlot(() => {
-          either.throwIfAborted();
-          return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), either);
+          stopSignal.throwIfAborted();
+          return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), stopSignal);
         });
         return sampleOf(request, result, maxTokens);
       } catch (cause) {
-        if (!either.aborted) throw cause;
+        if (!stopSignal.aborted) throw cause;
         throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`, { cause });
       }
     },
     release() {},
     async close() {
       closed.abort();
-      await own?.close();
+      await sampledModel?.close();
     },
   };
 }
 
-/** The version on a model of its own, saved for sampling. */
+/** Loads the version into a separate model and saves that for sampling. */
 async function openSampledModel(server: TinkerServer, base: string, version: TinkerVersion) {
   const model = await server.open(base, version);
   const path = await model.saveForSampler();
@@ -95,13 +95,13 @@ function sampleOf({ sequence, stop }: SampleRequest, { sequences }: SampleResult
 }
 
 function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {
-  if (tokens.length !== logProbs.length) return `gave ${logProbs.length} log-probs for ${tokens.length} tokens`;
-  if (tokens.length > maxTokens) return `gave ${tokens.length} tokens, but the request allows ${maxTokens}`;
-  if (tokens.length === 0) return "gave no token";
+  if (tokens.length !== logProbs.length) return `returned ${logProbs.length} log-probs for ${tokens.length} tokens`;
+  if (tokens.length > maxTokens) return `returned ${tokens.length} tokens, but the request allows ${maxTokens}`;
+  if (tokens.length === 0) return "returned no token";
   return undefined;
 }
 
-function refuseTemperature({ sampling: { temperature } }: SampleRequest): void {
+function checkTemperature({ sampling: { temperature } }: SampleRequest): void {
   if (temperature === 0 || temperature === 1) return;
   throw new MgrpoError(
     "config-invalid",

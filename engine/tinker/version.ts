@@ -1,6 +1,6 @@
 /**
- * @file `tinker.json`: a version whose weights are on a Tinker server. It takes the place of a checkpoint's safetensors files, beside config
- * and tokenizer, so that a version is a set of files on every engine.
+ * @file `tinker.json`: a version whose weights are on a Tinker server. It replaces the safetensors files of a checkpoint; config and tokenizer
+ * stay, so a version is a set of files on every engine.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -41,7 +41,7 @@ export function writeTinkerVersion(version: TinkerVersion): Uint8Array {
 
 const HuggingFaceConfig = z.looseObject({ vocab_size: z.int().positive() });
 
-/** The vocabulary size of config.json, whatever its architecture. */
+/** The vocabulary size in config.json, for any architecture. */
 export function readVocabulary(files: CheckpointFiles): number {
   const bytes = files.get("config.json");
   if (!bytes)
@@ -50,8 +50,8 @@ export function readVocabulary(files: CheckpointFiles): number {
 }
 
 /**
- * Version 0 of an agent: the files of its model folder without the weights, which are the server's. A folder with a `tinker.json` (an
- * exported version) continues from that version. `name`: the folder's; `seed`: names the random stream of the fresh adapter; `rank`: the
+ * Version 0 of an agent: the files of its model folder without the weights, which stay on the server. A folder with a `tinker.json` (an
+ * exported version) continues from that version. `name`: the folder's name; `seed`: the prefix of the fresh adapter's random stream; `rank`: the
  * agent's `lora.rank`.
  */
 export function tinkerBase(
@@ -73,7 +73,7 @@ export function tinkerBase(
   if (version.baseModel !== (baseModel ?? version.baseModel) || version.rank !== (rank ?? version.rank)) {
     throw new MgrpoError(
       "config-invalid",
-      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', but the config sets another: remove the model from policy '${policy}', and lora.rank`,
+      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', but the config says otherwise: remove the model from policy '${policy}', and lora.rank`,
     );
   }
   return new Map([...kept, [TINKER_FILE, writeTinkerVersion(version)]]);

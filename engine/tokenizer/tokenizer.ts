@@ -1,11 +1,11 @@
 /**
- * @file A checkpoint's tokenizer and chat template, by Hugging Face's libraries. It opens up to three instances of one tokenizer.json:
+ * @file A checkpoint's tokenizer and chat template, on Hugging Face's libraries. It opens up to three instances of one tokenizer.json:
  *
  *   template    unchanged, for text that this program wrote: `<|im_start|>` is one control token
  *   continued   without the space that some tokenizers put before a text's first word, for template text that follows other text
- *   data        without any control token, in vocabulary and added tokens: untrusted text is always spelled in ordinary pieces
+ *   data        with the control tokens removed from vocabulary and added tokens: untrusted text becomes ordinary tokens only
  *
- * Behaviour of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so that a word-level model finds them in
+ * Behaviour of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
  * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces unless told not to.
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";

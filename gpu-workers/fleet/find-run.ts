@@ -16,9 +16,9 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
-import { limitedBills } from "../../core/training/bills.ts";
+import { readBillsIfLimited } from "../../core/training/bills.ts";
 import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
-import { refuseRun, takePlace } from "../../core/training/writes.ts";
+import { claimPlace, recordFleetRefusal } from "../../core/training/writes.ts";
 
 /** Between two reads of the runs. */
 const LOOK_SECONDS = 10;
@@ -68,7 +68,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
     const run = await readRunView(store, name);
     const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
     if (!run || place === undefined) return false;
-    const { applied, item } = await table.update(takePlace(fleetRecord(run, fleet), place, worker));
+    const { applied, item } = await table.update(claimPlace(fleetRecord(run, fleet), place, worker));
     // An earlier try may have taken it without an answer.
     if (applied || (item && parse(FleetRecord, item, `FLEET ${fleet.name} of '${name}'`).places[place] === worker))
       return true;
@@ -78,7 +78,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
 /** Records in the run's FLEET record that instances of this release do not serve it, and why. */
 export async function recordRefusal({ table }: Store, fleet: Fleet, run: string, refusal: Refusal): Promise<void> {
   await table.insert(tableKeys.fleet(run, fleet.name), emptyFleetRecord(run, fleet.name));
-  await table.update(refuseRun({ run, fleet: fleet.name }, refusal));
+  await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }
 
 async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunView[]> {
@@ -110,7 +110,7 @@ async function readRunView({ table, objects }: Store, run: string): Promise<RunV
     config: parseJson(RunConfig, config, objectKeys.config(run)),
     record,
     jobs,
-    bills: await limitedBills(table, record),
+    bills: await readBillsIfLimited(table, record),
     workers: workers.map((one) => parse(WorkerRecord, one, `WORKER of run '${run}'`)),
     fleets: fleets.map((one) => parse(FleetRecord, one, `FLEET of run '${run}'`)),
   };

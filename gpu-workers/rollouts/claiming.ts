@@ -1,8 +1,8 @@
 /**
  * @file One round of claiming: reads the groups that need it, claims rollouts up to the free capacity, and starts them.
  *
- *     unread group  ──claimUnbegun──────────────────> start        without a read: most likely no other worker has begun it
- *     free          ──claimUnbegun, claimRollouts───> start        unless its outcome exists
+ *     unread group  ──claimUnclaimedGroup───────────> start        without a read: most likely no other worker has begun it
+ *     free          ──claimUnclaimedGroup, claimRollouts──> start        unless its outcome exists
  *     owned         ────────────────────────────────> start        claimed by a write whose response was lost
  *     suspect       ──claimRollouts, instead of the dead worker──> start alone, or given up after POISON_CRASHES crashes alone
  *     quarantined   ────────────────────────────────> start alone
@@ -16,7 +16,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
 import { POISON_CRASHES } from "../../core/training/give-up.ts";
-import { claimRollouts, claimUnbegun } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnclaimedGroup } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
 import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
@@ -130,13 +130,13 @@ export class Claiming {
   async #claim(view: GroupView, wanted: readonly number[]): Promise<void> {
     const rollouts = await this.#withoutOutcome(view, wanted);
     if (rollouts.length === 0) return;
-    const claim = view.record?.claims ? claimRollouts : claimUnbegun;
+    const claim = view.record?.claims ? claimRollouts : claimUnclaimedGroup;
     const isClaimed = await this.#write(view, claim(groupAddress(this.#work, view), rollouts, this.#me));
     if (isClaimed) for (const k of rollouts) this.#attempts.start(view, k);
   }
 
   async #claimUnread(view: GroupView, wanted: readonly number[]): Promise<void> {
-    const isClaimed = await this.#write(view, claimUnbegun(groupAddress(this.#work, view), wanted, this.#me));
+    const isClaimed = await this.#write(view, claimUnclaimedGroup(groupAddress(this.#work, view), wanted, this.#me));
     if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
   }
 

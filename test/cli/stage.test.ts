@@ -9,7 +9,7 @@ import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { emptyFleetRecord } from "../../core/training/fleets.ts";
-import { refuseRun } from "../../core/training/writes.ts";
+import { recordFleetRefusal } from "../../core/training/writes.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
@@ -79,7 +79,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   // An instance of a later deployment would not join.
   const fleet = { run: "far", fleet: "main" };
   await table.insert(tableKeys.fleet("far", "main"), emptyFleetRecord("far", "main"));
-  await table.update(refuseRun(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
+  await table.update(recordFleetRefusal(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
   Object.assign(process.env, { MGRPO_TABLE: "mgrpo-all", MGRPO_BUCKET: "objects-all" });
   expect((await told("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([
     { kind: "waiting", step: 0, for: "waiting for: main/rollout, searcher/rollout" },

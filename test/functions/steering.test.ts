@@ -9,7 +9,7 @@ import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.
 import { FleetRecord, JobRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
 import { MAX_RAISES } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
-import { endRun, markDead, takePlace } from "../../core/training/writes.ts";
+import { claimPlace, endRun, markDead } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
@@ -54,7 +54,7 @@ async function deployed(fleets = TEAM) {
     };
     await store.table.insert(tableKeys.worker(name, worker), record);
     const item = FleetRecord.parse(await store.table.get(tableKeys.fleet(name, agent)));
-    expect(await store.table.update(takePlace(item, "0", worker))).toMatchObject({ applied: true });
+    expect(await store.table.update(claimPlace(item, "0", worker))).toMatchObject({ applied: true });
     return record;
   };
   const raises = async (fleet: string, name = "test") =>

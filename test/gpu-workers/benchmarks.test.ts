@@ -192,7 +192,7 @@ test.each([
   [{ benchmark: "gaia" }, /a benchmark and the path of its data go together/],
   [
     { benchmark: "gaia", data: "d", criteria: "c" },
-    /does nothing but for a benchmark that a model judges \(xbench, webwalkerqa\)/,
+    /applies only to a benchmark that a model judges \(xbench, webwalkerqa\)/,
   ],
   [{ benchmark: "xbench", data: "d" }, /suite 's' needs a judge: set judge\.model/],
   [{ benchmark: "hle", data: "d" }, /benchmark/],

@@ -5,7 +5,7 @@ import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
 import type { ChatModel } from "../../core/language-model-ports.ts";
-import { payAgent, readBills } from "../../core/training/bills.ts";
+import { addAgentSpending, readBills } from "../../core/training/bills.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
@@ -172,7 +172,7 @@ test("at most `engine.slots` requests are in flight, and each turn is billed", a
     },
   };
   const { table } = memoryStore();
-  const policy = endpointPolicy(config, model, (usd) => payAgent(table, "r", usd));
+  const policy = endpointPolicy(config, model, (usd) => addAgentSpending(table, "r", usd));
   const { backend } = await policy.acquire(0);
   await Promise.all(Array.from({ length: 6 }, () => playAs(backend)));
   expect(most).toBe(2);

@@ -7,7 +7,7 @@ import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
-import { claimRollouts, claimUnbegun, markDead, resumeRun } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnclaimedGroup, markDead, resumeRun } from "../../core/training/writes.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
@@ -202,7 +202,7 @@ test("a rollout that kills its worker three times while alone is given up; what 
     });
     const instead = new Map([[0, `doomed-${death - 1}`]]);
     await store.table.update(
-      death === 0 ? claimUnbegun(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
+      death === 0 ? claimUnclaimedGroup(address, [0, 1], worker) : claimRollouts(address, [0], worker, instead),
     );
     const observer = openWorkerObserver(run);
     await observer.refresh(true);

@@ -10,7 +10,7 @@ export function declareWeights(parameters: readonly Parameter[], scope: TraceSco
   return Object.fromEntries(parameters.map(({ name, shape }) => [name, scope.input(name, shape)]));
 }
 
-/** Tensors over the `wanted` parameters' parts of a flat vector; no copy. */
+/** The `wanted` parameters as views of a flat vector, without a copy. */
 export function parameterTensors(
   layout: ParameterLayout,
   flat: Float32Array,

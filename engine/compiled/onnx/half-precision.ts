@@ -43,7 +43,7 @@ class HalfPrecisionRewrite {
   }
 
   /**
-   * Casts of whole weights come first in a graph's list: of a node's inputs, the runtime computes the one listed last first, so a weight is
+   * Casts of whole weights come first in the node list: the runtime computes a node's inputs in reverse list order, so a weight is
    * widened only when the node's other inputs are ready.
    */
   graph(graph: Graph): Graph {

@@ -3,14 +3,14 @@
  * is copied once per block instead of once per token. The cache is the host decoder's, which also prefills it.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
-import { HIDDEN, type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { MASK_VALUE, type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { initialName, perStepName } from "../graphs/block.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import type { KvCache } from "./kv-cache.ts";
 import { MINIMUM_SLOTS } from "./slot-decoder.ts";
 
-/** Tokens of a block, at most. */
+/** Maximum tokens of a block. */
 export const BLOCK_TOKENS = 32;
 
 /** A draw of exactly 0 would select the first token even at probability 0. */
@@ -87,7 +87,7 @@ export class BlockDecoder {
     const uniform = new Float32Array(steps * rows).fill(-1);
     const [cos, sin] = [new Float32Array(steps * rows * half), new Float32Array(steps * rows * half)];
     const written = new Float32Array(steps * rows * width);
-    const mask = new Float32Array(steps * rows * (width + 1)).fill(HIDDEN);
+    const mask = new Float32Array(steps * rows * (width + 1)).fill(MASK_VALUE);
     // Every row attends to its new token: a row that attends to nothing would have no softmax.
     for (let row = 0; row < steps * rows; row++) mask[row * (width + 1) + width] = 0;
     for (const { slot, position, draws } of inputs) {

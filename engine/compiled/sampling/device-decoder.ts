@@ -59,7 +59,7 @@ export class DeviceDecoder implements SlotDecoder {
     for (const tensor of [...Object.values(this.#caches), ...Object.values(this.#weights)]) tensor.dispose();
   }
 
-  /** Returns probabilities [rows, V]. Rows that are undefined fill the batch: they read slot 0 and write nothing. */
+  /** Returns probabilities [rows, V]. Undefined rows are padding: they read slot 0 and write nothing. */
   async #extend(rows: readonly (ExtendRow | undefined)[], minimumTokens = 1): Promise<Float32Array> {
     const count = Math.max(minimumTokens, ...rows.map((row) => row?.tokens.length ?? 1));
     const { probabilities, ...updated } = await this.#session.tensors(
@@ -136,6 +136,6 @@ export class DeviceDecoder implements SlotDecoder {
 
 function requireOutput(outputs: Readonly<Record<string, Feeds[string] | undefined>>, name: string): Feeds[string] {
   const output = outputs[name];
-  if (!output) throw new Error(`a graph lacks its output ${name}`);
+  if (!output) throw new Error(`the graph has no output ${name}`);
   return output;
 }

@@ -1,5 +1,5 @@
 /**
- * @file Slots of a KV cache on the device. Moving slots between two runs only changes an order, which the next run reads by. Nothing is
+ * @file Slots of a KV cache on the device. Moving slots between two runs only changes their order, which the next run applies. Nothing is
  * parked: for a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
 import type { SlotStorage } from "./slot-decoder.ts";
@@ -14,7 +14,7 @@ export class DeviceSlotOrder implements SlotStorage {
     this.#order = this.#identity();
   }
 
-  /** The order for the run that writes every slot back in place. */
+  /** Returns the order for the next run, which writes every slot back in place, and resets it. */
   takeOrder(): Int32Array {
     const order = this.#order;
     this.#order = this.#identity();
@@ -41,7 +41,7 @@ export class DeviceSlotOrder implements SlotStorage {
   }
 
   restore(): never {
-    throw new Error("a device cache parks nothing");
+    throw new Error("a device cache cannot restore a parked sequence");
   }
 
   #identity(): Int32Array {

@@ -1,5 +1,5 @@
 /** @file Tokens, rotary angles and mask of the extend graph for R rows of T new tokens over a cache of C positions. */
-import { HIDDEN, type RotaryTable } from "../../model/positions.ts";
+import { MASK_VALUE, type RotaryTable } from "../../model/positions.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
 
 export class ExtendInputs {
@@ -21,7 +21,7 @@ export class ExtendInputs {
     this.#ids = new Int32Array(rows * tokens);
     this.#cos = new Float32Array(rows * tokens * rotary.half);
     this.#sin = new Float32Array(rows * tokens * rotary.half);
-    this.#mask = new Float32Array(rows * tokens * (width + tokens)).fill(HIDDEN);
+    this.#mask = new Float32Array(rows * tokens * (width + tokens)).fill(MASK_VALUE);
   }
 
   /** Row `row` holds these tokens, from `position` on. */

@@ -8,7 +8,7 @@ export interface PendingSample {
   readonly request: SampleRequest;
   /** Number of sequences that began before this one: the lowest is admitted first. */
   readonly arrival: number;
-  /** Tokens to generate at most; at least 1. */
+  /** Maximum number of tokens to generate, at least 1. */
   readonly limit: number;
   readonly resolve: (sample: Sample) => void;
   readonly reject: (error: unknown) => void;
@@ -48,7 +48,7 @@ export const temperatureOf = ({ sample }: Generation): number => sample.request.
 
 export const isGreedy = ({ sample }: Generation): boolean => sample.request.sampling.temperature === 0;
 
-/** Draws from the whole distribution or takes its argmax: what a block of decode steps can do on the device. */
+/** Whether it draws from the whole distribution or takes its argmax. A block of decode steps on the device can do only these. */
 export function isUntruncated(generation: Generation): boolean {
   const { topK, topP } = generation.sample.request.sampling;
   return isGreedy(generation) || (topK === 0 && topP === 1);

@@ -3,7 +3,7 @@
  * the lowest slots (decode). A decode writes to the cache of placed slots only.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
-import { HIDDEN, type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { MASK_VALUE, type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import { ExtendInputs } from "./extend-inputs.ts";
@@ -142,7 +142,7 @@ class DecodeInputs {
   #show(slot: number, positions: number): void {
     const before = this.#visible[slot] ?? 0;
     const row = slot * (this.#width + 1);
-    if (positions < before) this.#mask.fill(HIDDEN, row + positions, row + before);
+    if (positions < before) this.#mask.fill(MASK_VALUE, row + positions, row + before);
     else this.#mask.fill(0, row + before, row + positions);
     this.#visible[slot] = positions;
   }
@@ -150,7 +150,7 @@ class DecodeInputs {
   /** Shows each slot its visible positions and its new token. */
   #newMask(): Float32Array {
     const seen = this.#width + 1;
-    const mask = new Float32Array(this.#slots * seen).fill(HIDDEN);
+    const mask = new Float32Array(this.#slots * seen).fill(MASK_VALUE);
     this.#visible.forEach((positions, slot) => {
       mask.fill(0, slot * seen, slot * seen + positions);
       mask[slot * seen + seen - 1] = 0;

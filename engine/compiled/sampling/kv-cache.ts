@@ -46,7 +46,7 @@ export class KvCache implements SlotStorage {
     return this.#width;
   }
 
-  /** Makes room for sequences of `tokens` tokens and one more. Widening invalidates every view. */
+  /** Makes room for sequences of `tokens` + 1 tokens. Widening invalidates every view. */
   reserve(tokens: number): void {
     if (tokens < this.#width) return;
     const width = Math.min(this.#limit, Math.ceil((tokens + 1) / WIDTH_STEP) * WIDTH_STEP);
@@ -94,7 +94,7 @@ export class KvCache implements SlotStorage {
     return { feeds, width };
   }
 
-  /** Writes the first `tokens` of the `stride` new keys and values of a graph's row `row` into a slot, from `position` on. */
+  /** Writes new keys and values into a slot, from `position` on: the first `tokens` of the `stride` in row `row` of a graph's outputs. */
   write(
     slot: number,
     position: number,
@@ -145,11 +145,11 @@ export class KvCache implements SlotStorage {
   }
 
   swap(a: number, b: number): void {
-    const spare = new Float32Array(this.#slotLength);
+    const buffer = new Float32Array(this.#slotLength);
     for (const array of this.#arrays) {
-      this.#copySlot(array, a, spare, 0);
+      this.#copySlot(array, a, buffer, 0);
       this.#copySlot(array, b, array, a);
-      this.#copySlot(spare, 0, array, b);
+      this.#copySlot(buffer, 0, array, b);
     }
   }
 

@@ -9,7 +9,7 @@ const MAXIMUM_IMBALANCE = 8;
 
 interface SamplerLane {
   readonly sampler: Sampler;
-  /** Prompt of each of its sequences. */
+  /** Sequence -> prompt. */
   readonly prompts: Map<string, string>;
 }
 
@@ -43,7 +43,7 @@ export function laneSampler(samplers: readonly Sampler[]): Sampler {
 function chooseLane(lanes: readonly SamplerLane[], prompt: string): SamplerLane {
   const sorted = lanes.toSorted((a, b) => a.prompts.size - b.prompts.size);
   const [emptiest] = sorted;
-  if (!emptiest) throw new RangeError("a sampler needs a lane");
+  if (!emptiest) throw new RangeError("a sampler needs at least one lane");
   const sharesPrompt = ({ prompts }: SamplerLane) =>
     prompts.size < emptiest.prompts.size + MAXIMUM_IMBALANCE && [...prompts.values()].includes(prompt);
   return sorted.find(sharesPrompt) ?? emptiest;

@@ -1,4 +1,4 @@
-/** @file Opens the decoder of a provider: where its KV cache is, and how many tokens one run decodes. */
+/** @file Opens a provider's decoder. The mode decides where its KV cache is, and how many tokens one run decodes. */
 import type { ExecutionProvider } from "../../../core/contracts/engine.ts";
 import type { Feeds } from "../graph-session.ts";
 import { traceBlock } from "../graphs/block.ts";
@@ -14,7 +14,7 @@ import { DeviceDecoder } from "./device-decoder.ts";
 import { HostDecoder } from "./host-decoder.ts";
 import type { SlotDecoder } from "./slot-decoder.ts";
 
-/** One token a run with the cache on the host (`step`) or on the device, or a block of tokens a run. */
+/** One token per run with the cache on the host (`step`) or on the device, or a block of tokens per run. */
 export type DecodeMode = "step" | "device" | "block";
 
 export const DECODE_MODES: Readonly<Record<ExecutionProvider, DecodeMode>> = {

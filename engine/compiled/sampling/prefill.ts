@@ -3,14 +3,14 @@
  * its prompt, all questions share the system message and the tools, and rollouts with the same history share the tool response.
  *
  * A cache's bits depend on its tokens and on how they were cut into chunks. Chunks begin where a turn begins and hold CHUNK_TOKENS tokens,
- * whatever else is in the batch. Only whole chunks are copied, from a cache in the same prefix state (prefix-states.ts), so a copy
- * has the bits that computing it would have given.
+ * independent of the rest of the batch. Only whole chunks are copied, from a cache in the same prefix state (prefix-states.ts), so a copy
+ * is bit-identical to the computed chunk.
  */
 import { appendTokens, entryWithPrefix, prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";
 import type { PrefixStates } from "./prefix-states.ts";
 import type { PrefillChunk, SlotDecoder, SlotStorage } from "./slot-decoder.ts";
 
-/** Tokens of a chunk, at most. */
+/** Maximum tokens of a chunk. */
 const CHUNK_TOKENS = 256;
 
 /** A sequence and all the tokens that its cache must hold. */

@@ -1,5 +1,5 @@
 /**
- * @file What the sampler needs of a decoder, wherever its KV cache is (host-decoder.ts, device-decoder.ts): a cache with slots, prefill of
+ * @file The decoder of the sampler, with its KV cache on the host or on the device (host-decoder.ts, device-decoder.ts): slots, prefill of
  * several slots at a time, and one decoded token for each of the lowest slots.
  */
 
@@ -17,9 +17,9 @@ export interface ParkedKv {
 }
 
 export interface SlotStorage {
-  /** Gives slot `to` what `from` holds at positions [begin, end). Both hold the same before `begin`. */
+  /** Copies positions [begin, end) of slot `from` to slot `to`. Before `begin` the two are already equal. */
   copy(from: number, to: number, begin: number, end: number): void;
-  /** Gives slot `to` everything that `from` holds. */
+  /** Copies the whole slot `from` to slot `to`. */
   move(from: number, to: number): void;
   swap(a: number, b: number): void;
   /** A copy of a slot that is about to be reused; undefined where recomputing is cheaper. */
@@ -42,11 +42,11 @@ export interface SlotDecoder {
 const MAXIMUM_BATCH_TOKENS = 1024;
 /** Padding tokens of one prefill call: more would cost more than a second call. */
 const MAXIMUM_PADDING = 96;
-/** A single row would take the matrix-vector path of a product, which rounds differently. */
+/** A product with a single row takes the matrix-vector path, which rounds differently. */
 export const MINIMUM_TOKENS = 2;
 export const MINIMUM_SLOTS = 2;
 
-/** Groups chunks of similar length, so that little is padding. */
+/** Groups chunks of similar length to limit padding. */
 export function prefillBatches(chunks: readonly PrefillChunk[]): PrefillChunk[][] {
   const batches: PrefillChunk[][] = [];
   let padding = 0;

@@ -61,7 +61,7 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
 }
 
 /**
- * Renames values to the outputs that they are. Only a value that is an input, or already another output, gets an Identity node, which
+ * Gives each value that is an output that output's name. Only a value that is an input, or already another output, gets an Identity node, which
  * copies it.
  */
 function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
@@ -98,7 +98,7 @@ function needed(nodes: readonly GraphNode[], outputs: readonly Port[]): GraphNod
 }
 
 /**
- * The runtime schedules from the nodes whose outputs no node reads, the last in the list first, each after its inputs. So these leaves
+ * The runtime schedules backwards from the leaves, the nodes whose outputs no node reads: the last listed first, each after its inputs. So leaves
  * are listed last, with those that can be computed first at the very end: a weight's gradient is then computed while its inputs are in
  * the CPU cache, and they are freed early.
  */

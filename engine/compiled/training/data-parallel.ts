@@ -9,7 +9,7 @@ import type { LaneTrainer } from "./lane-trainer.ts";
 
 export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
   const [first, ...others] = lanes;
-  if (!first) throw new RangeError("a trainer needs a lane");
+  if (!first) throw new RangeError("a trainer needs at least one lane");
 
   /** Each lane with the batch indices of its part; lanes without work are left out. */
   const parts = (lengths: readonly number[]) =>

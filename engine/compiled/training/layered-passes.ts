@@ -148,7 +148,7 @@ export class LayeredPasses implements Passes {
     };
   }
 
-  /** Adds to the head's gradient, and to `lastGradient` [B * T, D], that of the last layer's output. */
+  /** Adds to the head's gradient and to `lastGradient` [B * T, D], the gradient of the last layer's output. */
   async #headBackward(head: GraphSession, feeds: Feeds, { row, targets }: Predictions, lastGradient: Float32Array) {
     const { config, lora } = this.#state;
     const { sums, outputs: into } = this.#headGradients;

@@ -4,7 +4,7 @@
  *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
  *        '───── samples, from the base model or from saved weights
  *
- * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is sent again and done once. SkyRL
+ * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is sent again and executed once. SkyRL
  * does not number saves: a save whose answer was lost has used its name, and is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
@@ -263,7 +263,7 @@ class NumberedModel implements TinkerModel {
   }
 }
 
-/** `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's `tinker://<model>/<name>` of the latter. */
+/** `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's `tinker://<model>/<name>` for the latter. */
 function deletionOf(path: string): string {
   const [model = "", ...rest] = path.replace("tinker://", "").split("/");
   const [kind, name] = rest.length === 1 ? ["sampler_weights", rest[0]] : rest;

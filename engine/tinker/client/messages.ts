@@ -87,7 +87,7 @@ export const RequestFailed = z.object({ error: z.string(), category: z.string() 
 
 export const ModelCreated = z.object({
   model_id: z.string(),
-  /** What the server really trains: SkyRL creates a model on its own base whatever the request names. */
+  /** What the server really trains: SkyRL creates every model on its own base and ignores the one in the request. */
   base_model: z.string().nullish(),
   lora_config: TinkerLora.nullish(),
 });

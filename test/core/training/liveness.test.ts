@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { giveUp } from "../../../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../../../core/training/liveness.ts";
-import { countCrash, markDead, sawWorker } from "../../../core/training/writes.ts";
+import { countCrash, markDead, recordSeenCounter } from "../../../core/training/writes.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const config = teamConfig();
@@ -23,7 +23,9 @@ const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
 test("a moving counter is noted at most twice per lease", () => {
   const moved = workerOf({ counter: 6, seenAt: 1000 });
   expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
-  expect(observeWorkers(config, [moved], [], 6000)).toEqual([{ kind: "change", change: sawWorker(moved, 6000) }]);
+  expect(observeWorkers(config, [moved], [], 6000)).toEqual([
+    { kind: "change", change: recordSeenCounter(moved, 6000) },
+  ]);
 });
 
 test("a worker is dead if its counter did not move for more than the lease; one millisecond less is alive", () => {

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
-import { LoraConfig, takesLora } from "../../../core/contracts/lora.ts";
+import { LoraConfig, supportsLora } from "../../../core/contracts/lora.ts";
 import type { Trajectory } from "../../../core/contracts/rollout.ts";
 import { tinkerFaults } from "../../../core/contracts/tinker-policy.ts";
 import { tokenWeights } from "../../../core/mgrpo/batch.ts";
@@ -207,7 +207,7 @@ test.each([
   ["tinker:http://gpu1:8000?ranks=8", /it takes no parameters: remove \?ranks=8/],
   [
     "tinker:http://user:secret@gpu1:8000",
-    /^policy: no user or key belongs in the URL of gpu1:8000: set TINKER_API_KEY$/,
+    /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,
   ],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
@@ -218,7 +218,7 @@ test("the config takes the rank of a Tinker policy's adapter, and refuses what t
     const agents = { main: { policy: POLICY, lora: LoraConfig.parse(lora), engine: { threads: 1 } } };
     return tinkerFaults({ temperature: 1, agents, evaluation: { suites: [] } }).map(([path]) => path.join("."));
   };
-  expect(takesLora(POLICY)).toBe(true);
+  expect(supportsLora(POLICY)).toBe(true);
   expect(faultsOf({ rank: 8 })).toEqual([]);
   expect(faultsOf({ alpha: 16, targets: ["q_proj"] })).toEqual(["agents.main.lora.alpha", "agents.main.lora.targets"]);
 });
