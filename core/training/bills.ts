@@ -1,7 +1,7 @@
 /**
  * @file What a run pays for besides its workers: requests of its tools (tool-spending.ts), verdicts of its judges at
  * `judge.usdPerMillionTokens`, and turns of agents behind APIs at `endpoint.usdPerMillionTokens`. Each has a record of its own that
- * whoever pays adds to, and all count towards `budget.usd`.
+ * any payer adds to, and all count towards `budget.usd`.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
