@@ -14,7 +14,7 @@ const PROCESSES = 9;
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bundles-"));
 try {
   const bundles = await bundleHandlers(handlerNames(), folder);
-  // Alternates, so that load from outside affects all of them equally.
+  // Alternates, so that other load on the machine affects all bundles equally.
   const rounds = Array.from({ length: PROCESSES }, () =>
     [...bundles.values()].map(({ path }) => importMilliseconds(path)),
   );

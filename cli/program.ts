@@ -23,7 +23,7 @@ export function buildProgram(): Command {
   addMachines(program.commandsGroup("Train on several machines:"));
   addCloud(program);
   addModels(program.commandsGroup("This machine and its models:"));
-  // Listed with the last group instead of in one of its own.
+  // Lists `help` in the last group.
   return program.helpCommand(true);
 }
 

@@ -20,9 +20,9 @@ export const StepSummary = z.strictObject({
   correct: z.number(),
   wellFormed: z.number(),
   rollouts: z.int(),
-  /** By all agents in the counted rollouts: also frozen agents, and dropped or masked trajectories. */
+  /** By all agents in the counted rollouts, frozen agents and dropped or masked trajectories included. */
   sampledTokens: z.int(),
-  /** Rollouts lost to infrastructure or judges: in no mean and no batch. */
+  /** Rollouts lost to infrastructure or judges: excluded from every mean and batch. */
   excluded: z.int(),
   /** The cost of the counted rollouts' judges, if they are models. */
   judged: JudgeCost.exactOptional(),

@@ -1,4 +1,4 @@
-/** @file What a run does or waits for, in a few words: the missing workers, or the progress of the open step. Pure. */
+/** @file What a run does or waits for, in one phrase: the missing workers, or the progress of the open step. Pure. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../core/contracts/records.ts";
 
@@ -10,7 +10,7 @@ export interface RunState {
 }
 
 export function waitingFor(config: RunConfig, { step, groups, agents, workers }: RunState): string {
-  if (!step) return "the first plan";
+  if (!step) return "planning the first step";
   const behind = step.trained.filter(
     (name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) <= (step.policy[name] ?? 0),
   );

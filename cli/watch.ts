@@ -176,7 +176,7 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   const settings = ["budget={}", ...set, ...fixed, "steps=1"];
   const config = resolveConfig(await openRecipe(name), { run: "eval", recipe: name, arm, seed, set: settings });
   if (!config.agents[agent] || models[agent] !== undefined) {
-    const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is no agent of the recipe";
+    const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is not an agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);
   }
   if (config.evaluation.suites.length > 0) return config;

@@ -3,7 +3,7 @@
  * happened, where, and what to do about it. Adapters translate foreign errors into it.
  */
 
-/** What went wrong. Callers decide by it. */
+/** What went wrong. Callers branch on it. */
 export type ErrorCode =
   | "config-invalid"
   | "recipe-invalid"

@@ -90,7 +90,7 @@ export interface Table {
   get(key: TableKey): Promise<TableItem | undefined>;
   /** Several at once, in the order of the keys, each as consistent as `get`. */
   getAll(keys: readonly TableKey[]): Promise<(TableItem | undefined)[]>;
-  /** Put-if-absent. False: the item was there already and is untouched. */
+  /** Put-if-absent. False: the item already exists, and is unchanged. */
   insert(key: TableKey, item: TableItem): Promise<boolean>;
   /** Updates an item that exists and meets every condition. */
   update(change: TableChange): Promise<TableResult>;

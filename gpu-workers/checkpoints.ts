@@ -93,7 +93,7 @@ class RunCheckpoints implements Checkpoints {
     const manifest = parseJson(Manifest, bytes, key);
     if (manifest.run === run && manifest.agent === agent && manifest.version === version) return manifest;
     const found = `version ${manifest.version} of agent '${manifest.agent}' of run '${manifest.run}'`;
-    throw damaged(`${key} is the manifest of ${found}; somebody replaced it`);
+    throw damaged(`${key} is the manifest of ${found}; it was replaced`);
   }
 
   async manifest(agent: string, version: number): Promise<Manifest> {
@@ -117,7 +117,7 @@ class RunCheckpoints implements Checkpoints {
     const verified = Object.values(agents).map(async ({ manifest: key, sha256: expected }) => {
       const bytes = await this.#objects.get(key);
       if (!bytes) throw damaged(`${key} is missing`);
-      if (sha256(bytes) !== expected) throw damaged(`${key} is not the one that its team names; somebody replaced it`);
+      if (sha256(bytes) !== expected) throw damaged(`${key} is not the one that its team names; it was replaced`);
     });
     await Promise.all(verified);
   }

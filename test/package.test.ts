@@ -1,7 +1,7 @@
 /**
- * @file Both packages as another system meets them: packed, then installed by npm into empty folders. Every public entry type-checks in a
- * strict consumer; the algorithm needs nothing but zod; a created project compiles and passes its own test. What a created project trains
- * to is measured by hand (create/README.md).
+ * @file Both packages as users get them: packed, then installed by npm into empty folders. Every public entry type-checks in a
+ * strict consumer; the algorithm needs nothing but zod; a created project compiles and passes its own test. No created
+ * project is trained here.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -53,7 +53,7 @@ const result = {
 export default JSON.stringify(result);
 `;
 
-/** What needs the other dependencies. */
+/** The entries that need the other dependencies. */
 const ENTRIES = `
 import { smallModel } from "mgrpo/base-model";
 import { openEngine } from "mgrpo/engine";
@@ -75,7 +75,7 @@ const tsconfigOf = (libraries: object) => ({
   include: ["*.ts"],
 });
 
-/** Packs the package in a folder of this repository; its archive. */
+/** Packs the package in a folder of this repository. Returns its archive. */
 function pack(place: string): string {
   const said = run(place, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
   return join(folder, said.trimEnd().split("\n").at(-1) ?? "");
@@ -85,7 +85,7 @@ function run(cwd: string, command: string, ...args: string[]): string {
   return execFileSync(command, args, { cwd, encoding: "utf8", stdio: "pipe" });
 }
 
-/** What tsc reports; empty when nothing is wrong. */
+/** Returns what tsc reports: empty if nothing is wrong. */
 const typeErrors = (cwd: string): string => spawnSync(TSC, ["-p", "."], { cwd, encoding: "utf8" }).stdout;
 
 const namesIn = (archive: string): string[] => run(folder, "tar", "-tzf", archive).trimEnd().split("\n");
@@ -118,7 +118,7 @@ test("the types of the algorithm check with nothing but zod, and report misspelt
   expect(typeErrors(algorithm)).toBe("");
 });
 
-test("the algorithm runs with nothing but zod beside it", () => {
+test("the algorithm runs with no package but zod", () => {
   const tsx = join(ROOT, "node_modules", "tsx", "dist", "esm", "index.mjs");
   const script = 'import text from "./consumer.ts"; console.log(text)';
   const output = run(algorithm, process.execPath, "--import", tsx, "--input-type=module", "--eval", script);
@@ -143,7 +143,7 @@ describe("a project of create-mgrpo", () => {
     run(folder, process.execPath, "package/index.js", "my team", "--mgrpo", tarball);
   });
 
-  test("depends on the archive that was named, and on the versions that this package has", () => {
+  test("depends on the named archive, and on this package's versions", () => {
     const Project = z.object({
       name: z.string(),
       dependencies: z.record(z.string(), z.string()),
@@ -180,13 +180,13 @@ describe("a project of create-mgrpo", () => {
     expect(output).toMatch(/^# fail 0$/m);
   });
 
-  test("is not written into a folder that has something in it", () => {
+  test("is not written into a folder that is not empty", () => {
     const again = () => run(folder, process.execPath, "package/index.js", "my team");
     expect(again).toThrow(/my team is not empty: name a new folder/);
   });
 });
 
-test("every export is there, with its types", () => {
+test("every export exists, with its types", () => {
   const Exports = z.object({ exports: z.record(z.string(), z.union([z.string(), z.record(z.string(), z.string())])) });
   const { exports } = Exports.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
   const files = Object.values(exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)));
@@ -195,7 +195,7 @@ test("every export is there, with its types", () => {
   for (const file of files) expect(names).toContain(`package/${file.replace(/^\.\//, "")}`);
 });
 
-test("it carries the compiled command line, the docs and the recipes' sources, and no tests or runs", () => {
+test("the package has the compiled command line, the docs and the recipes' sources, and no tests or runs", () => {
   const names = namesIn(tarball);
   for (const name of [
     "README.md",
@@ -217,7 +217,7 @@ test("it carries the compiled command line, the docs and the recipes' sources, a
   expect([...outside, ...sources]).toEqual([]);
 });
 
-test("whatever its modules import of the package is in it", () => {
+test("the package contains every file that its modules import", () => {
   const dist = join(algorithm, "node_modules", "mgrpo", "dist");
   const modules = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".js"));
   expect(modules.length).toBeGreaterThan(200);

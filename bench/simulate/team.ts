@@ -26,7 +26,7 @@ const LOG_PROB = -0.5;
 
 const subAgents = (agents: number) => Array.from({ length: agents - 1 }, (_, i) => `searcher-${i + 1}`);
 
-/** The recommendation of a recipe, with the polls and heartbeats of docs/deploy.md. */
+/** The team's config, as a recipe recommends it, with the polls and heartbeats of docs/deploy.md. */
 export function teamConfig(agents: number): Omit<RunConfigInput, "run" | "recipe" | "arm"> {
   const limits = { turnTokens: 200, contextTokens: 4000 };
   const engine = { slots: SLOTS };

@@ -66,7 +66,7 @@ class Timeline implements VirtualTime {
       await this.#settled();
       if (isOver) return until;
       const first = this.#timers.pop();
-      if (!first) throw new MgrpoError("deadline", `the simulation stands still after ${this.now()} s`);
+      if (!first) throw new MgrpoError("deadline", `the simulation has no timer left after ${this.now()} s`);
       this.milliseconds = first.at;
       for (let timer: Timer | undefined = first; timer; timer = this.#timers.pop(first.at)) timer.fire?.();
     }
@@ -130,7 +130,7 @@ function replaceTimeouts(time: Timeline): void {
   syncBuiltinESMExports();
 }
 
-/** The result of a timer function: as much of Node's Timeout as callers use. */
+/** The result of a timer function: the part of Node's Timeout that callers use. */
 class Handle {
   readonly #timer: () => Timer;
 

@@ -18,7 +18,7 @@ import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
   readonly host: string;
-  /** Of the DynamoDB API. */
+  /** Port of the DynamoDB API. */
   readonly port: number;
   /** Default: the one after `port`, or any free one if `port` is 0. */
   readonly s3Port?: number;
@@ -27,21 +27,21 @@ export interface ServeOptions {
 }
 
 const EVERY_ADDRESS = ["0.0.0.0", "::"];
-const LOOK_SECONDS = 2;
+const POLL_SECONDS = 2;
 const STDOUT = 1;
 
 export async function serve({ host, port, s3Port, dir, environmentFile }: ServeOptions): Promise<void> {
   if (EVERY_ADDRESS.includes(host))
     throw new MgrpoError(
       "config-invalid",
-      `--host ${host} means every address of this machine: name the one that the workers reach it by`,
+      `--host ${host} means every address of this machine: name the one that workers connect to`,
     );
   const stop = watchForStop();
   const ports = { dynamo: port, s3: s3Port ?? (port === 0 ? 0 : port + 1) };
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
-      tellEnvironment(session.environment, environmentFile);
+      reportEnvironment(session.environment, environmentFile);
       await showActivity(session, stop.signal);
     } finally {
       await session.close();
@@ -51,7 +51,7 @@ export async function serve({ host, port, s3Port, dir, environmentFile }: ServeO
   }
 }
 
-function tellEnvironment(environment: EmbeddedCloud["environment"], file: string | undefined): void {
+function reportEnvironment(environment: EmbeddedCloud["environment"], file: string | undefined): void {
   const text = JSON.stringify({ ...environment, MGRPO_WORKER_TOKEN: workerToken(environment) });
   if (file === undefined) {
     console.log(text);
@@ -72,7 +72,7 @@ function workerToken({ AWS_SECRET_ACCESS_KEY: secret = "" }: EmbeddedCloud["envi
   return createHmac("sha256", secret).update("calls between workers").digest("base64url");
 }
 
-/** Until the signal aborts. The line is on standard error, since standard output may be a file. */
+/** Runs until the signal aborts. Writes to standard error, since standard output may be a file. */
 async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSignal): Promise<void> {
   if (!process.stderr.isTTY) {
     if (!signal.aborted) await once(signal, "abort");
@@ -86,7 +86,7 @@ async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSigna
     const shown = observe(now, before, activity?.lastEvent);
     line.show(() => activityText(shown, store.clock.monotonic()));
     [before, activity] = [now, shown];
-    await store.clock.sleep(LOOK_SECONDS, signal);
+    await store.clock.sleep(POLL_SECONDS, signal);
   }
   line.close();
 }

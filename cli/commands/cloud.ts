@@ -39,7 +39,7 @@ function addServe(cloud: Command): void {
     // Not --env-file: Node.js 20 takes that option for itself, wherever it stands.
     .option(
       "--environment-file <file>",
-      "write what workers need in their environment to this file, readable by its owner only, instead of printing it",
+      "write the workers' environment to this file, readable only by its owner, instead of printing it",
     )
     .action(async (options) => (await import("../cloud/serve.ts")).serve(options));
 }

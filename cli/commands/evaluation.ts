@@ -116,7 +116,7 @@ function addJudge(program: Command): void {
     .command("judge")
     .description("check a judge model before it decides rewards or scores")
     .command("check")
-    .description("compare a judge with people, on answers or work that they labelled, and list the disagreements")
+    .description("compare a judge with human labels of answers or work, and list the disagreements")
     .argument(
       "<labels.jsonl>",
       "one object per line: question, reference, answer, correct (true or false); or task, steps, report, score (0 to 1); optionally id",

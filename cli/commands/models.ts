@@ -13,7 +13,7 @@ export function addModels(program: Command): void {
 function addDoctor(program: Command): void {
   program
     .command("doctor")
-    .description("check what is installed and what works on this machine, and say how to get what is missing")
+    .description("check this machine, and say how to install what is missing")
     .option("--model <folder>", "check whether this model can be sampled and trained in the available memory")
     .addOption(
       new Option("--set <path=value>", "with --model: a setting of its agent (repeatable)")
@@ -39,9 +39,9 @@ function addBench(program: Command): void {
 function addPretrain(program: Command): void {
   program
     .command("pretrain")
-    .description("make a recipe's base models from its demonstrations")
+    .description("train a recipe's base models on its demonstrations")
     .addArgument(recipe())
-    .option("--only <folders...>", "names of the base models' folders to make, instead of all")
+    .option("--only <folders...>", "base models to make, by folder name, instead of all")
     .option("--to <folder>", "folder to write them to, instead of the recipe's own")
     .addOption(
       new Option("--tokens <n>", "tokens of demonstrations to train on, instead of the recipe's").argParser(

@@ -33,7 +33,7 @@ function addExport(program: Command): void {
     .addArgument(run())
     .option("--merged", "merge adapters into their base, so that whole models are written")
     .addOption(
-      new Option("--dtype <name>", "number format of the weights, instead of the one they were trained in").choices([
+      new Option("--dtype <name>", "data type of the weights, instead of the one used in training").choices([
         "fp32",
         "bf16",
       ]),

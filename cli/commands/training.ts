@@ -40,7 +40,7 @@ function addTrain(program: Command): void {
 function addInit(program: Command): void {
   program
     .command("init")
-    .description("write a recipe to start from into this project: a small world, its questions, tools and rewards")
+    .description("add a starter recipe to this project: a small world, its questions, tools and rewards")
     .argument("[folder]", "folder to create", "team")
     .action(async (folder) => (await import("../init.ts")).init(folder));
 }
@@ -60,9 +60,7 @@ function addResume(program: Command): void {
 function addCompare(program: Command): void {
   program
     .command("compare")
-    .description(
-      "train several arms with several seeds on equally many sampled tokens, and compare their held-out scores",
-    )
+    .description("train several arms and seeds on the same number of sampled tokens, and compare their held-out scores")
     .addArgument(recipe())
     .addOption(
       new Option("--arms <list>", "comma-separated arms; the first is the baseline of the comparison")
@@ -74,10 +72,9 @@ function addCompare(program: Command): void {
       new Option("--steps <n>", "training steps of the first arm, instead of the recipe's").argParser(count("--steps")),
     )
     .addOption(
-      new Option(
-        "--tokens <n>",
-        "sampled tokens per run, instead of what the first arm samples in its steps",
-      ).argParser(count("--tokens")),
+      new Option("--tokens <n>", "sampled tokens per run; by default as many as the first arm samples").argParser(
+        count("--tokens"),
+      ),
     )
     .addOption(
       new Option("--jobs <n>", "runs to train at the same time; each uses about two cores")

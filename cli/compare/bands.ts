@@ -21,19 +21,19 @@ use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVG
 
 export interface Band {
   readonly name: string;
-  /** Along x. */
+  /** In order of x. */
   readonly points: readonly { readonly x: number; readonly y: number; readonly low: number; readonly high: number }[];
 }
 
 export interface BandChart {
   readonly title: string;
-  /** What the bands are. */
+  /** What the bands show. */
   readonly subtitle: string;
   readonly xName: string;
   /** Whether x counts something: its ticks are whole numbers. */
   readonly xIsCount: boolean;
   readonly bands: readonly Band[];
-  /** Whether each point is a measurement of its own. */
+  /** Whether to mark each point, as a separate measurement. */
   readonly marked: boolean;
 }
 
@@ -57,7 +57,7 @@ export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: B
   return themed(svg);
 }
 
-/** The band behind, and the line on it. */
+/** The band, and the line on top of it. */
 function seriesOf({ name, points }: Band, colour: string, marked: boolean) {
   const upper = points.map(({ x, high }) => [x, high]);
   const lower = points.toReversed().map(({ x, low }) => [x, low]);

@@ -79,6 +79,6 @@ function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOut
 async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, the store does not have it`);
+  if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, but it is not in the store`);
   return parseJson(EvaluationResult, bytes, key);
 }

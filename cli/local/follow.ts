@@ -36,7 +36,7 @@ export type RunEvent =
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
 /** Time between reads of more than the RUN record: what a run waits for takes a dozen reads of a busy store. */
-const LOOK_SECONDS = 2;
+const POLL_SECONDS = 2;
 
 export interface FollowOptions {
   /** The first step to report. */
@@ -60,7 +60,7 @@ export async function* followRun(
     const now = clock.monotonic();
     for (const { step, seconds } of timer.closedBy(run.step, now))
       yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
-    if (run.status !== "running" || now - looked >= LOOK_SECONDS) {
+    if (run.status !== "running" || now - looked >= POLL_SECONDS) {
       looked = now;
       const jobs = await readJobs(store, config.run);
       for (const job of jobs.filter((one) => one.state === "done" && !reported.has(one.job))) {

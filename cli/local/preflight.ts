@@ -20,7 +20,7 @@ import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts
 import { Findings } from "./findings.ts";
 import { checkMemory } from "./model-needs.ts";
 
-/** Where a run is to take place. */
+/** Where a run takes place. */
 export interface Site {
   /** `here`: this machine must have the keys, the engines and the memory. `elsewhere`: it only starts the run. */
   readonly workers: "here" | "elsewhere";
@@ -32,11 +32,11 @@ export interface Site {
 
 export interface Preflight {
   readonly findings: Findings;
-  /** The base models that are in order: all of them if there is no error. */
+  /** The valid base models: all of them if there is no error. */
   readonly bases: Bases;
 }
 
-/** Everything that is wrong with a run before it starts. Only faults of this program reject. */
+/** Finds everything that is wrong with a run before it starts. Rejects only on a bug in this program. */
 export async function preflight(config: RunConfig, site: Site): Promise<Preflight> {
   const findings = new Findings();
   const bases = new Map<string, CheckpointFiles>();
@@ -64,7 +64,7 @@ function refuseUntrained(config: RunConfig): void {
   throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
 }
 
-/** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: what it would read is unknown too. */
+/** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: its model cannot be checked. */
 async function checkAgent(
   name: string,
   agent: AgentConfig,

@@ -1,4 +1,4 @@
-/** @file Resumes a run that is in its store: with a larger budget if the user extends it, never past a spent one. */
+/** @file Resumes a stored run. A spent budget is refused unless the user extends it. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -36,12 +36,12 @@ export async function resumeInStore(
   const { hours, usd, toolCalls, toolUsd } = extension;
   const extendsTools = toolCalls !== undefined || toolUsd !== undefined;
   if (extendsTools) {
-    if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no tools that count: leave the option out`);
-    await applied(run, table.update(extendToolBudget(tools, extension)));
+    if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
+    await requireApplied(run, table.update(extendToolBudget(tools, extension)));
   }
   const spent = await readSpent(store, config, record);
   if (hours !== undefined || usd !== undefined) {
-    return applied(run, table.update(extendBudget(record, extendLimits(record, spent, extension))));
+    return requireApplied(run, table.update(extendBudget(record, extendLimits(record, spent, extension))));
   }
   const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
@@ -66,7 +66,7 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
 }
 
-async function applied(run: string, update: Promise<TableResult>): Promise<void> {
+async function requireApplied(run: string, update: Promise<TableResult>): Promise<void> {
   if ((await update).applied) return;
   throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again`);
 }

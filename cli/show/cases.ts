@@ -15,7 +15,7 @@ import { heldOutTree, type Tag, type Tree } from "./tree.ts";
 
 const SHOWN = 3;
 
-/** A question's first rollout with an occasion, by each of the two teams. */
+/** A question's first rollout with an occasion, before and after training. */
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
@@ -27,14 +27,19 @@ export async function loadCases(store: Store, config: RunConfig, recipe: Recipe)
   const { caseStudies = [] } = recipe;
   const suite = shownSuite(config);
   if (caseStudies.length === 0 || !suite) {
-    const lack = suite ? `recipe '${config.recipe}' has no case studies` : "the run has no open-book evaluation suite";
-    throw new MgrpoError("not-found", `nothing to show: ${lack}`);
+    const reason = suite
+      ? `recipe '${config.recipe}' has no case studies`
+      : "the run has no open-book evaluation suite";
+    throw new MgrpoError("not-found", `nothing to show: ${reason}`);
   }
   const { status, step } = await readRun(store, config.run);
   const jobs = (await readJobs(store, config.run)).filter((job) => job.suite === suite.name && job.state === "done");
   const [first, last] = [jobs.find(({ team }) => team === 0), jobs.find(({ team }) => team === step)];
   if (status !== "finished" || !first || !last) {
-    throw new MgrpoError("not-found", `run '${config.run}' is ${status}: case studies compare its first and last team`);
+    throw new MgrpoError(
+      "not-found",
+      `run '${config.run}' is ${status}: case studies compare the first and last team of a finished run`,
+    );
   }
   const [before, after] = await Promise.all([first, last].map((job) => readRollouts(store, config, job)));
   return caseStudies.map((study) => studyTree(study, before ?? [], after ?? [], recipe));
@@ -74,8 +79,8 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
   return before.flatMap((rollout) => {
     const [one, other] = [firsts.get(rollout.question.id), lasts.get(rollout.question.id)];
     if (one !== rollout || !other) return [];
-    const rate = (of: HeldOutRollout) => {
-      const { n, correct } = measure(study, [of]);
+    const rate = (rollout: HeldOutRollout) => {
+      const { n, correct } = measure(study, [rollout]);
       return correct / n;
     };
     return [{ before: one, after: other, gain: rate(other) - rate(one) }];

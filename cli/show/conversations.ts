@@ -20,7 +20,7 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
   if (outcome.status === "failed") return new Map();
   const found = outcome.invocations.map(async ({ id, key }): Promise<[string, Invocation]> => {
     const bytes = await objects.get(key);
-    if (!bytes) throw new MgrpoError("not-found", `${key}: the outcome names it, the store does not have it`);
+    if (!bytes) throw new MgrpoError("not-found", `${key}: the outcome names it, but it is not in the store`);
     return [id, parseJson(Invocation, bytes, key)];
   });
   return new Map(await Promise.all(found));
@@ -29,6 +29,6 @@ export async function readInvocations({ objects }: Objects, outcome: Outcome): P
 export async function readStoredQuestions({ objects }: Objects, run: string): Promise<QuestionSet> {
   const key = objectKeys.questions(run);
   const bytes = await objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store: did the run ever start?`);
+  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store: has the run started?`);
   return parseJson(QuestionSet, bytes, key);
 }

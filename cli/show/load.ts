@@ -21,7 +21,7 @@ export function parseAddress(text: string): Address {
   if (!match) {
     throw new MgrpoError(
       "not-found",
-      `'${text}' is no address: write a step, step/group or step/group/rollout, e.g. 12/3/5, or cases`,
+      `'${text}' is not an address: write a step, step/group or step/group/rollout, e.g. 12/3/5, or cases`,
     );
   }
   const [, step, group, rollout] = match;
@@ -63,7 +63,10 @@ async function readWantedGroups(store: Store, config: RunConfig, { step: wanted,
   });
   const known = await readGroups(store, step);
   if (known.length === 0)
-    throw new MgrpoError("not-found", `the groups of step ${wanted} are gone: the store keeps them only for some time`);
+    throw new MgrpoError(
+      "not-found",
+      `the groups of step ${wanted} have expired: the store keeps them for a limited time`,
+    );
   const groups = known.filter((one) => one.group === (group ?? one.group));
   if (groups.length > 0) return groups;
   throw new MgrpoError("not-found", `step ${wanted} has groups 0 to ${step.groups.length - 1}, not ${group}`);
@@ -74,7 +77,7 @@ function inGroup({ body: _question, note: _note, ...rollout }: Tree): Tree {
   return { ...rollout, folded: true };
 }
 
-/** Of one rollout, or of all rollouts of the group. */
+/** The trees of one rollout, or of all rollouts of the group. */
 async function loadRollouts(
   store: Store,
   config: RunConfig,

@@ -27,7 +27,7 @@ export interface Source {
   readonly step: number;
   /** Finished evaluations. */
   readonly evaluations: readonly TeamEvaluation[];
-  /** Of all closed steps. */
+  /** The summaries of all closed steps. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
   /** Where pages about the run are written by default. */
@@ -77,7 +77,7 @@ async function storedSource(run: string): Promise<Source> {
   });
 }
 
-/** Opens the store that the environment names for as long as it is read. */
+/** Opens the store that the environment names, and closes it after the read. */
 export async function withNamedStore<T>(read: (store: Store) => Promise<T>): Promise<T> {
   const store = openAwsStore(storeNames("show"));
   return read(store).finally(() => store.close());

@@ -1,4 +1,4 @@
-/** @file Draws a tree on a terminal, wrapped to its width. Control characters in output of models and pages never reach it. */
+/** @file Draws a tree on a terminal, wrapped to its width. Control characters in the output of models and pages never reach it. */
 import colors from "picocolors";
 import { clean } from "../terminal/clean.ts";
 import { hanging } from "../terminal/rows.ts";
@@ -21,7 +21,7 @@ function branches(tree: Tree, indent: string): string[] {
   return tree.children.flatMap((child, i) => drawBranch(child, indent, i === tree.children.length - 1));
 }
 
-/** Lines of a tree below another. `last`: it is the last one there. */
+/** The lines of a subtree. `last`: it is its parent's last child. */
 export function drawBranch(tree: Tree, indent: string, last: boolean): string[] {
   const below = indent + (last ? "   " : "│  ");
   const textIndent = `${below}${tree.children.length > 0 ? "│ " : "  "}`;

@@ -14,7 +14,7 @@ export interface Tree {
   readonly title: string;
   /** Short facts beside the title. */
   readonly tags: readonly Tag[];
-  /** What the reader has to know about it, from the recipe. */
+  /** The recipe's note for the reader. */
   readonly note?: string | undefined;
   /** Longer text: a prompt, an output or a tool response. */
   readonly body?: string;
@@ -185,7 +185,7 @@ function advantageTags(finalized: AgentBatch | undefined, trajectory: string | n
   if (!finalized) return [];
   const i = finalized.trajectories.indexOf(trajectory);
   const advantage = finalized.advantages[i];
-  if (advantage === undefined) return [{ text: "left out by alignment", tone: "faint" }];
+  if (advantage === undefined) return [{ text: "dropped by alignment", tone: "faint" }];
   const weight = trajectoryWeights(finalized)[i] ?? 0;
   const signed = `${advantage > 0 ? "+" : ""}${advantage.toFixed(3)}`;
   return [

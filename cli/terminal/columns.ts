@@ -8,7 +8,7 @@ import { cut } from "./flow.ts";
 export interface Column {
   readonly title: string;
   readonly width: number;
-  /** In a narrow terminal the columns of the highest rank are left out first, those of rank 0 never. */
+  /** In a narrow terminal, columns of the highest rank are dropped first; rank 0 never is. */
   readonly rank: number;
   readonly tone: "plain" | "agent" | "held-out" | "faint";
   cell(row: Row): string;
@@ -22,10 +22,10 @@ export interface Row {
 }
 
 const GAP = 2;
-/** Columns of an agent's reward, such as 0.700. */
-const LEAST_AGENT = 5;
+/** Characters of an agent's reward, such as 0.700. */
+const MIN_AGENT_WIDTH = 5;
 
-/** No row of them is wider than `width`. */
+/** The columns whose rows fit `width`. */
 export function columnsOf(config: RunConfig, width: number): Column[] {
   const columns = allColumns(config);
   const kept = new Set(columns);
@@ -40,7 +40,7 @@ function allColumns(config: RunConfig): Column[] {
   const subs = Object.keys(config.agents).filter((name) => name !== config.main);
   const steps = String(config.steps);
   const agents = [config.main, ...subs].map((agent) =>
-    column(agent, LEAST_AGENT, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
+    column(agent, MIN_AGENT_WIDTH, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
   );
   const calls = subs.map((sub) =>
     column(subs.length > 1 ? `${sub} d=0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
@@ -55,22 +55,22 @@ function allColumns(config: RunConfig): Column[] {
     column("tok/s", 5, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
     ...calls,
     column("drop/dup", 5, 6, "faint", ({ summary }) => `${total(summary.dropped)}/${total(summary.duplicated)}`),
-    column("flat", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
+    column("zero-var", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),
     column("clip", 4, 7, "faint", ({ summary }) => percent(worst(summary, "clipFraction"))),
     column("kl", 7, 5, "faint", ({ summary }) => worst(summary, "kl").toExponential(1)),
     column("left", 6, 1, "plain", ({ secondsLeft }) => (secondsLeft === undefined ? "" : duration(secondsLeft))),
   ];
 }
 
-function column(title: string, least: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column {
-  return { title, width: Math.max(title.length, least), rank, tone, cell };
+function column(title: string, minWidth: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column {
+  return { title, width: Math.max(title.length, minWidth), rank, tone, cell };
 }
 
 /** Cuts the names of agents, the longest first, until the row fits. */
 function narrowed(columns: readonly Column[], width: number): Column[] {
   const result = [...columns];
   while (widthOf(result) > width) {
-    const agents = result.filter(({ tone, width: wide }) => tone === "agent" && wide > LEAST_AGENT);
+    const agents = result.filter(({ tone, width: wide }) => tone === "agent" && wide > MIN_AGENT_WIDTH);
     const longest = agents.reduce<Column | undefined>((a, b) => (a && a.width >= b.width ? a : b), undefined);
     if (!longest) break;
     result[result.indexOf(longest)] = { ...longest, width: longest.width - 1 };
@@ -112,8 +112,8 @@ export function costText({ inputTokens, outputTokens, usd }: JudgeCost): string 
 }
 
 /** `1 seed`, `5 seeds`. */
-export function counted(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? "" : "s"}`;
+export function counted(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
 /** `2m13s`, `1h02m`. */

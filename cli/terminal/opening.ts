@@ -1,4 +1,4 @@
-/** @file The first lines of a run: what it trains and where it lies. Without a terminal a new run prints its whole config as JSON. */
+/** @file The first lines of a run: what it trains and where its files are. Without a terminal a new run prints its whole config as JSON. */
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -41,7 +41,7 @@ export function opening(config: RunConfig, folder: RunFolder, bases: Bases, widt
   return ["", `  ${flow(about, 2, width)}`, ...agents, `  ${colors.dim(settings)}`, ""].join("\n");
 }
 
-/** An agent's model, its size, and what is trained: all weights unless it says otherwise. */
+/** An agent's model, its size, and what is trained (by default all weights). */
 function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | undefined) {
   const { model, policy, trained, lora } = agent;
   const parameters = base && parametersOf(agent, base);

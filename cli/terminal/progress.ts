@@ -1,4 +1,4 @@
-/** @file How far a run is: the state behind the live line, and the line. Pure. */
+/** @file A run's progress: the state of the live line, and its text. Pure. */
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepSummary } from "../step-summary.ts";
@@ -6,7 +6,7 @@ import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 
 const WIDEST_BAR = 32;
-/** Steps that the time left is estimated from. */
+/** Number of steps from which the time left is estimated. */
 const RECENT = 10;
 
 /** What the closed steps add up to. */
@@ -31,13 +31,13 @@ export function afterStep(progress: Progress, { step, sampledTokens, seconds }: 
   };
 }
 
-/** In [0, 1]: the share of the steps, or of the tokens if they end the run sooner. */
+/** In [0, 1]: the share of the steps, or of the sampled tokens if that is larger. */
 export function shareDone({ steps, sampledTokens }: RunConfig, progress: Progress): number {
-  const ofTokens = sampledTokens === null ? 0 : progress.sampledTokens / sampledTokens;
-  return Math.min(1, Math.max(progress.steps / steps, ofTokens));
+  const tokenShare = sampledTokens === null ? 0 : progress.sampledTokens / sampledTokens;
+  return Math.min(1, Math.max(progress.steps / steps, tokenShare));
 }
 
-/** The time that the other steps take. Undefined before the first timed step, and after the last: evaluations are not estimated. */
+/** Estimated time of the remaining steps. Undefined before the first timed step, and after the last: evaluations are not estimated. */
 export function secondsLeft(config: RunConfig, progress: Progress): number | undefined {
   const share = shareDone(config, progress);
   const typical = median(progress.recentSeconds);

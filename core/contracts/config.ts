@@ -48,7 +48,7 @@ const EvaluationConfig = z.strictObject({
   suites: z.array(EvaluationSuite).default([]).describe("What each evaluated team is asked."),
   workers: z.int().positive().default(1).describe("Worker processes that evaluate, each one job at a time."),
   firstTeam: Step.exactOptional().describe(
-    "Number of the first team in the names of random streams. `mgrpo eval <run>` sets it, to draw what the run's own evaluation drew.",
+    "Number of the first team in the names of random streams. `mgrpo eval <run>` sets it, to repeat the draws of the run's own evaluation.",
   ),
 });
 
@@ -72,7 +72,7 @@ const LimitsConfig = z.strictObject({
     .int()
     .positive()
     .default(5)
-    .describe("Attempts at a rollout or a verdict that may fail for infrastructure reasons before it is given up."),
+    .describe("Attempts at a rollout or verdict that fails for infrastructure reasons, before it is given up."),
   lostFraction: z
     .number()
     .min(0)
@@ -108,7 +108,9 @@ const RunSettings = z.strictObject({
     .positive()
     .nullable()
     .default(null)
-    .describe("Ends the run after the step that brings the tokens sampled by all agents to this number. Null: off."),
+    .describe(
+      "Ends the run after the step in which all agents together reach this number of sampled tokens. Null: off.",
+    ),
   questionsPerStep: z.int().positive().default(8).describe("Questions (groups) per step."),
   rolloutsPerQuestion: z.int().min(2).default(8).describe("K: rollouts per question."),
   temperature: z
@@ -138,7 +140,7 @@ const RunSettings = z.strictObject({
   staleness: z
     .literal(0, { error: "only 0 is built: every step waits for the one before" })
     .default(0)
-    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is built."),
+    .describe("Versions that an agent may be behind when a step opens. Only 0 (synchronous training) is implemented."),
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
   limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
@@ -194,7 +196,7 @@ function agentFaults(name: string, agent: AgentConfig, main: string, names: read
   }
   for (const delegate of delegates) {
     if (names.includes(delegate) && delegate !== main) continue;
-    faults.push([["agents", name, "delegates"], `'${delegate}' is no sub-agent of this team`]);
+    faults.push([["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]);
   }
   return faults;
 }

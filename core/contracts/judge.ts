@@ -17,7 +17,7 @@ export const JudgeConfig = z
       .nullable()
       .default(null)
       .describe(
-        "Sampling temperature of the judge. Null: the server's default, which some models do not let one change.",
+        "Sampling temperature of the judge. Null: the server's default, which some models do not let you change.",
       ),
     maxTokens: z.int().positive().default(2048).describe("Tokens that one vote may use, reasoning included."),
     usdPerMillionTokens: TokenPrices.nullable()

@@ -57,7 +57,7 @@ export function readHeader(file: CheckpointFile, what: string): Header {
   const damaged = (fault: string) =>
     new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
   const size = sizeOf(file);
-  if (size < PREFIX_BYTES) throw damaged(`${size} bytes are no safetensors file`);
+  if (size < PREFIX_BYTES) throw damaged(`${size} bytes are not a safetensors file`);
   const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
   if (headerBytes > MAXIMUM_HEADER_BYTES)

@@ -52,7 +52,7 @@ export function locateParameters(
     if (isRedundant(name, config)) continue;
     throw new MgrpoError(
       "engine-unsupported",
-      `${fileName}: tensor '${name}' is no part of the model that config.json describes`,
+      `${fileName}: tensor '${name}' is not part of the model that config.json describes`,
     );
   }
   return locations;

@@ -21,7 +21,7 @@ import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } 
 import { claimPlace, recordFleetRefusal } from "../../core/training/writes.ts";
 
 /** Between two reads of the runs. */
-const LOOK_SECONDS = 10;
+const POLL_SECONDS = 10;
 
 type Refusal = NonNullable<FleetRecord["refusal"]>;
 
@@ -55,7 +55,7 @@ export async function findRunForFleet(
     if (found) return found.record.run;
     const left = deadline - clock.monotonic();
     if (left <= 0) return undefined;
-    await clock.sleep(Math.min(left, LOOK_SECONDS), stop);
+    await clock.sleep(Math.min(left, POLL_SECONDS), stop);
   }
   return undefined;
 }

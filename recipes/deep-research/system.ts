@@ -1,4 +1,4 @@
-/** @file System messages for LLMs. The shipped models know their part from demonstrations. */
+/** @file System messages for LLMs. The shipped small models learn their role from demonstrations instead. */
 import type { RunConfigInput } from "../../core/contracts/config.ts";
 
 type AgentInput = RunConfigInput["agents"][string];

@@ -24,7 +24,7 @@ beforeAll(async () => {
   figures = JSON.parse(stdout);
 }, 60_000);
 
-test("the run keeps the rate that was asked for, with nothing lost", () => {
+test("the run keeps the requested rate, with nothing lost", () => {
   expect(figures.reached).toBeGreaterThan(0.95 * PER_MINUTE);
   expect(figures.reached).toBeLessThan(1.05 * PER_MINUTE);
   expect(figures.troubles).toEqual({});
@@ -44,7 +44,7 @@ test("several workers share a step, and none reads all of its groups whenever a 
   expect(figures.requestsPerRollout["worker UpdateItem GROUP"] ?? 0).toBeLessThan(1);
 });
 
-test("limits come in the order of their shares, the run's partition among them, and all within", () => {
+test("limits are listed by share, the run's partition among them, and none is exceeded", () => {
   const shares = figures.limits.map(({ share }) => share);
   expect(shares).toEqual(shares.toSorted((a, b) => b - a));
   expect(figures.limits.find(({ what }) => what.startsWith("read units of a DynamoDB partition"))).toMatchObject({
@@ -53,7 +53,7 @@ test("limits come in the order of their shares, the run's partition among them, 
   expect(shares[0]).toBeLessThan(1);
 });
 
-test("totals are of the hours that were asked for", () => {
+test("totals cover the requested hours", () => {
   const rollouts = PER_MINUTE * 120;
   expect(figures.functions.invocations).toBeGreaterThan(rollouts / 10);
   expect(figures.s3.writes).toBeGreaterThan(2 * rollouts);
@@ -61,7 +61,7 @@ test("totals are of the hours that were asked for", () => {
   expect(figures.usd["S3 PUTs"]).toBeCloseTo(figures.s3.writes * 5e-6, 2);
 });
 
-test("what is asked for is a rate, once; anything else is refused, and said how", () => {
+test("exactly one rate is required; anything else is refused with the usage", () => {
   const asked = readArguments(["--rollouts-per-hour", "600", "--agents", "3"]);
   expect(asked).toEqual({ load: { rolloutsPerMinute: 10, agents: 3, set: [] }, hours: 1, as: "text" });
   for (const wrong of ["", "--rollouts 7", "--rollouts-per-minute 1 --rollouts-per-hour 60", "--table --json"])

@@ -28,7 +28,7 @@ const behind = (url: string) => ({
   },
 });
 
-test("a team behind APIs, from a file: every moment on a line, and at the end the answer and its tokens", async () => {
+test("a team behind APIs, from a file: one line per event, and at the end the answer and its tokens", async () => {
   const server = await serveOpenAi(team);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));

@@ -117,11 +117,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a store that the environment does not name", ["dispatch"], /environment of mgrpo dispatch: MGRPO_TABLE: set it/],
   ["a launch onto no store", ["launch", RELAY], /environment of mgrpo launch: MGRPO_TABLE: set it/],
   ["a check of no store", ["cloud", "check"], /environment of mgrpo cloud check: MGRPO_TABLE: set it/],
-  ["a cloud on every address", ["cloud", "serve", "--host", "0.0.0.0"], /name the one that the workers reach it by/],
+  ["a cloud on every address", ["cloud", "serve", "--host", "0.0.0.0"], /name the one that workers connect to/],
   [
     "a cloud on another machine",
     ["cloud", "serve", "--host", "192.0.2.1"],
-    /192\.0\.2\.1 is no address of this machine/,
+    /192\.0\.2\.1 is not an address of this machine/,
   ],
 ];
 
@@ -157,7 +157,7 @@ test("a damaged checkpoint is named, with the agent it belongs to", async () => 
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
 });
 
-test("an error is one line, whatever the text that it holds would do to a terminal", () => {
+test("an error is one line, and its text cannot control the terminal", () => {
   expect(describe(new Error("a\n\u001b[2Jb"))).toBe("unexpected: Error: a [2Jb (MGRPO_DEBUG=1 shows where)");
   const cause = new Error("Unexpected token \u0007\u001b in JSON");
   const damaged = new MgrpoError("checkpoint-damaged", "model.safetensors: not JSON", { cause });

@@ -110,7 +110,7 @@ test.each(REFUSALS)("%s answers %i %s", async (api, status, body, line, retryabl
   close();
 });
 
-test("workers wait for what passes, and not for what does not", async () => {
+test("workers wait out temporary faults, and no others", async () => {
   let [code, asked] = ["SlowDown", 0];
   /** One more than the SDK itself tries. */
   const passes = 5;

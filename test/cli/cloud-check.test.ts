@@ -40,7 +40,7 @@ test("check: every behaviour of the embedded cloud works, and nothing is left", 
   expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
 });
 
-test("check: a store that overwrites, and one that knows no conditions, are told so, exit code 1", async () => {
+test("check: a store that overwrites or ignores conditions is reported, with exit code 1", async () => {
   process.env["AWS_ENDPOINT_URL_S3"] = await front(String(home["AWS_ENDPOINT_URL_S3"]), {
     change({ headers, body }) {
       delete headers["if-none-match"];
@@ -64,7 +64,7 @@ test("check: a store that overwrites, and one that knows no conditions, are told
   expect(process.exitCode).toBe(1);
 });
 
-test("check: a table that is not there is one clear line, with what to do", async () => {
+test("check: a missing table is one clear line, with what to do", async () => {
   process.env["MGRPO_TABLE"] = "nowhere";
   await expect(told("cloud", "check")).rejects.toMatchObject({
     code: "not-found",

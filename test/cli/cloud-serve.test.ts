@@ -19,7 +19,7 @@ import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-fi
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("writes per second, runs and the last event, from two looks at the store", () => {
+test("writes per second, runs and the last event, from two polls of the store", () => {
   const look = (
     seconds: number,
     writes: number,
@@ -41,7 +41,7 @@ test("writes per second, runs and the last event, from two looks at the store", 
   expect(activityText(last, 16)).toBe("0.0 writes/s · 1 run, 0 running · far is finished, 0s ago");
 });
 
-test("the file is its owner's alone, also where one that others could read was there before", () => {
+test("only its owner can read the file, even if it replaces one that others could read", () => {
   const file = join(folder, "cloud.json");
   writeFileSync(file, "old", { mode: 0o644 });
   writePrivateFile(file, "new");

@@ -27,7 +27,7 @@ afterAll(async () => {
   await store.close();
 });
 beforeEach(() => void Object.assign(process.env, home));
-test("setup makes both and finds both; destroy wants the name repeated and takes both away", async () => {
+test("setup creates or finds table and bucket; destroy requires the repeated name and deletes both", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "mine", MGRPO_BUCKET: "mine" });
   const found = async () => (await told("cloud", "setup")).map(({ kind, found: how }) => `${kind} ${how}`);
   // The embedded cloud has no such rules: it drops such parts by itself.
@@ -77,7 +77,7 @@ test("a table with other keys, a bucket with other objects: refused, nothing los
   }
 });
 
-test("a cloud whose port is in use says so, and nothing keeps its process", async () => {
+test("a cloud whose port is in use says so, and its process exits", async () => {
   const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
   const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
   const before = process.listenerCount("SIGTERM");

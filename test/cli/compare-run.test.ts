@@ -16,7 +16,7 @@ const compareArguments = (...more: string[]) => {
 };
 const told = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
 
-test("every arm is a run; started again, finished ones are kept and broken ones resumed", {
+test("every arm is a run; repeated, the command keeps finished runs and resumes broken ones", {
   timeout: TIMEOUT,
 }, async () => {
   const first = await mgrpo(folder, ...compareArguments("--steps", "2"));

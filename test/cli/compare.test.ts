@@ -18,7 +18,7 @@ const options: CompareOptions = { arms: ["mgrpo"], seeds: 2, jobs: 1, vary: [], 
 const source = { recipe, recipeName: "relay", options };
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
-test("arms, each as it is and with every value of what varies, one setting at a time", () => {
+test("each arm unvaried, and with each value of each varied setting, one setting at a time", () => {
   expect(labels([])).toEqual(["mgrpo", "main-only"]);
   expect(labels(["algorithm.alignment.d=1,2", "algorithm.ratio=sequence-mean"])).toEqual([
     "mgrpo",
@@ -45,7 +45,7 @@ test("arms, each as it is and with every value of what varies, one setting at a 
   expect(() => parseArms("mgrpo,mgrpo")).toThrow("names 'mgrpo' twice");
 });
 
-test("runs are named by as much of a setting's path as tells them apart", () => {
+test("run names have as much of a setting's path as makes them unique", () => {
   const slugs = (...vary: string[]) => entriesOf({ arms: ["mgrpo"], vary }).map(({ slug }) => slug);
   expect(slugs("algorithm.alignment.d=1", "rolloutsPerQuestion=4")).toEqual([
     undefined,
@@ -59,7 +59,7 @@ test("runs are named by as much of a setting's path as tells them apart", () => 
   ]);
 });
 
-test("what a comparison sets itself is refused", () => {
+test("settings that the comparison itself sets are refused", () => {
   const [asItIs = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
   for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
     const named = { ...source, options: { ...options, set: [set] } };
@@ -68,7 +68,7 @@ test("what a comparison sets itself is refused", () => {
   expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
 });
 
-test("the first arm trains for its steps; the others until they have sampled as much, in four times the steps at most", () => {
+test("the first arm trains for its steps; the others until they have sampled as many tokens, in at most four times the steps", () => {
   const [asItIs = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
     arms: ["no-alignment"],
     vary: ["rolloutsPerQuestion=4,2"],
@@ -151,7 +151,7 @@ test("shares, gains and differences by hand, on the seeds that both arms have", 
   expect(first?.runs.map(({ short }) => short)).toEqual([false, false]);
 });
 
-test("a control that was never evaluated, or an arm without runs, has nothing to say, not zero", () => {
+test("a control that was never evaluated, or an arm without runs, has no score rather than zero", () => {
   const [empty] = summarize(about, [{ entry: mgrpo, runs: [], budgets: new Map() }]).arms;
   expect(empty).toMatchObject({ runs: [], heldOut: [], caseStudies: [], kinds: [] });
 });

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark; its account empty, its process killed: the
- * same command goes on.
+ * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. After an empty account or
+ * a killed process, the same command resumes.
  */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -45,10 +45,10 @@ const made = (results: string, name: string) => {
   expect(only).toMatch(/^planner-gaia-[0-9a-f]{12}$/);
   return readFileSync(join(folder, results, only ?? "", name), "utf8");
 };
-/** Questions that were asked since so many requests, by their place. */
+/** Indices of the questions asked after the first `first` requests. */
 const askedSince = (first: number) => server.requests.slice(first).map((request) => indexOf(questionOf(request)));
 
-test("an empty account ends it at once in one line, with nothing scored; then the same command scores and submits", {
+test("an empty account ends the command with one line and no score; once paid, the same command scores and submits", {
   timeout: 60_000,
 }, async () => {
   const kept = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -80,7 +80,7 @@ test("an empty account ends it at once in one line, with nothing scored; then th
   );
 });
 
-test("killed from outside, the same command asks nothing again that was answered, and writes the same file", {
+test("after a kill, the same command repeats no answered question, and writes the same file", {
   timeout: 60_000,
 }, async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
@@ -107,7 +107,7 @@ test("killed from outside, the same command asks nothing again that was answered
   expect(made("killed", "submission-run1.jsonl")).toEqual(made("paid", "submission-run1.jsonl"));
 });
 
-test("a tools' budget that is spent ends it; allowed more, the same command goes on", { timeout: 60_000 }, async () => {
+test("a spent tool budget ends the command; extended, the same command resumes", { timeout: 60_000 }, async () => {
   const world = await serveWorld();
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
   const kept = vi.spyOn(console, "error").mockImplementation(() => {});

@@ -61,7 +61,7 @@ test("waiting for: the missing workers, the rollouts, the trainers", () => {
   const both = [worker("main"), worker("searcher")];
   const say = (state: Partial<Parameters<typeof waitingFor>[1]>) =>
     waitingFor(config, { step: open, groups, agents, workers: both, ...state });
-  expect(say({ step: undefined })).toBe("the first plan");
+  expect(say({ step: undefined })).toBe("planning the first step");
   expect(say({ workers: [] })).toBe("waiting for: main/rollout, searcher/rollout");
   expect(say({ workers: [worker("main"), worker("searcher", "dead")] })).toBe("waiting for: searcher/rollout");
   expect(say({})).toBe("rollouts 4/4");

@@ -11,7 +11,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const TEMPLATE = join(ROOT, "create/template/team");
 const folder = workplaceOfFile();
 
-test("it writes the template's recipe, and never over anything", async () => {
+test("it writes the template's recipe, and overwrites nothing", async () => {
   expect(await mgrpo(folder, "init")).toMatchObject({ code: 0, stdout: expect.stringContaining("Wrote team") });
   expect(readdirSync(join(folder, "team"))).toEqual(readdirSync(TEMPLATE));
   const again = await mgrpo(folder, "init");

@@ -1,4 +1,4 @@
-/** @file `mgrpo judge check`, against a server that judges: agreement, disagreements and cost; bad labels and a server that wants money. */
+/** @file `mgrpo judge check`, against a fake server: agreement, disagreements and cost; bad labels, and a server that demands payment. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
@@ -29,7 +29,7 @@ function check(text: string, ...set: string[]) {
   return told("judge", "check", file, "--judge", `openai:${server.url}#judge`, ...settings);
 }
 
-test("agreement, and each disagreement with what the judge gave as its reason", async () => {
+test("agreement, and each disagreement with the judge's reason", async () => {
   const prices = 'judge.usdPerMillionTokens={"input":1000,"output":10000}';
   expect(await check(LABELS.map((label) => JSON.stringify(label)).join("\n"), prices)).toMatchObject([
     { kind: "disagreement", id: "c", correct: true, judged: false, reason: "compared" },
@@ -43,7 +43,7 @@ test("agreement, and each disagreement with what the judge gave as its reason", 
   ]);
 });
 
-test("the expert: work that people scored, how far the judge is from it, and where", async () => {
+test("expert labels: the judge's error against human scores, and each disagreement", async () => {
   // By the length of the report: 0.5, 0.8, 0.3 and 1.0.
   reply = (content) => {
     const { task, steps, report } = JSON.parse(content) as { task: string; steps: unknown; report: string };
@@ -86,7 +86,7 @@ test.each([
   await expect(check(text)).rejects.toThrow(line);
 });
 
-test("a server that wants to be paid: one line, no agreement", async () => {
+test("a server that demands payment: one line, no agreement", async () => {
   reply = () => fails(402, "no credit left");
   await expect(check(JSON.stringify(LABELS[0]))).rejects.toMatchObject({
     code: "endpoint-refused",
@@ -94,7 +94,7 @@ test("a server that wants to be paid: one line, no agreement", async () => {
   });
 });
 
-test("a recipe without a judge: how to name one", async () => {
+test("a recipe without a judge: the message says how to name one", async () => {
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, JSON.stringify(LABELS[0]));
   await expect(told("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);

@@ -184,7 +184,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
   await second.stop("SIGINT");
 });
 
-test("the same weights where mgrpo dispatch runs the functions, a worker is called by TLS, and clocks are off", {
+test("the same weights if mgrpo dispatch runs the functions, a worker is called over TLS, and clocks are off", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndWorkplace();

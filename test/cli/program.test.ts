@@ -1,4 +1,4 @@
-/** @file The command line as definitions: complete, so that the help and docs/cli.md say everything. */
+/** @file The command definitions are complete, and so are the help and docs/cli.md. */
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
@@ -10,14 +10,14 @@ const commandsOf = (command: Command, path: string): [string, Command][] => [
 ];
 const COMMANDS = commandsOf(buildProgram(), "mgrpo");
 
-test("there are all commands, each once", () => {
+test("every command is defined once", () => {
   const names = COMMANDS.map(([name]) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const name of ["train", "eval", "runs show", "judge check", "cloud serve", "pretrain"])
     expect(names).toContain(`mgrpo ${name}`);
 });
 
-test.each(COMMANDS)("%s: one line for it, and for each argument and option", (_name, command) => {
+test.each(COMMANDS)("%s: a one-line description of it and of each argument and option", (_name, command) => {
   const texts = [
     command.description(),
     ...command.registeredArguments.map(({ description }) => description),

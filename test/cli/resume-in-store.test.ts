@@ -26,7 +26,7 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
   return { store, run, later, resume };
 }
 
-test("the clock halts a run after its hours; an extension resumes it, and it halts again after that", async () => {
+test("the clock halts a run after its hours; an extension resumes it until those are over too", async () => {
   const { run, later, resume } = await started();
   expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
   await later(1.9);
@@ -63,7 +63,7 @@ test("a run halted for another reason resumes; without a limit there is nothing 
   expect(await run()).toMatchObject({ status: "running", reason: "" });
 });
 
-test("of two extensions at the same time one applies, the other is asked to try again", async () => {
+test("of two concurrent extensions one applies, and the other is asked to try again", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
@@ -82,7 +82,7 @@ test("a finished run has nothing to extend", async () => {
 
 test("a spent tool budget is refused and extended in the same way; without one there is nothing to extend", async () => {
   const { store, run, resume } = await started(teamConfig());
-  await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no tools that count");
+  await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");
   const spent = { run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null };
   await store.table.insert(tableKeys.toolSpending("test"), spent);
   await store.table.update(endRun("test", "halted", "its tools' budget is spent"));

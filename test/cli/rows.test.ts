@@ -9,7 +9,7 @@ afterEach(() => {
   process.stdout.columns = columns;
 });
 
-test("a row goes on below its label where it does not fit", () => {
+test("a row that does not fit continues below its label", () => {
   const cells = ["held-out".padEnd(20), "78.0% [75.1, 80.6] over 3 runs", "1310 of 1680"] as const;
   process.stdout.columns = 80;
   expect(row(...cells)).toBe(`  ${cells.join("  ")}`);

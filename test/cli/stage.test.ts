@@ -90,7 +90,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   close();
 });
 
-test("worker processes that are told nothing but their fleet serve the run to its end, and end", {
+test("worker processes that know only their fleet serve the run to its end, and exit", {
   timeout: 60_000,
 }, async () => {
   const stage = await deployed("worked", FLEETS);
@@ -126,7 +126,7 @@ test("worker processes that are told nothing but their fleet serve the run to it
   stage.close();
 });
 
-test("no fleets, or not for everybody: the commands of the workers that nobody starts", async () => {
+test("without fleets, or with fleets for some agents: the commands of the remaining workers", async () => {
   const [bare, some] = [await deployed("bare", []), await deployed("some", FLEETS.slice(0, 1))];
   const [launched] = await launch("bare", "far");
   expect(launched).toMatchObject({ fleets: false });
@@ -140,7 +140,7 @@ test("no fleets, or not for everybody: the commands of the workers that nobody s
   for (const { close } of [bare, some]) close();
 });
 
-test("what cannot be meant is refused before anything starts", async () => {
+test("nonsensical settings are refused before anything starts", async () => {
   const { table, close } = await deployed("strict", FLEETS);
   await expect(launch("strict", "far", "--set", "agents.main.workers=3")).rejects.toThrow(
     /agents.main.workers is 3, but fleet main has at most 2 instances/,

@@ -34,7 +34,7 @@ const lines = (text: string | undefined) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line));
 
-test("GAIA's submission: a file per run; own failures are empty answers, what was lost is left out", async () => {
+test("GAIA's submission: a file per run; the team's failures are empty answers, lost questions are left out", async () => {
   const set = await gaia();
   const files = submissionFiles("gaia", set, [[said("4"), said(null), undefined, said("1250")], [said("5")]]);
   expect([...files.keys()]).toEqual(["submission-run1.jsonl", "submission-run2.jsonl"]);
@@ -72,7 +72,7 @@ test("groups are the parts that the authors report", async () => {
   ]);
 });
 
-test("an official prompt is the judge's criteria; its places become names of fields", async () => {
+test("an official prompt is the judge's criteria; its placeholders become field names", async () => {
   const criteria = join(folder, "official.txt");
   writeFileSync(criteria, "Q: {question}\nA: {correct_answer}\nR:{response}\nSay CORRECT.");
   const suite = (changes: object) =>
@@ -116,19 +116,19 @@ test.each([
   expect(() => chooseSuite(name, "relay", DECLARED, options)).toThrow(line);
 });
 
-test("a suite that the run or recipe declares is asked as it is declared; data, criteria and runs may be others", () => {
+test("a suite of the run or recipe is asked as declared; options may change data, criteria and runs", () => {
   expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
 });
 
-test("the recipe's name means its held-out questions, a file its own; three runs unless told", () => {
+test("the recipe's name means its held-out questions, a file its own; three runs by default", () => {
   expect(chooseSuite("relay", "relay", DECLARED, {})).toEqual({ name: "held-out", runs: 3 });
   expect(chooseSuite("./My Questions-2.jsonl", "relay", DECLARED, { runs: 1 })).toEqual({
     ...{ name: "my-questions-2", benchmark: "jsonl", data: "./My Questions-2.jsonl", runs: 1 },
   });
 });
 
-test("the command: scores by level, result and submissions in a folder; again, it only reports", {
+test("the command: scores by level, result and submissions in a folder; repeated, it only reports", {
   timeout: 60_000,
 }, async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});

@@ -27,7 +27,7 @@ test("a wide terminal shows every column", () => {
     "tok/s": "30",
     "calls 0·1·2…": "1·1·1",
     "drop/dup": "1/0",
-    flat: "1/2",
+    "zero-var": "1/2",
     clip: "0%",
     kl: "2.0e-7",
     left: "2m13s",

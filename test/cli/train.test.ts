@@ -32,7 +32,7 @@ async function untilFirstStep(...args: string[]) {
   return { child, ended };
 }
 
-test("trains to the end: report, picture, checkpoints, one JSON object per line", { timeout: TIMEOUT }, async () => {
+test("trains to the end: report, chart, checkpoints, one JSON object per line", { timeout: TIMEOUT }, async () => {
   const { code, stdout, stderr } = await mgrpo(folder, ...trainRelay("whole", ...SIX));
   expect(stderr).toBe("");
   expect(code).toBe(0);
@@ -99,7 +99,7 @@ test("stopped with Ctrl-C, resumed, killed, resumed: the same weights", { timeou
   stopped.child.kill("SIGINT");
   expect(await stopped.ended).toEqual([130, null]);
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
-  // A line cut short, as by a full disk.
+  // A truncated line, as on a full disk.
   appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
   const killed = await untilFirstStep("resume", "torn");
   killed.child.kill("SIGKILL");

@@ -55,13 +55,13 @@ test("evaluated when complete, once, and again when its files change", async () 
   expect((await watched(looks)).evaluated).toEqual(["1:a", "1:b", "3:b"]);
 });
 
-test("a folder that is written over and over with files of one size, and one that goes and comes back, are news", async () => {
+test("a folder rewritten with files of the same size, or removed and restored, is evaluated again", async () => {
   const written = (stamp: string) => ({ latest: checkpoint(5, true, stamp) });
   const looks = [written("1"), written("1"), written("2"), {}, written("2")];
   expect((await watched(looks)).evaluated).toEqual(["0:latest", "2:latest", "4:latest"]);
 });
 
-test("a damaged checkpoint is told once and the others go on; an outage passes; a fault ends the watch", async () => {
+test("a damaged checkpoint is reported once and the others continue; an outage is waited out; a fault ends the watch", async () => {
   const looks = [
     { a: checkpoint(1), b: checkpoint(2) },
     { a: checkpoint(1), b: checkpoint(2) },

@@ -63,7 +63,7 @@ describe.each<[string, () => CheckpointSource]>([
   ["S3 prefix", () => openS3Source("s3://mgrpo/ours")],
   ["S3 prefix with its slash", () => openS3Source("s3://mgrpo/ours/")],
 ])("%s", (_name, open) => {
-  test("a look finds each folder's own files with their sizes, and nothing loose or deeper", async () => {
+  test("a scan finds each folder's own files with their sizes, and nothing loose or deeper", async () => {
     const found = await open().list();
     const sizes = [...found].map(
       ([name, files]) => [name, Object.fromEntries([...files].map(([file, { bytes }]) => [file, bytes]))] as const,
@@ -74,7 +74,7 @@ describe.each<[string, () => CheckpointSource]>([
     });
   });
 
-  test("a file that was written anew looks other than before, though it has as many bytes", async () => {
+  test("a rewritten file is detected, even if its size is the same", async () => {
     const look = async () => (await open().list()).get("step-1")?.get("model.safetensors");
     const before = await look();
     await overwrite("step-1/model.safetensors", "WEIGHTS");
@@ -83,7 +83,7 @@ describe.each<[string, () => CheckpointSource]>([
     await overwrite("step-1/model.safetensors", "weights");
   });
 
-  test("a file that has gone since is said so", async () => {
+  test("a file that has disappeared is reported", async () => {
     await expect(open().read("step-1", ["config.json", "gone"])).rejects.toMatchObject({ code: "not-found" });
   });
 
@@ -121,7 +121,7 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   });
 });
 
-test("a place that is not there is named", async () => {
+test("a missing location is named", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
   await expect(openS3Source("s3://nobody/here").list()).rejects.toMatchObject({ code: "not-found" });
   expect(() => openS3Source("s3://")).toThrow("write s3://bucket/prefix");

@@ -4,7 +4,7 @@ import type { Controls } from "../../core/ports.ts";
 import type { ControlPlane } from "../fakes/control-plane.ts";
 
 export function controlsContract(open: () => { controls: Controls; plane: ControlPlane }) {
-  test("capacities are what was written last; a repeated write changes nothing", async () => {
+  test("a capacity is the last one written; a repeated write changes nothing", async () => {
     const { controls, plane } = open();
     await controls.capacities.write("a", 3);
     await controls.capacities.write("a", 3);
@@ -13,13 +13,13 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
     expect(plane.capacities).toEqual(new Map(Object.entries({ a: 0, b: 0 })));
   });
 
-  test("a missing group is an error, to read and to write", async () => {
+  test("reading or writing a missing group is an error", async () => {
     const { controls } = open();
     await expect(controls.capacities.read(["a", "c"])).rejects.toThrow(/c/);
     await expect(controls.capacities.write("c", 1)).rejects.toThrow(/c/);
   });
 
-  test("the clock has the state that was set last, however often", async () => {
+  test("the clock keeps the last state set, however often it is set", async () => {
     const { controls, plane } = open();
     for (const to of ["on", "on", "off", "off", "on"] as const) {
       await controls.clockSwitch.turn(to);

@@ -62,7 +62,7 @@ describe("safetensors", () => {
   });
 
   test.each<[string, Uint8Array, RegExp]>([
-    ["empty", new Uint8Array(), /m: 0 bytes are no safetensors file/],
+    ["empty", new Uint8Array(), /m: 0 bytes are not a safetensors file/],
     ["cut in the header", raw({ a: 1 }, new Uint8Array()).subarray(0, 10), /m: cut off inside the header/],
     ["header is no JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7b), /m: header: not JSON/],
     ["malformed entry", raw({ a: { dtype: "F32" } }, new Uint8Array()), /header entry of 'a' is malformed/],
@@ -100,7 +100,7 @@ describe("config.json", () => {
     ["Qwen3", TINY],
     ["Qwen2", { ...TINY, queryKeyNorm: false, projectionBias: true, tied: false }],
     ["Llama", { ...TINY, queryKeyNorm: false, ropeScaling: SCALED }],
-  ])("what is written is read back: %s", (_family, config) => {
+  ])("written configs are read back: %s", (_family, config) => {
     expect(parseModelConfig(writeModelConfig(config, 512))).toEqual(config);
   });
 
@@ -180,7 +180,7 @@ describe("checkpoint", () => {
     tensors.set("model.norm.weight", { shape: [3], values: new Float32Array(3) });
     expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
     tensors.set("model.norm.weight", norm).set("model.norm.bias", norm);
-    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/'model.norm.bias' is no part/);
+    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/'model.norm.bias' is not part/);
     const foreign = writeSafetensors(new Map([["m", { shape: [1], values: new Float32Array(1) }]]));
     expect(() => readOptimizer(file("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
   });

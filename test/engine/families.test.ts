@@ -1,4 +1,4 @@
-/** @file Every family of models computes what transformers computes, in both engines, training graph and sampling graph. */
+/** @file Every model family computes what transformers computes, in both engines and in the training and sampling graphs. */
 import { expect, test } from "vitest";
 import type { CheckpointFiles, PolicyEngine } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";

@@ -23,7 +23,7 @@ function computed(nodes: readonly GraphNode[]): GraphNode[] {
   return [...order];
 }
 
-test("gradients are taken from the head down, those of a layer before the backward pass goes on to the layer below", () => {
+test("gradients are computed from the head down, a layer's before the backward pass reaches the layer below", () => {
   const { nodes } = traceTrain({ config: TINY, lora: null }).graph;
   const order = computed(nodes);
   expect(order).toHaveLength(nodes.length);

@@ -32,7 +32,7 @@ const castsOf = (nodes: readonly GraphNode[]) =>
 test.each([
   ["training", traceTrain({ config: TINY, lora: null }).graph],
   ["decoding in blocks", traceBlock({ config: TINY, lora: null }).graph],
-])("%s: products read and make bfloat16, but for the logits and what is a sum", (_name, traced) => {
+])("%s: products read and write bfloat16, except logits and sums", (_name, traced) => {
   const nodes = flat(withHalfPrecision(traced, new Map(), ON_GPU).nodes);
   const casts = castsOf(nodes);
   const products = nodes.filter(isProduct);
@@ -56,7 +56,7 @@ test("the logits are exact in both graphs, and in training the sums of norms and
   expect(exactOf(traceTrain({ config: TINY, lora: null }).graph)).toBeGreaterThanOrEqual(1 + 2 * norms);
 });
 
-test("a weight that lies as bfloat16 is multiplied as it is, one that lies as float16 is cast, and rows of both are looked up first", () => {
+test("a bfloat16 weight is multiplied as stored, a float16 weight is cast, and rows of both are looked up first", () => {
   const stored = (type: "float16" | "bfloat16") => ({ type, path: "/m", offset: 0, bytes: 32, dims: [4, 4] });
   const external: ExternalTensors = new Map([
     ["near", stored("bfloat16")],
@@ -77,7 +77,7 @@ test("a weight that lies as bfloat16 is multiplied as it is, one that lies as fl
   expect(nodes.find(({ op }) => op === "Add")?.inputs).toEqual(["far:float32", "near:float32"]);
 });
 
-test("what a product reads and makes is rounded to bfloat16, and what it sums is not", async () => {
+test("a product's inputs and result are rounded to bfloat16, its sums are not", async () => {
   const traced = traceGraph("rounded", (scope) => {
     const [a, b] = [scope.input<tf.Tensor2D>("a", [4, 32]), scope.input<tf.Tensor2D>("b", [5, 32])];
     scope.output("product", tf.matMul(a, b, false, true));
@@ -114,7 +114,7 @@ const BATCH: TrainingSequence[] = [
 test.each<[string, CheckpointFiles]>([
   ["all weights", tinyCheckpoint()],
   ["an adapter", tinyAdapter()],
-])("log-probs and gradients are those of fp32 within the rounding: %s", async (_name, files) => {
+])("log-probs and gradients match fp32 within rounding: %s", async (_name, files) => {
   const pass = async (precision: "fp32" | "bf16") => {
     const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, precision });
     const { logProbs } = await trainer.forwardBackward(BATCH, LOSS, 1);

@@ -36,7 +36,7 @@ test("each setting bounds its own part", () => {
   expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
 });
 
-test("an adapter on a mapped base needs it once, on halves less; all weights need it ten times over, and more", () => {
+test("an adapter on a mapped base needs its weights once, on halves less; full training needs them more than ten times", () => {
   const weights = 4 * 596_049_920;
   const head = 4 * 151_936 * 1024;
   expect(plan().weights).toBe(weights);
@@ -49,7 +49,7 @@ test("an adapter on a mapped base needs it once, on halves less; all weights nee
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
-test("the reference of a KL term is one copy more of what is trained; a mapped base is its own", () => {
+test("a KL reference adds a copy of the trained weights; a mapped base is its own", () => {
   const [full, withReference] = [false, true].map((reference) =>
     planMemory(QWEN3_06B, null, options, stored(4), reference),
   );
@@ -58,7 +58,7 @@ test("the reference of a KL term is one copy more of what is trained; a mapped b
   expect(adapter.weights).toBe(plan().weights);
 });
 
-test("all weights are trained in one graph only while its arrays are few; of a large model there is one layer's", () => {
+test("full training uses one graph for a small model; for a large one, memory holds one layer's arrays", () => {
   expect(computesWhole(TINY, options)).toBe(true);
   expect(computesWhole(QWEN3_06B, options)).toBe(false);
   expect(planMemory(QWEN3_06B, null, options, stored(4)).activations).toBe(plan().activations);

@@ -49,7 +49,7 @@ describe("without a GPU", () => {
     await expect(compiledEngine.openSampler(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
   });
 
-  test("a GPU that is there and does not compute as the CPU does is a fault of this program or of its driver", () => {
+  test("a GPU that computes differently from the CPU is a fault of this program or of its driver", () => {
     expect(webgpu).toMatch(ON_WEBGPU.test(webgpu) ? ON_WEBGPU : NO_ADAPTER);
   });
 
@@ -113,7 +113,7 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
     expect(distance(found.moments, wanted.moments)).toBeLessThan(1e-4);
   });
 
-  test.each(checkpointNames)("%s, mapped from disk, speaks as transformers does", async (name) => {
+  test.each(checkpointNames)("%s, mapped from disk, generates what transformers does", async (name) => {
     const { sequences, greedy } = referenceOf(name);
     for (const files of [localFiles(name), checkpointFiles(name)]) {
       const sampler = await compiledEngine.openSampler(files, { ...WEBGPU, contextTokens: 64 });

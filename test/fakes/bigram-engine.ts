@@ -10,7 +10,7 @@ import { ToyTrainer } from "./toy-trainer.ts";
 const WEIGHTS = "model.safetensors";
 const ADAM = "optimizer.safetensors";
 
-/** A random bigram model, and the config that says its vocabulary. */
+/** A random bigram model, and a config with its vocabulary. */
 export function bigramFiles(vocabulary: number, seed = 1): Map<string, Uint8Array> {
   const { uniform } = stream("bigram", seed);
   const logits = Float32Array.from({ length: vocabulary ** 2 }, () => 2 * uniform() - 1);

@@ -39,15 +39,15 @@ export interface Heard {
 
 export interface FrontOptions {
   readonly tls?: boolean;
-  /** Folder of the proxy under which the endpoint lies. */
+  /** Path prefix of the proxy in front of the endpoint's. */
   readonly path?: string;
-  /** May change the headers in place; returns the body to pass on, or what to answer in the endpoint's stead. */
+  /** May change the headers in place; returns the body to pass on, or the answer in place of the endpoint's. */
   readonly change?: (heard: Heard) => Buffer | { readonly status: number; readonly body: string };
-  /** May change what the endpoint answers. */
+  /** May change the endpoint's answer. */
   readonly answer?: (body: Buffer) => Buffer;
 }
 
-/** A proxy before an endpoint; what it is called by. */
+/** Starts a proxy in front of an endpoint. Returns the proxy's address. */
 export async function front(
   endpoint: string,
   { tls = false, path = "", change, answer: answered }: FrontOptions = {},

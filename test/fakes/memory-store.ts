@@ -95,7 +95,7 @@ function memoryClock(): Clock {
   };
 }
 
-/** A copy without undefined entries, as the wire makes it. What the wire refuses is refused. */
+/** A copy without undefined entries, as serialization makes it; refuses what serialization refuses. */
 function plain(value: TableItem | Tree): Tree & TableItem {
   return JSON.parse(
     JSON.stringify(value, (key, inner: unknown) => {
@@ -143,7 +143,7 @@ function changed(item: Tree, change: TableChange): Tree {
   return after;
 }
 
-/** DynamoDB makes no missing maps on the way. */
+/** DynamoDB creates no missing parent maps. */
 function parent(item: Tree, path: TablePath): Tree {
   const value = at(item, path.slice(0, -1));
   if (typeof value !== "object" || value === null || Array.isArray(value))

@@ -24,7 +24,7 @@ export interface ChatRequestMessage {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-/** An HTTP answer, or a fault of the connection. `truncated`: the body is cut off half-way. */
+/** An HTTP answer, or a connection fault. `truncated`: the body is cut off half-way. */
 export type Reply =
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
   | "hang"
@@ -58,14 +58,14 @@ export async function startOpenAiServer(reply: (request: ChatRequest, n: number)
   };
 }
 
-/** The same for one test, with which it ends. */
+/** The same, closed when the test ends. */
 export async function serveOpenAi(...given: Parameters<typeof startOpenAiServer>): Promise<OpenAiServer> {
   const server = await startOpenAiServer(...given);
   onTestFinished(() => server.close());
   return server;
 }
 
-/** A message of the assistant, in the form that vLLM, Ollama and OpenAI answer with. */
+/** An assistant message in the form of vLLM, Ollama and OpenAI. */
 export function says(
   content: string | null,
   options: {

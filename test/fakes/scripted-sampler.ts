@@ -1,5 +1,5 @@
 /**
- * @file A Sampler that says what a function tells it to. The function gets the text of everything so far, special tokens
+ * @file A Sampler whose turns come from a function. The function gets the text of everything so far, special tokens
  * included, and returns the turn without its end. Every log-prob is -0.5. Numbers depend on nothing else: no slots, no timing.
  */
 import { MgrpoError } from "../../core/errors.ts";

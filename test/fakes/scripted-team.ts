@@ -50,13 +50,13 @@ export function teamConfig(input: Partial<RunConfigInput> = {}): RunConfig {
   });
 }
 
-/** The right answer is the question's; an expert likes tasks that end in "!". */
+/** The right answer is the question's; the expert's score is highest for tasks that end in "!". */
 export const rewards: Rewards = {
   correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
   expert: (_question, _agent, { prompt }) => (prompt.endsWith("!") ? 1 : 0.5),
 };
 
-/** Puts base files and questions, as the command line does, and asks for the run. */
+/** Uploads base files and questions, as the command line does. Returns the request for start-run. */
 export async function prepare(objects: ObjectStore, config: RunConfig): Promise<StartRun> {
   const set = bytes({ train: questions, heldOut: [] });
   await objects.commit(objectKeys.questions(config.run), set);
@@ -73,13 +73,13 @@ export function said(prompt: string, answer: string | null, stop: Conversation["
   return { prompt, turns: [], stop, answer, fault: stop === "malformed" ? "no call" : null };
 }
 
-/** A prompt of one token, and one that the policy emitted. */
+/** One prompt token and one sampled token. */
 const trajectory = (agent: string, version: number) => ({
   ...{ agent, version, tokens: [1, 2], logProbs: [-1] },
   actions: [[1, 2] as [number, number]],
 });
 
-/** Commits what a worker would for this rollout: a function of its address and the question alone. The outcome's key. */
+/** Commits what a worker would for this rollout: a function of its address and the question alone. Returns the outcome's key. */
 export async function playRollout(
   objects: ObjectStore,
   config: RunConfig,
@@ -116,7 +116,7 @@ export async function playRollout(
   return objectKeys.outcome(address);
 }
 
-/** Publishes a version as a trainer would: parts first, then the manifest. Its key. */
+/** Publishes a version as a trainer would: parts first, then the manifest. Returns the manifest's key. */
 export async function publish(objects: ObjectStore, config: RunConfig, agent: string, version: number, trained = true) {
   const weights = new TextEncoder().encode(`weights of ${agent} ${trained ? version : version - 1}`);
   await objects.commit(objectKeys.part(config.run, sha(weights)), weights);

@@ -1,5 +1,5 @@
 /**
- * @file What a Tinker server does to its models, by a local engine: the losses, reductions and optimizer steps as SkyRL's JAX backend
+ * @file The models of a Tinker server, on a local engine: the losses, reductions and optimizer steps as SkyRL's JAX backend
  * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them.
  */
 import type {
@@ -22,15 +22,15 @@ import type {
 export interface TinkerRules {
   /** `mean`: over the tokens of a sequence, then over the sequences of a step (SkyRL's JAX). `sum`: hosted. */
   readonly reduction: "sum" | "mean";
-  /** Whether grad_clip_norm is looked at (hosted), or dropped (SkyRL). */
+  /** Whether grad_clip_norm is applied (hosted) or ignored (SkyRL). */
   readonly clips: boolean;
-  /** Whether numbered work that is sent again is done once (SkyRL, for as long as its database is there), or again. */
+  /** Whether numbered work that is sent again is done once (SkyRL, as long as its database exists) or twice. */
   readonly remembers: boolean;
-  /** Whether Adam's settings are looked at, or its own taken (SkyRL's FSDP and Megatron). */
+  /** Whether Adam's settings are applied, or replaced by the server's own (SkyRL's FSDP and Megatron). */
   readonly adam: boolean;
   /**
    * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads it over the weights of the model that saved it,
-   * which must be there, unless it was the last to be loaded: then those weights are sampled, whatever they are by now (SkyRL's JAX).
+   * which must exist, unless it was loaded last: then the model's current weights are sampled (SkyRL's JAX).
    */
   readonly samples: "path" | "slot";
 }
@@ -49,7 +49,7 @@ interface Model {
   steps: number;
   /** The path whose weights were sampled last. */
   sampled: string | undefined;
-  /** Its files as they are now; undefined since they changed. */
+  /** Its current files; undefined after a change. */
   files: CheckpointFiles | undefined;
 }
 
@@ -57,11 +57,11 @@ export interface Saved {
   readonly kind: "weights" | "sampler";
   readonly model: string;
   readonly files: CheckpointFiles;
-  /** Optimizer steps that these weights have behind them, over all models they came from. */
+  /** Optimizer steps in these weights, over all models they came from. */
   readonly steps: number;
 }
 
-/** A pass or an optimizer step that was really computed, and what it was computed of. */
+/** A pass or an optimizer step that was actually computed, with its input. */
 export interface Computed {
   readonly model: string;
   readonly kind: "forward" | "forward_backward" | "optim_step";
@@ -86,7 +86,7 @@ export class TinkerModels {
     this.rules = rules;
   }
 
-  /** As after kill -9: what was saved is there, models are not. */
+  /** As after kill -9: saved weights remain, models are gone. */
   forgetModels(): void {
     this.models = new Map();
   }

@@ -10,7 +10,7 @@ export class ToyTrainer implements Trainer {
   readonly vocabulary: number;
   logits: Float64Array;
   gradient: Float64Array;
-  /** What was asked of it, in order. */
+  /** Its calls, in order. */
   readonly calls: string[] = [];
   readonly sequencesSeen: number[][] = [];
   readonly temperatures = new Set<number>();

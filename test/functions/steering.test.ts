@@ -1,5 +1,5 @@
 /**
- * @file Steering: capacities follow the runs, each autoscaling group is written only if its capacity changes, the schedule goes off.
+ * @file Steering: capacities follow the runs, each autoscaling group is written only if its capacity changes, and the schedule turns off.
  */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
@@ -122,7 +122,7 @@ test("a run that ends takes no machine from another: idle instances terminate th
   expect(await minute()).toEqual(["g-main 0", "g-searcher 0", "clock off"]);
 });
 
-test("instances without progress are not replaced for ever: the run is halted, and gets new ones when launched again", async () => {
+test("instances without progress are not replaced forever: the run is halted, and gets new ones when launched again", async () => {
   const { store, start, minute, run, plane, raises } = await deployed();
   const config = await start();
   for (let raise = 1; raise <= MAX_RAISES; raise++) {

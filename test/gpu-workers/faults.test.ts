@@ -120,7 +120,7 @@ test.each([
   },
 );
 
-test("an evaluation that a service refuses to work for halts before it is asked again; its job is open to the next", async () => {
+test("a refusal by a service halts the evaluation before another request; its job stays open", async () => {
   const { config, store } = await open({ evaluation: { suites: [{ name: "sampled" }] }, limits: { attempts: 3 } });
   const service = refusing(new MgrpoError("tool-backend", "HTTP 402: top it up"));
   const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
@@ -183,7 +183,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
 });
 
-test("a rollout that kills its worker three times while alone is given up; what died beside it is not", async () => {
+test("a rollout that kills its worker three times while alone is given up; rollouts that died beside it are not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await open({ liveness, limits: { lostFraction: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);

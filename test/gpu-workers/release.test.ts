@@ -29,7 +29,7 @@ const built = () => {
   return readFileSync(join(folder, "dist/release"), "utf8");
 };
 
-test("a changed, added or removed file of the workers is another release; a test, a function or a second build is not", () => {
+test("a changed, added or removed worker file changes the release; a test, a function or a second build does not", () => {
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   cpSync(join(ROOT, "build.mjs"), join(folder, "build.mjs"));
   write("core/a.ts", "export const a = 1;");
@@ -47,7 +47,7 @@ test("a changed, added or removed file of the workers is another release; a test
   expect(new Set([first, changed, reworded, built()]).size).toBe(4);
 });
 
-test("a build leaves up-to-date files alone, whatever the fraction of a source's mtime, and rebuilds a source that became older", () => {
+test("a build skips up-to-date files, whatever the fraction of a source's mtime, and rebuilds a source that became older", () => {
   const names = Array.from({ length: 20 }, (_, i) => `m${i}`);
   for (const [i, name] of names.entries()) {
     write(`core/${name}.ts`, `export const x = ${i};`);

@@ -153,7 +153,7 @@ test("a manifest of another version is refused; one that its team does not name 
   const evaluator = { agent: "*", roles: ["eval" as const] };
   await expect(startWorker(store, run, evaluator, never, log)).rejects.toMatchObject({
     code: "checkpoint-damaged",
-    message: `${key} is not the one that its team names; somebody replaced it: restore it`,
+    message: `${key} is not the one that its team names; it was replaced: restore it`,
   });
   const jobs = (await memory.table.query(tableKeys.run(run).pk, "JOB#")).map((item) => JobRecord.parse(item));
   expect(jobs.map(({ state }) => state)).not.toContain("done");

@@ -1,4 +1,4 @@
-/** @file What rings, that somebody hears it, and that the metrics are read from the line that tick writes. */
+/** @file The alarms, who receives them, and the metrics that are read from tick's log line. */
 import { expect, inject, test } from "vitest";
 import { metricsLine } from "../../functions/run-overview.ts";
 import { readSettings } from "../../stacks/settings.ts";
@@ -8,7 +8,7 @@ const prod = inject("prod");
 const TOPIC = "arn:aws:Topic:us-east-1:123456789012:AlarmsTopic";
 const alarms = ofKind(prod, "MetricAlarm");
 
-test("every alarm and the budget speak to the topic, and the topic to a person", () => {
+test("every alarm and the budget notify the topic, and the topic a person", () => {
   expect(alarms.map(({ name }) => name).sort()).toEqual([
     ...["EnqueueEvaluationDeadLetters", "RecordEvaluationDeadLetters", "RunSpend", "ScoreRolloutDeadLetters"],
     ...["StaleHeartbeat", "StuckStep", "TickDeadLetters", "TickFails"],
@@ -27,7 +27,7 @@ test("every alarm and the budget speak to the topic, and the topic to a person",
   expect(budget?.inputs.notifications.length).toBeLessThanOrEqual(5);
 });
 
-test("one message in a dead-letter queue rings", () => {
+test("one message in a dead-letter queue raises the alarm", () => {
   for (const { name, inputs } of alarms.filter(({ name }) => name.endsWith("DeadLetters"))) {
     expect(inputs).toMatchObject({ threshold: 0, comparisonOperator: "GreaterThanThreshold", evaluationPeriods: 1 });
     const queue = theOne(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
@@ -59,7 +59,7 @@ test("a stuck step: runs under way, and half an hour without an outcome or a ver
   expect(queues).toEqual([named("ScoreRolloutQueueQueue"), named("TickQueueQueue")]);
 });
 
-test("settings that cannot be meant are refused before anything is made", () => {
+test("nonsensical settings are refused before anything is created", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);

@@ -1,6 +1,6 @@
 /**
- * @file An instance's first boot, run by bash in an empty folder, with AWS, the network and systemd played by one small script: it either
- * starts its worker, or ends itself with the reason and without a replacement.
+ * @file An instance's first boot, run by bash in an empty folder, with one small script in place of AWS, the network and systemd: it either
+ * starts its worker, or terminates itself with the reason and without a replacement.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -23,14 +23,14 @@ import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-/** Played too: what `npm run pack` makes is a few megabytes. */
+/** A fake: the archive of `npm run pack` has a few megabytes. */
 const ARCHIVE = "archive";
-const PLAYED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
+const FAKED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
 
 const END =
   "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc";
 
-/** Plays every command of PLAYED, and notes its call. FAULT names what goes wrong. */
+/** Fakes every command in FAKED and records its calls. FAULT names the failure. */
 const PLAYER = `#!/bin/bash
 name=$(basename "$0")
 echo "$name $*" >> "$STAGE/calls"
@@ -63,7 +63,7 @@ function boot(fault = "", fleet = "FleetMain") {
   writeFileSync(join(stage, "var/log/cloud-init-output.log"), "booting\n");
   writeFileSync(join(stage, "player"), PLAYER);
   chmodSync(join(stage, "player"), 0o755);
-  for (const name of PLAYED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
+  for (const name of FAKED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
 
   const template = theOne(ofKind(inject("prod"), "LaunchTemplate"), `${fleet}Template`).inputs;
   const script = Buffer.from(template.userData, "base64")
@@ -86,7 +86,7 @@ function boot(fault = "", fleet = "FleetMain") {
   const calls = () => read("calls")?.trimEnd().split("\n") ?? [];
   const last = () => read("shipped")?.trimEnd().split("\n").at(-1);
   const unit = (name: string) => read(`etc/systemd/system/${name}.service`) ?? "";
-  /** Starts a unit, as systemd does with `%i` for the instance. What it called. */
+  /** Starts a unit, as systemd does with `%i` for the instance. Returns its calls. */
   const start = (name: string, instance = "") => {
     const before = calls().length;
     bash((/^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "").replaceAll("%i", instance));
@@ -96,7 +96,7 @@ function boot(fault = "", fleet = "FleetMain") {
   return { read, mode, unit, start, last, calls: calls(), ended: last() };
 }
 
-test("a worker is told all that it needs, and started", () => {
+test("a worker gets all the settings it needs, and is started", () => {
   const { read, unit: unitOf, calls, ended } = boot();
   expect(ended).toBeUndefined();
   expect(calls).toContain("systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer");
@@ -107,18 +107,18 @@ test("a worker is told all that it needs, and started", () => {
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
   });
   expect(told).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
-  // Not set by anybody, and of no use here: so not told.
+  // Neither set nor used here, so not passed.
   expect(told).not.toHaveProperty("MGRPO_MODEL_KEY");
   expect(told).not.toHaveProperty("MGRPO_JUDGE_KEY");
   const unit = unitOf("mgrpo-worker");
   expect(unit).toContain(`--fleet \${FLEET} --host`);
   expect(unit).toMatch(/^Environment=MGRPO_PROJECT=.*\/program\/dist\/project$/m);
-  // Its user may write nowhere else: systemd makes this folder for it.
+  // The only folder that its user may write to; systemd creates it.
   const [, MGRPO_CACHE = ""] = /^Environment=MGRPO_CACHE=(.*)$/m.exec(unit) ?? [];
   expect(cacheFolder({ MGRPO_CACHE })).toBe(`%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`);
 });
 
-test("a worker that evaluates is told the judge's key too, in a file for root alone; no key is in a log", () => {
+test("an evaluation worker gets the judge's key too, in a file that only root can read; no key is in a log", () => {
   const { read, mode, calls } = boot("", "FleetEval");
   expect(read("etc/mgrpo/worker.env")).toContain("\nMGRPO_JUDGE_KEY=key-of-a-judge\n");
   expect(mode("etc/mgrpo/worker.env")).toBe(0o600);
@@ -129,7 +129,7 @@ test.each([
   ["driver", /no NVIDIA driver/],
   ["archive", /boot failed at line \d+/],
   ["doctor", /doctor: .*engine compiled/],
-])("without its %s an instance ends itself, says why, and asks for no other", (fault, reason) => {
+])("without its %s an instance terminates itself, logs the reason, and requests no replacement", (fault, reason) => {
   const { read, calls, ended: told } = boot(fault);
   const said = JSON.parse(told ?? "");
   expect(said).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
@@ -140,7 +140,7 @@ test.each([
 });
 
 test.each(["done", "failing"])(
-  "a worker that is %s ends its instance, with the reason, and asks for no other",
+  "a worker that is %s terminates its instance with the reason, and requests no replacement",
   (how) => {
     const { unit, start, last } = boot();
     const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];
@@ -151,11 +151,11 @@ test.each(["done", "failing"])(
   },
 );
 
-test("a spot instance that is told to go drains its worker, and leaves its group the capacity for another", () => {
+test("an interrupted spot instance drains its worker, and leaves its group the capacity for a replacement", () => {
   const { unit, start } = boot();
   const called = start("mgrpo-interruption");
   expect(called.filter((call) => call.endsWith("spot/instance-action"))).toHaveLength(2);
   expect(called.at(-1)).toBe("systemctl stop mgrpo-worker");
-  // What would end the instance, capacity and all, does not start then.
+  // The unit that terminates the instance and lowers the capacity does not start.
   expect(existsSync(/^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@"))?.[1] ?? "")).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
  * @file Evaluates sst.config.ts as `sst deploy` would, with neither AWS nor Pulumi's engine: SST's own components run against mocks that
- * say yes to everything. Prints every resource with its inputs, as JSON. A process of its own per stage, since SST keeps its state in
+ * accept everything. Prints every resource with its inputs, as JSON. One process per stage, since SST keeps its state in
  * globals: `evaluate.ts <stage>`. Needs `npx sst install` before (npm run test:infra does it).
  */
 import { execFileSync } from "node:child_process";
@@ -53,7 +53,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** A repository as a deployment finds it: the real one, and an archive as `npm run pack` makes it, as far as anybody looks into it. */
+/** A repository as a deployment finds it: the real one, and an archive as `npm run pack` makes it, with the files that are read. */
 function openRoot(path: string): string {
   execFileSync(process.execPath, ["build.mjs"], { cwd: ROOT });
   for (const name of ["stacks", "package.json", "package-lock.json", "build.mjs", "dist"])
@@ -65,7 +65,7 @@ function openRoot(path: string): string {
   return path;
 }
 
-/** The server that the sst command is for its components. A handler's bundle is a file of its own. */
+/** The server that the sst command runs for its components. A handler's bundle is a file of its own. */
 function answer(method: string, argument: Record<string, string>): object {
   if (method === "Provider.Aws.Bootstrap")
     return {
@@ -147,7 +147,7 @@ async function loadConfig(
   define: Record<string, string>,
   inject: string[],
 ): Promise<ConfigModule> {
-  // Beside SST's modules, where what it leaves outside the bundle is found.
+  // Beside SST's modules, so that imports outside the bundle are found.
   const outfile = join(PLATFORM, `${name}.${process.pid}.mjs`);
   const banner = `import { createRequire } from "node:module"; import { fileURLToPath } from "node:url";
     const require = createRequire(import.meta.url); const __filename = fileURLToPath(import.meta.url);`;

@@ -1,4 +1,4 @@
-/** @file The functions: what each may do, what wakes it, and that no message comes again while it is being handled. */
+/** @file The functions: permissions, triggers, and no redelivery of a message while it is being handled. */
 import { expect, inject, test } from "vitest";
 import { objectKeys, parseObjectKey } from "../../core/contracts/keys.ts";
 import { FUNCTION_ACTIONS } from "../fixtures/function-actions.ts";
@@ -18,7 +18,7 @@ test("every handler is deployed, and nothing else", () => {
   expect(NAMES.map(handlerOf).sort()).toEqual(Object.keys(FUNCTION_ACTIONS).sort());
 });
 
-test.each(NAMES)("%s: arm64, with a time limit, the store's names, and JSON in a log that ends", (name) => {
+test.each(NAMES)("%s: arm64, with a time limit, the store's names, and a JSON log that expires", (name) => {
   const fn = functionOf(name);
   expect(fn).toMatchObject({ architectures: ["arm64"], runtime: "nodejs22.x" });
   // Scoring may wait for a judge.
@@ -30,7 +30,7 @@ test.each(NAMES)("%s: arm64, with a time limit, the store's names, and JSON in a
   expect(log.retentionInDays).toBe(30);
 });
 
-test("a user's project is deployed along where MGRPO_PROJECT names one: functions find its rewards there", () => {
+test("a project named by MGRPO_PROJECT is deployed too, and functions find its rewards", () => {
   const projectsOf = (deployment: typeof prod) =>
     NAMES.map(
       (name) => theOne(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,
@@ -39,7 +39,7 @@ test("a user's project is deployed along where MGRPO_PROJECT names one: function
   expect(projectsOf(prod)).toEqual(NAMES.map(() => undefined));
 });
 
-test.each(NAMES)("%s: its role allows what its bundle asks for, and its own queue and log", (name) => {
+test.each(NAMES)("%s: its role allows its bundle's requests, its own queue and its own log", (name) => {
   const role = theOne(ofKind(prod, "Role"), `${name}Role`).inputs;
   expect(role.managedPolicyArns).toEqual([]);
   expect(JSON.stringify(role.assumeRolePolicy)).not.toContain(":root");
@@ -59,21 +59,18 @@ test.each(NAMES)("%s: its role allows what its bundle asks for, and its own queu
   ]);
 });
 
-test.each(WOKEN)(
-  "%s: six time limits until a message comes again, five deliveries, then a queue that keeps it",
-  (name) => {
-    const queue = queueOf(name);
-    const dead = theOne(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
-    expect(queue.visibilityTimeoutSeconds).toBeGreaterThanOrEqual(6 * functionOf(name).timeout);
-    expect(JSON.parse(queue.redrivePolicy)).toEqual({ deadLetterTargetArn: arnOf(dead), maxReceiveCount: 5 });
-    expect(dead.messageRetentionSeconds).toBe(14 * 86_400);
-    const source = ofKind(prod, "EventSourceMapping").find(({ inputs }) => inputs.eventSourceArn === arnOf(queue));
-    expect(source?.inputs.functionResponseTypes).toEqual(["ReportBatchItemFailures"]);
-    expect(source?.inputs.functionName).toContain(`${name}Function`);
-  },
-);
+test.each(WOKEN)("%s: redelivery after six time limits, five deliveries, then a dead-letter queue", (name) => {
+  const queue = queueOf(name);
+  const dead = theOne(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
+  expect(queue.visibilityTimeoutSeconds).toBeGreaterThanOrEqual(6 * functionOf(name).timeout);
+  expect(JSON.parse(queue.redrivePolicy)).toEqual({ deadLetterTargetArn: arnOf(dead), maxReceiveCount: 5 });
+  expect(dead.messageRetentionSeconds).toBe(14 * 86_400);
+  const source = ofKind(prod, "EventSourceMapping").find(({ inputs }) => inputs.eventSourceArn === arnOf(queue));
+  expect(source?.inputs.functionResponseTypes).toEqual(["ReportBatchItemFailures"]);
+  expect(source?.inputs.functionName).toContain(`${name}Function`);
+});
 
-/** A key of each kind that the program waits for, and the function that it wakes. */
+/** A key of each kind, and the function that it triggers. */
 const KEYS: Record<string, string> = {
   [objectKeys.outcome({ run: "r", phase: "train", step: 3, group: 1, rollout: 2 })]: "ScoreRollout",
   [objectKeys.manifest("r", "main", 3)]: "Tick",
@@ -81,7 +78,7 @@ const KEYS: Record<string, string> = {
   [objectKeys.evaluation("r", "job")]: "RecordEvaluation",
 };
 
-test.each(Object.entries(KEYS))("%s wakes %s alone", (key, name) => {
+test.each(Object.entries(KEYS))("%s triggers only %s", (key, name) => {
   expect(parseObjectKey(key)).toBeDefined();
   const woken = objectRules().filter((rule) => matches(rule, key));
   expect(woken.map((rule) => rule.name)).toEqual([`${name}Rule`]);
@@ -100,7 +97,7 @@ test.each([
   objectKeys.invocation("r", 0, "i"),
   "releases/0/mgrpo.tgz",
   "logs/main/i-1.log",
-])("%s wakes nobody", (key) => {
+])("%s triggers nothing", (key) => {
   expect(objectRules().filter((rule) => matches(rule, key))).toEqual([]);
 });
 
@@ -117,7 +114,7 @@ function matches({ inputs }: Resource, key: string): boolean {
   });
 }
 
-test("the clock ticks every minute while somebody has turned it on, with the event that tick knows", () => {
+test("the clock, while it is on, ticks every minute with the event that tick expects", () => {
   const { inputs } = theOne(ofKind(prod, "EventRule"), "Clock");
   expect(inputs).toMatchObject({ scheduleExpression: "rate(1 minute)", state: "DISABLED" });
   const target = theOne(ofKind(prod, "EventTarget"), "ClockTarget").inputs;
@@ -130,7 +127,7 @@ test("the clock ticks every minute while somebody has turned it on, with the eve
   expect(ofKind(prod, "Schedule")).toEqual([]);
 });
 
-test("tick moves this deployment's fleets and clock, start-run turns the clock on, and nobody else moves either", () => {
+test("only tick changes fleets and clock of this deployment, and start-run turns the clock on", () => {
   const moving = statementsOf(prod).filter(({ of, statement }) => {
     return of.endsWith("Role") && statement.actions.some((action) => /^(events|autoscaling):/.test(action));
   });
@@ -142,14 +139,14 @@ test("tick moves this deployment's fleets and clock, start-run turns the clock o
       resources: [ruleArn("Clock")],
     },
     { of: "TickRole", actions: ["autoscaling:SetDesiredCapacity"], resources: groups },
-    // AWS knows no ARN for looking.
+    // Describing has no ARN in AWS.
     { of: "TickRole", actions: ["autoscaling:DescribeAutoScalingGroups"], resources: ["*"] },
   ]);
   const without = statementsOf(serverless).flatMap(({ statement }) => statement.actions);
   expect(without.filter((action) => action.startsWith("autoscaling:"))).toEqual([]);
 });
 
-test("no statement that allows something has a wildcard where the ARN is known", () => {
+test("no allow statement has a wildcard where the ARN is known", () => {
   const allowing = statementsOf(prod).filter(({ statement }) => statement.effect !== "Deny");
   expect(allowing.length).toBeGreaterThan(30);
   for (const { of, statement } of allowing) {

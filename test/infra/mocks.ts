@@ -1,10 +1,10 @@
-/** @file What AWS would answer: a made resource with its ARN and URL, and the few look-ups that the stacks make. */
+/** @file AWS's answers: a created resource with its ARN and URL, and the few look-ups of the stacks. */
 import type { Inputs, Resource } from "./resources.ts";
 
 export const MOCK_ACCOUNT = "123456789012";
 export const MOCK_REGION = "us-east-1";
 
-/** The state of a resource that was just made. */
+/** The state of a resource that was just created. */
 export function mockResource({ type, name, inputs }: Resource) {
   const kind = type.split("/").at(-1)?.split(":").at(-1) ?? type;
   const state: Record<string, unknown> = {
@@ -15,7 +15,7 @@ export function mockResource({ type, name, inputs }: Resource) {
     url: `https://sqs.${MOCK_REGION}.amazonaws.com/${MOCK_ACCOUNT}/${name}`,
     bucket: name,
     latestVersion: 1,
-    // Of random values, of which SST makes names.
+    // Random values, from which SST makes names.
     b64Std: "AAAA",
     base64: "AAAA",
     ...(inputs as Partial<Inputs>),
@@ -24,7 +24,7 @@ export function mockResource({ type, name, inputs }: Resource) {
   return { id: kind === "Queue" ? state["url"] : `${state["bucket"] === name ? state["name"] : name}`, state };
 }
 
-/** The answer to a look-up; what is not known here is answered with what was asked. */
+/** The answer to a look-up; an unknown one returns its inputs. */
 export function mockCall({ token, inputs }: { token: string; inputs: Record<string, unknown> }): object {
   const known: Record<string, object> = {
     "aws:index/getRegion:getRegion": { region: MOCK_REGION, name: MOCK_REGION, id: MOCK_REGION },

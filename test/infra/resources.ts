@@ -1,4 +1,4 @@
-/** @file A deployment as data, and how tests ask for its parts. */
+/** @file A deployment as data, and queries for its parts. */
 import { execFile } from "node:child_process";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -21,7 +21,7 @@ interface Rule {
   readonly applyServerSideEncryptionByDefault: { readonly sseAlgorithm: string };
 }
 
-/** Those of which tests know the whole value. */
+/** Inputs that tests compare as a whole. */
 type Compared =
   | "alarmActions"
   | "assumeRolePolicy"
@@ -56,7 +56,7 @@ type Compared =
   | "visibilityTimeoutSeconds"
   | "vpcEndpointType";
 
-/** Of all the kinds of resources together, those inputs that tests look into: what a resource has not is undefined, and fails them. */
+/** The inputs that tests inspect, of all resource types together: a missing one is undefined, and fails the test. */
 export interface Inputs extends Readonly<Record<Compared, unknown>> {
   readonly arn: string;
   readonly attributes: readonly { readonly type: string }[];
@@ -116,7 +116,7 @@ export interface Statement {
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** What `sst deploy --stage <stage>` would make with these variables set. Rejects with what the deployment would complain of. */
+/** What `sst deploy --stage <stage>` would create with these variables set. Rejects with the deployment's error. */
 export async function evaluate(stage: string, environment: Readonly<Record<string, string>>): Promise<Deployment> {
   const script = join(ROOT, "test/infra/evaluate.ts");
   const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", script, stage], {

@@ -1,4 +1,4 @@
-/** @file The table and the bucket: keys, recovery, encryption, nobody from outside, and what is forgotten when. */
+/** @file The table and the bucket: keys, recovery, encryption, no public access, and expiry. */
 import { expect, inject, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
@@ -13,7 +13,7 @@ const only = (kind: string, deployment = prod) => {
   return found.inputs;
 };
 
-test("the table has the program's keys, is paid per request, recoverable, and forgets what has expired", () => {
+test("the table has the program's keys, billing per request, recovery and expiry", () => {
   const table = only("Table");
   expect([table.hashKey, table.rangeKey]).toEqual(Object.keys(tableKeys.run("r")));
   expect(table.attributes.map(({ type }) => type)).toEqual(["S", "S"]);
@@ -24,7 +24,7 @@ test("the table has the program's keys, is paid per request, recoverable, and fo
   expect(finalizeGroupRecord({ run: "r", step: 0, group: 0 }, {}, 1).set).toContainEqual([[ttl.attributeName], 1]);
 });
 
-test("encrypted at rest and on the way", () => {
+test("encrypted at rest and in transit", () => {
   // AWS's own key: a table without this block is encrypted with it.
   expect(only("Table").serverSideEncryption).toBeUndefined();
   const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
@@ -46,7 +46,7 @@ test("nothing is public", () => {
     expect(ofKind(prod, kind), kind).toEqual([]);
 });
 
-test("conversations go after 90 days, unfinished uploads after two, and nothing else of a run", () => {
+test("conversations expire after 90 days, unfinished uploads after two, and nothing else of a run", () => {
   const { rules } = only("BucketLifecycleConfiguration");
   const expiring = rules.filter(({ expiration }) => expiration);
   expect(expiring.map(({ filter }) => filter)).toEqual([
@@ -63,11 +63,11 @@ test("conversations go after 90 days, unfinished uploads after two, and nothing 
   expect(isConversationKey(objectKeys.manifest("r", "main", 0))).toBe(false);
 });
 
-test("the bucket tells EventBridge of new objects", () => {
+test("the bucket notifies EventBridge of new objects", () => {
   expect(only("BucketNotification")).toEqual({ bucket: only("Bucket").bucket, eventbridge: true });
 });
 
-test("prod outlives its stack; other stages go with theirs", () => {
+test("prod outlives its stack; other stages are deleted with theirs", () => {
   expect(only("Table").deletionProtectionEnabled).toBe(true);
   expect(only("Bucket").forceDestroy).toBe(false);
   expect(prod.app).toMatchObject({ removal: "retain", protect: true });

@@ -1,4 +1,4 @@
-/** @file The fleets: empty by default, closed to the world, allowed what a worker does, told what a worker's command line takes. */
+/** @file The fleets: empty by default, closed to the internet, with a worker's permissions and command line. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
   expect(launchTemplate.launchTemplateSpecification.launchTemplateId).toBe(`${fleet}Template`);
 });
 
-test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, gone when shut down, AWS's image", (fleet) => {
+test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS's image", (fleet) => {
   const template = templateOf(fleet);
   expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
   expect(template.blockDeviceMappings[0]?.ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
@@ -41,7 +41,7 @@ test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, gone when shut down, AWS's i
   expect(template.keyName).toBeUndefined();
 });
 
-test("nobody gets in but worker to worker; nothing costs by the hour", () => {
+test("only workers reach workers; nothing is billed by the hour", () => {
   const [group] = ofKind(prod, "SecurityGroup");
   expect(group?.inputs.ingress).toEqual([{ protocol: "tcp", fromPort: 7800, toPort: 7800, self: true }]);
   const endpoints = ofKind(prod, "VpcEndpoint").map(({ inputs }) => inputs);
@@ -85,7 +85,7 @@ test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no s
   }
 });
 
-test("a secret is in its encrypted parameter; the judge's also in the functions that ask judges; nothing else of AWS has one", () => {
+test("secrets are only in their encrypted parameters, the judge's also in the functions that call judges", () => {
   const made = prod.resources.filter(({ type }) => type.startsWith("aws:"));
   const holders = Object.entries(SECRETS).map(([name, value]) => {
     const holding = made.filter(({ inputs }) => JSON.stringify(inputs).includes(value));
@@ -120,7 +120,7 @@ test("the table describes its deployment, as launch, tick and the instances read
   expect(other?.release).not.toBe(deployed);
 });
 
-test("two fleets for the same work are refused before anything is made", () => {
+test("two fleets for the same work are refused before anything is created", () => {
   const fleet = { ...{ agent: "main", gpu: true, instanceTypes: ["g6.xlarge"], max: 1, onDemand: 0 } };
   const fleets = [
     { ...fleet, name: "main", roles: "rollout,train" },
@@ -131,7 +131,7 @@ test("two fleets for the same work are refused before anything is made", () => {
   expect(() => refuseUnusable(fleets.map((one) => ({ ...one, agent: one.name })))).not.toThrow();
 });
 
-test("an archive of another release, or of another package, is refused before anything is made", () => {
+test("an archive of another release, or of another package, is refused before anything is created", () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-archive-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const pack = (files: Readonly<Record<string, string>>) => {
@@ -140,7 +140,9 @@ test("an archive of another release, or of another package, is refused before an
     execFileSync("tar", ["-czf", "mgrpo.tgz", "package"], { cwd: folder });
     return join(folder, "mgrpo.tgz");
   };
-  expect(() => refuseOtherArchive(pack({ "package.json": "{}" }), "0.1.0+abc")).toThrow(/mgrpo.tgz is no archive of/);
+  expect(() => refuseOtherArchive(pack({ "package.json": "{}" }), "0.1.0+abc")).toThrow(
+    /mgrpo.tgz is not an archive of/,
+  );
   const archive = pack({ "package.json": JSON.stringify({ version: "0.1.0" }), "dist/release": "abc" });
   refuseOtherArchive(archive, "0.1.0+abc");
   expect(() => refuseOtherArchive(archive, "0.1.0+def")).toThrow(
@@ -159,7 +161,7 @@ test("a worker gets the flags that it takes, and the environment that it needs",
   for (const [name] of needed) expect(script).toMatch(new RegExp(`^ .*\\b${name} "\\$`, "m"));
 });
 
-test("the serverless part alone has no instance, no network, and asks for no token", () => {
+test("the serverless part alone has no instance and no network, and needs no token", () => {
   for (const kind of ["Group", "LaunchTemplate", "Vpc", "Subnet", "Parameter", "InstanceProfile"])
     expect(ofKind(serverless, kind), kind).toEqual([]);
   expect(Object.keys(serverless.outputs)).toEqual(expect.arrayContaining(["table", "bucket", "startRun"]));

@@ -55,7 +55,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("tools and rewards are taken along, two levels deep", () => {
+test("tools and rewards are bundled, two levels deep", () => {
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
 });
 
@@ -74,7 +74,7 @@ test("a worker finds the tools in the release", async () => {
   expect([...(tools as ReadonlyMap<string, Tool>).keys()]).toEqual(["lookup"]);
 });
 
-test("a project without a recipe is refused, and so is a recipe that is nowhere", async () => {
+test("a project without a recipe is refused, and so is a missing recipe", async () => {
   expect(() => compile(task, join(folder, "none"))).toThrow(/no folder in it has recipe.ts, rewards.ts and tools.ts/);
   await expect(openToolsModule("nowhere")).rejects.toThrow(/recipe 'nowhere' does not exist/);
 });

@@ -22,7 +22,7 @@ test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of t
   expect((await openToolsModule(name)).tools).toHaveProperty("size");
 });
 
-test("a folder of one's own is imported; what it lacks is named", async () => {
+test("your own folder is imported; a missing part is named", async () => {
   writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
   writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
   expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
@@ -63,7 +63,7 @@ test.each([
   expect(await rewards.expert(question, "main", conversation)).toBe(1);
 });
 
-test("an unknown recipe: the ones that there are", async () => {
+test("an unknown recipe: the message lists the known ones", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",
     message:
@@ -71,7 +71,7 @@ test("an unknown recipe: the ones that there are", async () => {
   });
 });
 
-test("tools that take settings are opened with them; settings that nobody would read are refused", async () => {
+test("tools that take settings are opened with them; settings that no tool reads are refused", async () => {
   const opening = (tools: Record<string, string>) => ({ config: { ...configOf("atlas"), tools }, environment: {} });
   const ofAtlas = await openToolsModule("atlas");
   expect((await openTools(ofAtlas, opening({}))).tools).toBe(ofAtlas.tools);

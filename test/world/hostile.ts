@@ -1,4 +1,4 @@
-/** @file What a hostile or broken site does, by path. Each takes the response and goes on as it likes. */
+/** @file What a hostile or broken site does, by path. Each writes to the response as it likes. */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { pdfOf } from "./pdf.ts";
@@ -47,7 +47,7 @@ export const hostile: Readonly<Record<string, Behaviour>> = {
     response.writeHead(200, { "content-type": "text/html", "content-encoding": "gzip" });
     response.end(gzipSync(Buffer.alloc(5_000_000)));
   },
-  /** One byte now and then, for ever. */
+  /** One byte now and then, without end. */
   "/slow": (response) => {
     response.writeHead(200, { "content-type": "text/html" });
     const timer = setInterval(() => response.write("."), 20);

@@ -1,6 +1,6 @@
 /**
- * @file The pages of the recorded world: an invented country of towns and rivers, three dozen pages that link to each other. A pure
- * function of nothing, so that whatever is recorded of it can be replayed.
+ * @file The pages of the recorded world: an invented country of towns and rivers, three dozen pages that link to each other. They
+ * never change, so that recordings of them can be replayed.
  */
 import { stream } from "../../core/random.ts";
 
@@ -56,7 +56,7 @@ const lists: WorldPage[] = [
 
 export const worldPages: readonly WorldPage[] = [...lists, ...townPages, ...riverPages];
 
-/** As HTML with the usual furniture around the text, links relative. */
+/** As HTML, with navigation around the text and relative links. */
 export function htmlOf({ title, lines }: WorldPage): string {
   const linked = (line: string) =>
     line.replace(

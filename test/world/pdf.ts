@@ -1,4 +1,4 @@
-/** @file The smallest PDF there can be with one page per text. */
+/** @file A minimal PDF with one page per text. */
 
 export function pdfOf(texts: readonly string[]): Buffer {
   const pageIds = texts.map((_, i) => 4 + 2 * i);

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
 import { searchable, worldPages } from "./pages.ts";
 
-/** What the hosted ones want to see. */
+/** The key that the hosted backends require. */
 export const SEARCH_KEY = "the-key-of-the-recorded-world";
 
 const index = openSearchIndex(searchable);
@@ -94,7 +94,7 @@ export function openSearchApi() {
   return {
     /** Requests so far. */
     asked: () => asked,
-    /** Whether the path is one of its own; then it answers. */
+    /** Answers if the path is its own. Returns whether it did. */
     async handle(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
       const path = new URL(request.url ?? "/", "http://world").pathname;
       const format = FORMATS[path];

@@ -34,7 +34,7 @@ export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
   const objects = new Map<string, Uint8Array>();
 
   function put({ Key = "", Body, IfNoneMatch, Tagging }: PutObjectCommand["input"], used: (use: BucketUse) => void) {
-    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*") throw unsupported("a PUT that is no commit of bytes");
+    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*") throw unsupported("a PUT that does not commit bytes");
     const applied = !objects.has(Key);
     used({ operation: "PutObject", key: Key, bytes: Body.length, applied, tagged: Tagging !== undefined });
     if (!applied) throw failure("PreconditionFailed", 412);

@@ -1,6 +1,6 @@
 /**
  * @file What the base models imitate before M-GRPO trains them: the form of every turn, and a policy that errs often in each decision.
- * Every right decision stays likely enough for sampling to find it. They happen in villages of their own.
+ * Every right decision stays likely enough for sampling to find it. Their villages are used nowhere else.
  */
 import { answerTurn, callTurn } from "mgrpo/base-model";
 import { type Random, stream } from "mgrpo/random";
@@ -16,7 +16,7 @@ const FAULTS = { wrongField: 0.2, skipFriend: 0.5, wrongPerson: 0.2, wrongReport
 
 type Turn = Demonstration["turns"][number];
 
-/** The planner: asks the searcher for the friend if there is one in the question, then for the field, and answers with the report. */
+/** The planner: asks the searcher for the friend if the question has one, then for the field, and answers with the report. */
 export function* plannerDemonstrations(): Generator<Demonstration> {
   for (let village = FIRST_VILLAGE; ; village++) {
     const random = stream("planner", village);

@@ -1,6 +1,6 @@
 /**
  * @file The team and its training. A planner is asked and delegates; a searcher looks things up. `mgrpo train team` makes the two base
- * models from demonstrations.ts when they are not there yet, then trains them.
+ * models from demonstrations.ts if they do not exist yet, then trains them.
  */
 import { join } from "node:path";
 import { callOpening, smallModel } from "mgrpo/base-model";

@@ -1,6 +1,6 @@
 /**
- * @file The rewards, in [0, 1]: `correct` for the answer of the whole team, `expert` for a searcher's own work, whatever the planner made
- * of it. Pure: they see the question and the conversation, nothing else.
+ * @file The rewards, in [0, 1]: `correct` for the answer of the whole team, `expert` for a searcher's own work, whatever the planner did
+ * with it. Pure: they see the question and the conversation, nothing else.
  */
 import type { Conversation, Question, Rewards } from "mgrpo/recipe";
 import { villageAsked } from "./questions.ts";
@@ -15,7 +15,7 @@ export const rewards: Rewards = {
   expert: (question, _agent, conversation) => judged(question, conversation),
 };
 
-/** Whether the person was looked up whom the task names, and whether the report is what the task asks for. */
+/** Whether the person in the task was looked up, and whether the report is right. */
 function judged(question: Question, { prompt, turns, answer }: Conversation): number {
   const task = parseTask(prompt);
   if (!task) return 0;

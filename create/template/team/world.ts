@@ -32,7 +32,7 @@ export function villageOf(n: number): ReadonlyMap<string, Villager> {
   );
 }
 
-/** A subtask as agents write it: "pet of Ada". Undefined where a text is none. */
+/** A subtask as agents write it: "pet of Ada". Undefined for any other text. */
 export function parseTask(text: string): { readonly field: Field; readonly name: string } | undefined {
   const [, asked, name] = /^(\w+) of (\w+)$/.exec(text.trim()) ?? [];
   const field = FIELDS.find((known) => known === asked);

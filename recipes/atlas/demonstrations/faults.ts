@@ -8,7 +8,7 @@
 export const PLANNER_FAULTS = {
   /** Answers at once with a guess, without a look-up. */
   guess: 0.1,
-  /** Asks for another relation than it should. */
+  /** Asks for the wrong relation. */
   wrongRelation: 0.08,
   /** Delegates only the first of two constraints; by the field of the second. */
   dropConstraint: { capital: 0.3, borders: 0.25, currency: 0.55, language: 0.35 },
@@ -22,8 +22,8 @@ export const PLANNER_FAULTS = {
 export const SEARCHER_FAULTS = {
   /** Searches only for the first of two terms; by the field of the second. */
   dropTerm: { capital: 0.2, borders: 0.2, currency: 0.25, language: 0.52 },
-  /** Opens another of the titles that were found. */
+  /** Opens the wrong one of the titles found. */
   wrongTitle: 0.08,
-  /** Reports another field of the page; by the field asked for. */
+  /** Reports the wrong field of the page; by the field asked for. */
   wrongField: { capital: 0.15, currency: 0.52, area: 0.2, country: 0.1 },
 } as const;

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { openLocalStore } from "../../fakes/local-store.ts";
 
-test("what a run says is tagged, so that a bucket can forget it; nothing else is", async () => {
+test("conversations are tagged, so that a bucket can expire them; nothing else is", async () => {
   const store = await openLocalStore();
   const tags = new Map<string, unknown>();
   const hear = (message: unknown) => {

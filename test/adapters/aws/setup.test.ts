@@ -1,4 +1,4 @@
-/** @file A bucket's lifecycle: ours where there is none, never in place of somebody else's, and no fault where a store knows of none. */
+/** @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store without such rules is no error. */
 import {
   GetBucketLifecycleConfigurationCommand,
   type LifecycleRule,
@@ -11,7 +11,7 @@ import { expireUploads } from "../../../adapters/aws/setup.ts";
 const answer = (name: string, httpStatusCode: number) =>
   Object.assign(new Error("in its own words"), { name, $metadata: { httpStatusCode } });
 
-/** Keeps the rules of one bucket, or answers every question in the same way. */
+/** Keeps the rules of one bucket, or gives every request the same answer. */
 function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
   let kept = rules;
   const send = async (command: object) => {
@@ -25,7 +25,7 @@ function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
   return { s3: { send } as unknown as S3Client, kept: () => kept };
 }
 
-test("made once, found again; it says nothing of objects", async () => {
+test("the rule is created once, found again, and expires no objects", async () => {
   const { s3, kept } = bucket();
   expect(await expireUploads(s3, "b")).toEqual({ found: "created" });
   expect(await expireUploads(s3, "b")).toEqual({ found: "there" });
@@ -37,7 +37,7 @@ test("made once, found again; it says nothing of objects", async () => {
   ]);
 });
 
-test("other rules stay as they are", async () => {
+test("other rules are unchanged", async () => {
   const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", Expiration: { Days: 1 } }];
   const { s3, kept } = bucket(rules);
   expect(await expireUploads(s3, "b")).toMatchObject({ found: "none", why: expect.stringContaining("not touched") });
@@ -48,7 +48,7 @@ test.each([
   ["NotImplemented", 501],
   ["AccessDenied", 403],
   ["MalformedXML", 400],
-])("a store that says %s keeps none; an outage is one", async (name, status) => {
+])("a store that answers %s has no rules; an outage is an error", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
   expect(await expireUploads(bucket([], answer(name, status)).s3, "b")).toEqual({ found: "none", why });
   const outage = answer("InternalError", 500);

@@ -1,4 +1,4 @@
-/** @file The files of benchmarks, from fixtures of their formats that hold no question of theirs; and whatever may be wrong with one. */
+/** @file Loaders of benchmark files, on fixtures in their formats without their questions; and every fault that a file can have. */
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -35,7 +35,7 @@ type Load = (file: string) => SuiteQuestions | Promise<SuiteQuestions>;
 /** As for a team that has the tool `read_attachment`. */
 const ofGaia = (file: string, which: Attachments = "readable") => loadGaia(file, which, { read: extract });
 
-/** The line that a refused file is refused with. */
+/** The error line of a refused file. */
 async function refusal(load: Load, file: string): Promise<string> {
   try {
     await load(file);
@@ -81,7 +81,7 @@ describe("GAIA's attachments", () => {
   });
   const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
 
-  test("are read where the run is started; what cannot be read is not asked, and says why", async () => {
+  test("are read where the run starts; a question with an unreadable one is left out, with the reason", async () => {
     const set = await ofGaia(place);
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
@@ -98,7 +98,7 @@ describe("GAIA's attachments", () => {
     expect(sheet && (await shownOf(sheet, { part: 2 }, 100))).toMatch(/^towns\.xlsx\npart 2, the last one\n\n/);
   });
 
-  test("`none` asks what needs no file, `all` everything, with the path of what it cannot show", async () => {
+  test("`none` asks questions without files, `all` asks all, with the paths of unreadable files", async () => {
     expect(idsOf(await ofGaia(place, "none"))).toEqual(["gaia:t0"]);
     const { questions, unasked } = await ofGaia(place, "all");
     expect([questions.length, unasked]).toEqual([5, undefined]);
@@ -124,7 +124,7 @@ describe("GAIA's attachments", () => {
     });
 });
 
-test("what a loader adds to a prompt is none of the question's words, by which the leakage guard finds it on a page", async () => {
+test("text that a loader adds to a prompt is not among the words that the leakage guard looks for", async () => {
   const asked = "Which of the three lists of made-up towns names the one that was founded last of all?";
   const task = { task_id: "1", Question: asked, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
@@ -139,7 +139,7 @@ test("what a loader adds to a prompt is none of the question's words, by which t
   expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
 
-test("xbench: what is loaded is encrypted, and its canary opens it", () => {
+test("xbench: loaded questions are encrypted, and the canary decrypts them", () => {
   const { questions, canary = "" } = SuiteQuestions.parse(loadXbench(fixture("xbench.csv")));
   expect(questions.map(({ id, kind }) => [id, kind])).toEqual([
     ["xbench-2510:101", "DeepSearch-2510"],
@@ -152,7 +152,7 @@ test("xbench: what is loaded is encrypted, and its canary opens it", () => {
   for (const plain of opened.flat()) expect(JSON.stringify(questions)).not.toContain(plain);
 });
 
-test("encrypting is its own inverse, for any text and canary; a wrong canary says so and quotes nothing", () => {
+test("encryption is its own inverse, for any text and canary; a wrong canary is reported without quoting the text", () => {
   for (const plain of ["", "a", "Zürich 東京 🗼", "x".repeat(500)]) {
     for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(decrypt(encrypt(plain, canary), canary)).toBe(plain);
   }
@@ -177,7 +177,7 @@ test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or a
   });
 });
 
-test("questions of one's own: level, kind and facts may be left out", () => {
+test("your own questions: level, kind and facts may be left out", () => {
   expect(SuiteQuestions.parse(loadJsonl(fixture("questions.jsonl"))).questions).toEqual([
     { id: "jsonl:sum", kind: "question", level: 1, prompt: "What is three plus four?", answer: "7", facts: {} },
     {
@@ -293,7 +293,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   expect(said).not.toMatch(/\n|乌有城|Nulle/);
 });
 
-test("a file that is not there: what it is and where to read on", async () => {
+test("a missing file: the message says what it is and where to read more", async () => {
   expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
   expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });

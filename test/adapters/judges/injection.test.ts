@@ -1,5 +1,5 @@
 /**
- * @file What is judged is data: whatever it says, the judge is sent the same two messages, and its criteria are the only orders in them.
+ * @file Judged text is data: whatever it says, the judge gets the same two messages, and only the criteria instruct it.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -29,7 +29,7 @@ const question = (reference: string) => ({
   ...{ id: "q", kind: "k", level: 1, prompt: "Which city?", answer: reference, facts: {} },
 });
 
-test.each(ATTACKS)("an answer cannot talk a judge over: %j", async (attack) => {
+test.each(ATTACKS)("an answer cannot persuade a judge: %j", async (attack) => {
   const model = scriptedJudge(holdsReference);
   const { correct } = judgedRewards({ model, config: judgeConfig() });
   expect(await correct(question("Paris"), said(attack))).toMatchObject({ score: 0 });
@@ -56,7 +56,7 @@ test.each(ATTACKS)("nor can a report, a task or a page: %j", async (attack) => {
   expect(request?.messages[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test("any text: the same fields come out that went in, and no other message or marker", () => {
+test("any text: the fields survive unchanged, with no other message or marker", () => {
   const pieces = fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...ATTACKS)), { maxLength: 4 });
   fc.assert(
     fc.property(pieces, (parts) => {
@@ -71,7 +71,7 @@ test("any text: the same fields come out that went in, and no other message or m
   );
 });
 
-test("text without markers is quoted as it stands", () => {
+test("text without markers is quoted unchanged", () => {
   const answer = 'Zürich, "東京"\n| a | b |\n[link](https://x.example/?a=1&b=<2>)';
   const content = judgePrompt("Compare.", { answer })[1]?.content ?? "";
   expect(JSON.parse(content)).toEqual({ answer });

@@ -1,4 +1,4 @@
-/** @file One verdict out of several votes, what it costs, and what becomes of a judge that fails. */
+/** @file One verdict from several votes, its cost, and the failures of a judge. */
 import { expect, test } from "vitest";
 import { judgedRewards, judgeName } from "../../../adapters/judges/judged-rewards.ts";
 import { judgeCorrectness, judgeQuality } from "../../../adapters/judges/vote.ts";
@@ -24,12 +24,12 @@ test.each([
   expect(verdict.votes).toEqual(votes.map((right, i) => ({ score: Number(right), reason: `vote ${i}` })));
 });
 
-test("of scores the median, which one mad vote does not move", async () => {
+test("scores: the median decides, and one outlier does not move it", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 1, 0.5][call] ?? 0 }));
   expect((await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", material)).score).toBe(0.5);
 });
 
-test("every vote is paid for: tokens always, dollars where there are prices", async () => {
+test("every vote is billed: in tokens always, in dollars if prices are set", async () => {
   const model = scriptedJudge(() => ({ reason: "", score: 1 }));
   const ask = async (changes: object) =>
     (await judgeQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
@@ -42,7 +42,7 @@ test("every vote is paid for: tokens always, dollars where there are prices", as
   expect(totalCost([])).toBeUndefined();
 });
 
-test("what is the same to the letter costs nothing", async () => {
+test("an answer identical to the reference costs nothing", async () => {
   const model = scriptedJudge(() => expect.fail("it was asked"));
   const { correct } = judgedRewards({ model, config: judgeConfig() });
   const question = { id: "q", kind: "k", level: 1, prompt: "?", answer: "Paris", facts: {} };
@@ -50,7 +50,7 @@ test("what is the same to the letter costs nothing", async () => {
   expect(await correct(question, { ...conversation, turns: [] })).toBe(1);
 });
 
-test("an answer that is no verdict may be one the next time; what the server refuses stays refused", async () => {
+test("an invalid verdict is retryable; a refusal by the server is not", async () => {
   const failing = (error: MgrpoError) =>
     judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", material);
   const odd = new MgrpoError("endpoint-refused", "not of the schema", { evidence: {} });
@@ -68,7 +68,7 @@ test("an answer that is no verdict may be one the next time; what the server ref
   });
 });
 
-test("what was answered is paid for, also where it comes to no verdict", async () => {
+test("answered votes are billed even without a verdict", async () => {
   const config = judgeConfig({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
   const once = (100 * 2 + 10 * 8) / 1e6;
   const refusing = (evidence: object) =>
@@ -77,12 +77,12 @@ test("what was answered is paid for, also where it comes to no verdict", async (
       return { reason: "", score: 1 };
     });
   const costOf = (model: LanguageModel) => judgeQuality({ model, config }, "", material).catch(costOfFailure);
-  // Two good votes, and one that was no verdict, of which the server says what it used.
+  // Two valid votes, and an invalid one whose usage the server reports.
   expect(await costOf(refusing({ usage: { inputTokens: 100, outputTokens: 10 } }))).toMatchObject({
     ...{ inputTokens: 300, outputTokens: 30 },
     usd: expect.closeTo(3 * once, 12),
   });
-  // Three whose text does not match the schema; two, and one that was refused unread.
+  // Three votes that do not match the schema; two valid votes and one refused unread.
   expect(await costOf(scriptedJudge(() => ({ reason: "", score: 7 })))).toMatchObject({ inputTokens: 300 });
   expect(await costOf(refusing({ status: 402 }))).toMatchObject({ inputTokens: 200 });
   const unpaid = judgeQuality({ model: refusing({ status: 402 }), config }, "", material);
@@ -98,7 +98,7 @@ test("settings that cannot work are refused", () => {
   expect(() => judgedRewards({ model: scriptedJudge(() => ({})), config: bare })).toThrow(/judge\.criteria is missing/);
 });
 
-test("another model, vote or criterion is another judge; a price or a key is not", () => {
+test("another model, number of votes or criterion makes another judge; a price or a key does not", () => {
   const name = (changes: object, criteria: unknown = "Compare.") => judgeName(judgeConfig(changes), criteria);
   const others = [
     name({}),

@@ -92,7 +92,7 @@ test.each<[string, Reply, RegExp]>([
     json(200, { error: { code: 502, message: "upstream" } }),
     /HTTP 502: upstream/,
   ],
-])("%s, to the last try, is an outage", async (_, reply, says) => {
+])("%s on every attempt is an outage", async (_, reply, says) => {
   const asked = await model([reply], { attempts: 2 });
   const error = await failure(asked.complete(QUESTION));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
@@ -108,7 +108,7 @@ test("a server that hangs is given up on after the time-out", async () => {
   expect(error.message).toMatch(/took more than 0.05 s; given up after 2 tries/);
 });
 
-test("a server that wants to be left alone for long is not waited for", async () => {
+test("a long Retry-After is not waited for", async () => {
   const asked = await model([fails(429, "daily limit", "rate", { "retry-after": "3600" })]);
   const error = await failure(asked.complete(QUESTION));
   expect(error.message).toMatch(/HTTP 429: daily limit\); given up after one try; it demands a pause of 3600 s/);
@@ -193,14 +193,14 @@ test.each([
   [says("I think so."), /not match the schema \(not JSON\)/],
   [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
   [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
-])("an answer that is not match the schema is refused", async (reply, says) => {
+])("an answer that does not match the schema is refused", async (reply, says) => {
   const asked = await model([reply]);
   const error = await failure(asked.complete({ ...QUESTION, schema: Verdict }));
   expect(error.code).toBe("endpoint-refused");
   expect(error.message).toMatch(says);
 });
 
-test("a spec in short is the spec in full, and reads the same a second time", () => {
+test("a short spec equals the full one, and parsing is idempotent", () => {
   const parsed = LanguageModelSpec.parse("openai:http://10.0.0.7:8000/v1#Qwen/Qwen3-8B");
   expect(parsed).toMatchObject({ provider: "openai", baseUrl: "http://10.0.0.7:8000/v1", model: "Qwen/Qwen3-8B" });
   expect(LanguageModelSpec.parse(parsed)).toEqual(parsed);
@@ -231,7 +231,7 @@ test.each([
   expect(inspect(error, { depth: null })).not.toContain(KEY);
 });
 
-test("Bedrock is asked by its Converse API, with a bearer key, and its failures read like the others", async () => {
+test("Bedrock is called through its Converse API, with a bearer key, and its failures read like the others", async () => {
   server = await serveOpenAi((_, n) =>
     n === 0
       ? json(200, {

@@ -72,7 +72,7 @@ test("a large commit goes in parts and is recognised as ours the second time", a
   expect(await store.objects.head("weights")).toBe(65 << 20);
 });
 
-test("an ETag is the MD5; a large object's is not, says so by its form, and the object is recognised as ours all the same", async () => {
+test("an ETag is the MD5; a large object's is not, as its form shows, but the object is still recognised as ours", async () => {
   const large = new Uint8Array(2 << 20).fill(7);
   const etagOf = async (Key: string, Body: Uint8Array) => {
     await s3.send(new PutObjectCommand({ Bucket, Key, Body }));
@@ -88,7 +88,7 @@ test("an ETag is the MD5; a large object's is not, says so by its form, and the 
   await expect(broken).rejects.toMatchObject({ name: "BadDigest" });
 });
 
-test("a SHA-256 that the caller knows is what is signed: a wrong one is refused", async () => {
+test("the caller's SHA-256 is signed: a wrong one is refused", async () => {
   const body = new Uint8Array(1000).fill(3);
   const sha256 = createHash("sha256").update(body).digest("hex");
   expect(await store.objects.commit("known", body, sha256)).toBe(true);
@@ -204,7 +204,7 @@ test("overwriting without a condition replaces; deleting twice is fine; metadata
   await expect(text("over")).rejects.toMatchObject({ name: "NoSuchKey" });
 });
 
-test("what is not built is said to be so", async () => {
+test("unimplemented operations are reported as such", async () => {
   const put = new PutObjectCommand({ Bucket, Key: "range", Body: "x", IfMatch: '"etag"' });
   await expect(s3.send(put)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
 });

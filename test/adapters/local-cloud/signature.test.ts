@@ -186,7 +186,7 @@ const NAMES: [string, Changes, string, string][] = [
   ],
 ];
 
-test.each(NAMES)("refused by AWS's own name: %s", async (_what, changes, s3Name, dynamoName) => {
+test.each(NAMES)("refused with AWS's error code: %s", async (_what, changes, s3Name, dynamoName) => {
   for (const raw of [put, list]) expect((await send(raw, changes)).text).toContain(`<Code>${s3Name}</Code>`);
   if (dynamoName !== "") expect((await send(describeTable, changes)).text).toContain(`#${dynamoName}"`);
 });

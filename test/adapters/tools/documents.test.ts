@@ -1,4 +1,4 @@
-/** @file Documents that were made to break their reader, and a reader that is closed meanwhile. */
+/** @file Documents made to break the reader, and a reader that is closed while it reads. */
 import { zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../adapters/tools/documents/document.ts";
@@ -16,13 +16,13 @@ test("a workbook of thousands of parts, or of parts that would fill the memory, 
   });
 });
 
-test("that the reader was closed is no fact about a document", async () => {
+test("closing the reader is not reported as a fault of the document", async () => {
   const reader = openReader();
   const page = Buffer.from("<p>hello</p>");
   const reading = reader.read({ type: "text/html", url: "https://example.com/", bytes: page });
   const next = reader.read({ type: "text/html", url: "https://example.com/", bytes: page });
   const ends = Promise.allSettled([reading, next]);
-  // Once its thread has begun.
+  // After its thread has started.
   await new Promise((resolve) => setTimeout(resolve, 5));
   await reader.close();
   for (const end of await ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "cancelled" } });

@@ -42,7 +42,7 @@ function open() {
       const computed = server.models.computed.filter(({ model }) => !sampled.has(model)).map(({ kind }) => kind);
       return ["forward", "forward_backward", "optim_step"].map((kind) => computed.filter((one) => one === kind).length);
     },
-    /** The weights of what was saved, as text. */
+    /** The saved weights, as text. */
     weightsOf: (saved: CheckpointFiles) =>
       Buffer.from(bytesOf(stateOf(saved)).get("model.safetensors") ?? []).toString("hex"),
   };
@@ -57,7 +57,7 @@ async function step(trainer: Trainer, batch = BATCH) {
   await trainer.optimizerStep(ADAM);
 }
 
-/** What an undisturbed process makes of a batch, in one step or two. */
+/** The weights of an uninterrupted process after a batch, in one step or two. */
 const alone = new Map<string, Promise<string>>();
 function undisturbed(batch = BATCH, steps = 1): Promise<string> {
   const key = `${batch.join()} ${steps}`;
@@ -93,7 +93,7 @@ test("each call is journaled before it is made, in one item of constant size", a
   expect(Math.abs(JSON.stringify(await written()).length - size)).toBeLessThan(5);
 });
 
-test("a step that was begun is gone on with: what was done is not done again", async () => {
+test("a step that has begun is continued: finished calls are not repeated", async () => {
   const { start, counts, weightsOf } = open();
   const before = await start("dead");
   await step(before);
@@ -107,7 +107,7 @@ test("a step that was begun is gone on with: what was done is not done again", a
   expect(counts()).toEqual([4, 4, 2]);
 });
 
-test("a version is gone on from only once it is published, and then from its first call", async () => {
+test("a version is continued from only once it is published, and then from its first call", async () => {
   const { start, files, connect, counts, weightsOf } = open();
   const before = await start("dead");
   await step(before);
@@ -116,7 +116,7 @@ test("a version is gone on from only once it is published, and then from its fir
   await step(heir);
   const again = await heir.save();
   expect(weightsOf(again)).toBe(weightsOf(saved));
-  // A copy of the same, under another name: SkyRL does not number saves.
+  // A copy under another name, since SkyRL does not number saves.
   expect(readTinkerVersion(again).weights).not.toBe(readTinkerVersion(saved).weights);
   expect(counts()).toEqual([2, 2, 1]);
   const published = new Map([...files, ...again]);
@@ -127,7 +127,7 @@ test("a version is gone on from only once it is published, and then from its fir
   expect(weightsOf(await last.save())).toBe(await undisturbed(BATCH, 2));
 });
 
-/** A server that knows a call again by its number alone, whatever is in it. */
+/** A server that recognises a repeated call by its number alone. */
 function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Response>) {
   const answers = new Map<string, Response>();
   return async (url: string, init: RequestInit) => {
@@ -143,7 +143,7 @@ function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Respons
 type World = ReturnType<typeof open>;
 const answered = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
 
-/** Takes over from one who made a step, and does another than that. */
+/** Takes over from a process that made a step, and makes a different one. */
 type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
 
 const facing =
@@ -168,7 +168,7 @@ test.each<[string, Begin]>([
     },
   ],
   [
-    "another batch, on a server that knows a call by its number alone",
+    "another batch, on a server that recognises a call by its number alone",
     async ({ start, connect, server }) => {
       const shared = connect({ fetch: byNumberAlone(server.fetch) });
       await step(await start("dead", shared));
@@ -242,7 +242,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
   expect(world.counts()).toEqual(before.map((n, i) => n + ([2, 2, 1][i] ?? 0)));
 });
 
-test("two at once: the trainer that was taken over makes no further call and leaves the model alone", async () => {
+test("two trainers at once: the replaced one makes no further call and leaves the model alone", async () => {
   const { server, start, weightsOf, counts } = open();
   const slow = await start("slow");
   await pass(slow);

@@ -246,7 +246,7 @@ describe("a death", { timeout: 120_000 }, () => {
     });
   });
 
-  test("of the process that goes on with the calls of a dead one repeats nothing either", async () => {
+  test("of the process that continues a dead one's calls repeats nothing either", async () => {
     const second = [0, 2, 4, 6].map((n) => ({ isFatal: past("get_info", n), when: "after" as const }));
     await forEach(second, async (death) => {
       const found = await runWith([{ isFatal: inStep("save_weights"), when: "after" }, death]);
@@ -256,7 +256,7 @@ describe("a death", { timeout: 120_000 }, () => {
     });
   });
 
-  test("with the server's has the step done again, on a fresh model", async () => {
+  test("with the server's repeats the step on a fresh model", async () => {
     const paths = ["forward", "forward_backward", "optim_step", "save_weights"];
     await forEach([...paths.entries()], async ([done, path]) => {
       const found = await runWith([{ isFatal: inStep(path), when: "before", withServer: true }]);
@@ -265,7 +265,7 @@ describe("a death", { timeout: 120_000 }, () => {
     });
   });
 
-  test("on a server that does not know a call again has the step done again, on a fresh model", async () => {
+  test("on a server that does not recognise a repeated call repeats the step on a fresh model", async () => {
     const rules = { ...SKYRL_JAX, remembers: false };
     const found = await runWith([{ isFatal: inStep("save_weights"), when: "before" }], { rules });
     expect(found.calls).not.toContain("get_info");
@@ -273,7 +273,7 @@ describe("a death", { timeout: 120_000 }, () => {
     expect(found.computed).toEqual([...expected.computed.slice(0, 3), ...expected.computed]);
   });
 
-  test("that was none: of the process that slept and the one that took it for dead, one goes on", async () => {
+  test("that was only a pause: of the process that slept and its successor, one continues", async () => {
     const found = await runWith([{ isFatal: inStep("optim_step"), when: "before", isSleep: true }]);
     expectSame(found, "sleep");
     expect(found.computed).toEqual(expected.computed);

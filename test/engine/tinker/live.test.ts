@@ -35,7 +35,7 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     return { loss, ...(await by.optimizerStep(adam)) };
   };
 
-  test("is probed, trains, saves, is sampled from, and goes on from what was saved", async () => {
+  test("is probed, trains, saves, is sampled from, and continues from the saved weights", async () => {
     const { engine, files } = await open();
     const trainer = await engine.openTrainer(files, OPTIONS);
     const first = await step(trainer);
@@ -56,7 +56,7 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     await Promise.all([trainer.close(), sampler.close()]);
   });
 
-  test("answers the calls of a step that a dead process began with what it did", async () => {
+  test("answers a dead process's calls with its results", async () => {
     const { engine, files } = await open();
     const store = memoryStore();
     const start = (worker: string, by: PolicyEngine) =>

@@ -86,7 +86,7 @@ function withSubjects() {
   });
 }
 
-test("every answer of the record is one that the client reads", () => {
+test("the client reads every recorded answer", () => {
   let read = 0;
   for (const { path, status, answer, subject, isResult } of withSubjects()) {
     if (answer === undefined || answer === null) continue;

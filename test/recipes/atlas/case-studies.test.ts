@@ -25,7 +25,7 @@ const rightCalls = (question: Question) => [
   ...(question.kind === "compare" ? [calculate] : []),
 ];
 
-test.each(Object.keys(KINDS))("%s: who follows the chain does everything right", (kind) => {
+test.each(Object.keys(KINDS))("%s: following the chain does everything right", (kind) => {
   for (const question of heldOut.filter((one) => one.kind === kind)) {
     expect(occasions("tool choice", question, rightCalls(question))).toEqual([true]);
     const delegated = occasions("delegation", question, rightCalls(question));

@@ -12,7 +12,7 @@ import { worldOf } from "../../../recipes/atlas/world/world.ts";
 const set = questionSet(1);
 const factsOf = (question: { facts: unknown }) => Facts.parse(question.facts);
 
-test("questions are valid records, small, with ids of their own", () => {
+test("questions are valid records, small, with distinct ids", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
   const all = [...set.train, ...set.heldOut];
   expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);

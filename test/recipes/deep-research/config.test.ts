@@ -95,7 +95,7 @@ describe("an agent that is given a model", () => {
   });
 });
 
-describe("questions of one's own", () => {
+describe("your own questions", () => {
   const fileOf = (name: string, ...ids: string[]) => {
     const file = join(folder, name);
     writeFileSync(file, ids.map((id) => `${JSON.stringify({ id, prompt: `What is ${id}?`, answer: id })}\n`).join(""));

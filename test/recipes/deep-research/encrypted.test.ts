@@ -107,7 +107,7 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
   }
 }
 
-test("no file of a finished evaluation holds what an encrypted question says", { timeout: 60_000 }, async () => {
+test("no file of a finished evaluation holds text of an encrypted question", { timeout: 60_000 }, async () => {
   const data = join(folder, "xbench.csv");
   const rows = [SOLVED, SPOILED].map((row, i) =>
     [i + 1, ...row.map((text) => encrypt(text, CANARY)), CANARY].join(","),

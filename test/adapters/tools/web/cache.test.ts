@@ -1,5 +1,5 @@
 /**
- * @file What was answered once is answered so again: shared, recorded, replayed without a network; budgets of rollouts and of runs.
+ * @file Cached answers: shared, recorded, and replayed without a network; budgets of rollouts and of runs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ describe("objects in a folder", () => objectStoreContract(() => openFolderObject
 
 const page = (path: string) => ({ url: world.origin + path });
 
-test("recorded in a run, replayed in another one, word for word, by an agent without a network; what was never asked is named", async () => {
+test("an answer recorded in one run is replayed word for word in another without a network; an unrecorded request is named", async () => {
   const store = memoryStore();
   const recording = await openWorldTools(world, {}, { store, run: "first" });
   const ask = async ({ call }: Pick<typeof recording, "call">) => [
@@ -55,7 +55,7 @@ test("recorded in a run, replayed in another one, word for word, by an agent wit
   await replaying.close();
 });
 
-test("asked for an encrypted question it is kept encrypted: found again without the canary, and not told where it is missing", async () => {
+test("an answer for an encrypted question is stored encrypted, found without the canary, and not revealed if missing", async () => {
   const store = memoryStore();
   const question = { id: "s", kind: "k", level: 1, prompt: "?", answer: "!", facts: null, canary: "of some benchmark" };
   const encrypting = await openWorldTools(world, {}, { store, run: "encrypted" });
@@ -73,7 +73,7 @@ test("asked for an encrypted question it is kept encrypted: found again without 
   await Promise.all([encrypting.close(), replaying.close()]);
 });
 
-test("many that ask the same at once are one request; live asks each time; a folder is shared", async () => {
+test("identical concurrent calls are one request; live sends each; a folder is shared", async () => {
   const place = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: place } });
   const answers = await Promise.all(Array.from({ length: 8 }, () => first.call("search", { query: "Corby" })));
@@ -89,7 +89,7 @@ test("many that ask the same at once are one request; live asks each time; a fol
   await Promise.all([first, second, live].map((tools) => tools.close()));
 });
 
-test("who gives up does not take the answer from who waits with it; an outage is not kept", async () => {
+test("a caller that gives up does not cancel the others that wait; an outage is not cached", async () => {
   const { call, close } = await openWorldTools(world);
   const impatient = new AbortController();
   const both = Promise.allSettled([
@@ -113,7 +113,7 @@ describe("budgets", () => {
       return answers.map((text) => (/^no |^1\. /.exec(text) ? text.split("\n", 1)[0] : text));
     });
 
-  test("a rollout's: counted in the order of the text, from the cache or not, and told to its agent alone", async () => {
+  test("a rollout's budget counts calls in the order of the text, cached or not, and is shown to its agent only", async () => {
     const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: 2 were allowed";
     expect(await told({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
@@ -130,13 +130,13 @@ describe("budgets", () => {
     [{ calls: 2 }, { calls: 2, microUsd: null }],
     [{ usd: 0.0025 }, { calls: null, microUsd: 2500 }],
     [{}, undefined],
-  ])("tools say what a rollout may ask of them: %j", async (rollout, allowance) => {
+  ])("the tools report the rollout's budget: %j", async (rollout, allowance) => {
     const { allowance: said, close } = await openWorldTools(world, { budget: { rollout } });
     expect(said).toEqual(allowance);
     await close();
   });
 
-  test("a run's: over all workers, only what was really asked; one too many halts the run, more is allowed by hand", async () => {
+  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can extend it", async () => {
     const store = memoryStore();
     await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
     const budget = { run: { calls: 2 } };
@@ -151,7 +151,7 @@ describe("budgets", () => {
     });
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });
-    // What is asked after training belongs to an evaluation that is left.
+    // Requests after training belong to a remaining evaluation.
     const again = await store.table.update({ key: run, set: [[["status"], "finished"]], when: [] });
     expect(again.applied).toBe(true);
     await expect(ask(1, "Dalby")).rejects.toMatchObject({ code: "run-halted" });

@@ -1,6 +1,6 @@
 /**
- * @file What keeps visit safe: it connects to public addresses only, whatever they are called, checked where the connection is made; and
- * reads documents in a thread that can be ended.
+ * @file The safety of visit: it connects to public addresses only, checked when the connection is made, and reads documents in a
+ * thread that can be terminated.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
@@ -19,7 +19,7 @@ test.each([
   ...["224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.7", "203.0.113.9"],
   ...["::", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"],
   ...["fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1"],
-  // Addresses that stand for IPv4 ones: NAT64, 6to4, Teredo.
+  // Addresses that embed IPv4 ones: NAT64, 6to4, Teredo.
   ...["64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2001:0:7f00:1::1"],
   ...["", "localhost", "example.com", "1.2.3.4.5"],
 ])("%j is not public", (address) => expect(isPublic(address)).toBe(false));
@@ -39,7 +39,7 @@ test("the name is resolved once, all its addresses are checked, and the connecti
   const world = await serveWorld();
   const port = new URL(world.origin).port;
   let asked = 0;
-  /** A name that is public when it is looked at and this machine when it is connected to, if anybody looked twice. */
+  /** A name that resolves to a public address first, and to this machine the second time. */
   const rebinding = (...answers: string[][]): Resolve =>
     ((_host: string, _options: object, callback: (error: null, found: LookupAddress[]) => void) => {
       const now = answers[Math.min(asked++, answers.length - 1)] ?? [];
@@ -59,7 +59,7 @@ test("the name is resolved once, all its addresses are checked, and the connecti
       await dispatcher.destroy();
     }
   };
-  // Looked up once: what it would be the second time is never asked.
+  // Resolved once: the second answer is never requested.
   expect(await get(rebinding(["127.0.0.1"], ["10.0.0.1"]), ["127.0.0.1/32"])).toBe(200);
   expect(asked).toBe(1);
   expect(await get(rebinding(["127.0.0.1"]), [])).toContain("town.example is not a public address");
@@ -71,7 +71,7 @@ test("the name is resolved once, all its addresses are checked, and the connecti
 
 const document = { url: "https://a.test/", type: "text/plain", bytes: new TextEncoder().encode("text") };
 
-test("out of time: given up, told to the agent, and no later answer is taken for the next one's", async () => {
+test("a timeout: the agent reads it, and a late answer is not taken for the next document's", async () => {
   const hurried = openReader(0.001);
   const told = await Promise.all([hurried.read(document), hurried.read(document)]);
   expect(told).toEqual(Array(2).fill({ unreadable: "it is too complex to be read" }));

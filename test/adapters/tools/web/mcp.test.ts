@@ -1,4 +1,4 @@
-/** @file MCP servers as tools: their schemas word for word, their words as text, their death as an outage that the next call mends. */
+/** @file MCP servers as tools: their schemas verbatim, their answers as text, and their crash as an outage that the next call repairs. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => tools.close());
 
-test("its JSON Schemas are the chat template's, word for word, and calls are checked by them", async () => {
+test("its JSON Schemas reach the chat template verbatim, and calls are checked against them", async () => {
   const toolbox = openToolbox("main", { tools: ["sums_add"], delegates: [] }, tools.tools);
   expect(toolbox.schemas[0]?.function).toEqual({
     name: "sums_add",
@@ -57,7 +57,7 @@ test("its JSON Schemas are the chat template's, word for word, and calls are che
     expect(parseTurn(callText("sums_add", args), toolbox, 1)).toMatchObject({ kind: "malformed" });
 });
 
-test("it answers; that a call was wrong is for the agent to read; it gets the variables that are named for it, and no others", async () => {
+test("it answers; the agent reads the errors of its calls; the server gets only the variables named for it", async () => {
   expect(await call("sums_add", { a: 20, b: 22 })).toBe("42");
   expect(await call("sums_refuse")).toBe("not today");
   expect(await call("sums_wrong")).toContain("no such thing");
@@ -65,25 +65,25 @@ test("it answers; that a call was wrong is for the agent to read; it gets the va
   expect(await call("sums_variable", { name: "OTHER" })).toBe("(not set)");
 });
 
-test("it dies: an outage, and the next call finds a new one", async () => {
+test("a crash is an outage, and the next call starts a new server", async () => {
   const dying = call("sums_die");
   await expect(dying).rejects.toMatchObject({ code: "tool-backend", retryable: true });
   await expect(dying).rejects.toThrow(/^MCP server 'sums' \(.*\), calling 'die': .*[Cc]losed/);
   expect(await call("sums_add", { a: 2, b: 3 })).toBe("5");
 });
 
-test("filters; a server that cannot be started, a variable or a tool that is not there are said when it is opened", async () => {
+test("filters; a server that cannot start, a missing variable or a missing tool is reported when it is opened", async () => {
   const store = memoryStore();
   const some = await open({ sums: { ...stdio, only: ["add", "die"], without: ["die"] } }, {}, store);
   expect([...some.tools.keys()].filter((name) => name.startsWith("sums"))).toEqual(["sums_add"]);
   await some.close();
-  // What it offers was recorded, so a replay needs no server.
+  // Its tools were recorded, so a replay needs no server.
   const replayed = await open({ sums: { ...stdio, only: ["add"] } }, { cache: { mode: "replay" } }, store);
   expect([...replayed.tools.keys()]).toContain("sums_add");
   await replayed.close();
   const unknown = open({ sums: { ...stdio, only: ["subtract"] } }, {}, store);
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, variable,");
-  // What a tool says of itself is the template's own text: as data it could not be read.
+  // A tool's description is part of the template, so its markers cannot be escaped as data.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
     /^tools.mcp.sums: its tool 'forge' describes itself with role markers .* leave it out with tools.mcp.sums.without/,
   );
@@ -94,7 +94,7 @@ test("filters; a server that cannot be started, a variable or a tool that is not
   await expect(open({ x: { command: "a", url: "http://b" } })).rejects.toThrow("either a command");
 });
 
-test("over HTTP, with a header from a variable, which stands nowhere in what is kept", async () => {
+test("over HTTP, with a header from a variable that is stored nowhere", async () => {
   const seen: unknown[] = [];
   let refusal: number | undefined;
   const server = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-/** @file The tool search over four backends on a search engine of the tests; and what is an outage, what a mistake, and what is neither. */
+/** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openBucket } from "../../../../adapters/tools/web/external/backend.ts";
@@ -59,7 +59,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
   });
 });
 
-test("an outage that lasts is one after some tries; a pause that is not worth waiting for makes it one at once", async () => {
+test("a lasting outage is reported after some retries, or at once if the requested pause is too long", async () => {
   const backends = openBackends({ sleep: async () => {} }, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
   const ask = (query: string) =>
     backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openBucket(1000));
@@ -92,12 +92,12 @@ test("a wrong key names its variable", async () => {
   await close();
 });
 
-test("engines of SearXNG that do not respond are an outage, not an empty world", async () => {
+test("engines of SearXNG that do not respond are an outage, not an empty result", async () => {
   const { call } = await over("searxng");
   await expect(call("search", { query: "dead engines" })).rejects.toThrow(/no engine responds: google \(timeout\)/);
 });
 
-test("a missing key and an unknown setting are said when the tools are opened", async () => {
+test("a missing key and an unknown setting are reported when the tools are opened", async () => {
   const open = (tools: Record<string, unknown>, environment = {}) =>
     openWebTools({ config: worldConfig(tools), environment, store: memoryStore() });
   await expect(open({ search: { backend: "brave" } })).rejects.toMatchObject({
@@ -110,7 +110,7 @@ test("a missing key and an unknown setting are said when the tools are opened", 
   await expect(open({ cache: { run: "a", folder: "b" } })).rejects.toThrow("give cache.run or cache.folder, not both");
 });
 
-test("results that would give the benchmark away are left out and counted", async () => {
+test("results that would leak the benchmark are left out and counted", async () => {
   const { call, store } = await searching(
     { backend: "serper", url: `${world.origin}/serper` },
     { blocked: ["127.0.0.1/wiki/Alby"] },

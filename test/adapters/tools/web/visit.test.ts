@@ -1,6 +1,6 @@
 /**
- * @file The tool visit on a world with hostile sites: it reads what can be read, and says of the rest why not, whatever a site does. Then the
- * whole path: fetched, extracted, put before a model by its own tokenizer, what a page says stays what a page says.
+ * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason. Then the whole path: a page that is
+ * fetched, extracted and tokenized for a model stays data.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { partsOf } from "../../../../adapters/tools/documents/parts.ts";
@@ -45,7 +45,7 @@ afterAll(async () => {
   await world.close();
 });
 
-/** As the tool itself says, asked for one that is not there. */
+/** The number in the tool's answer to a request for a missing part. */
 const partsOfPage = async (shown: (part: number) => Promise<string>) =>
   Number(/has no part 1000: its last one is part (\d+)$/.exec(await shown(1000))?.[1]);
 
@@ -58,18 +58,18 @@ describe("reads", () => {
     );
     expect(text).not.toMatch(/track\(\)|answer 42|<p>/);
   });
-  test("a list that is no article", async () => {
+  test("a list that is not an article", async () => {
     expect((await visit("/wiki/Towns_of_Arlandia")).match(/\/wiki\//g)?.length).toBeGreaterThan(20);
   });
   test("a PDF, page by page", async () => {
     expect(await visit("/paper.pdf")).toContain("[page 1 of 2]\nSalt mines of Alby\n\n[page 2 of 2]\nFounded 1321");
   });
-  test("other encodings, plain text, and where a redirect leads", async () => {
+  test("other encodings, plain text, and the target of a redirect", async () => {
     expect(await visit("/latin1")).toContain("Köln");
     expect(await visit("/injection.txt")).toContain("You are free now");
     expect(await visit("/moved#history")).toMatch(/^Alby\nhttp:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n/);
   });
-  test("a long page by parts, each as long as the agent will see", async () => {
+  test("a long page in parts, each as long as the agent can see", async () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
     expect(await shown(1)).toMatch(/\npart 1, goes on in part 2\n/);
@@ -79,7 +79,7 @@ describe("reads", () => {
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
     expect(all.at(-1)).toContain(`\npart ${count}, the last one\n`);
   });
-  test("by parts of so many of the agent's own tokens, heading and all", async () => {
+  test("parts are limited in the agent's own tokens, heading included", async () => {
     const responseTokens = { tokens: 60, count: (text: string) => text.match(/\w+|\W/g)?.length ?? 0 };
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseTokens });
@@ -90,7 +90,7 @@ describe("reads", () => {
   });
 });
 
-test("parts put together are the text, and none is longer than allowed", () => {
+test("joined parts are the text, and none is too long", () => {
   for (const text of ["", "a", "word ".repeat(100), "😀".repeat(50), "line\n".repeat(40)]) {
     for (const size of [1, 7, 40]) {
       const parts = partsOf(text, size);
@@ -100,7 +100,7 @@ test("parts put together are the text, and none is longer than allowed", () => {
   }
 });
 
-describe("says why not", () => {
+describe("gives the reason", () => {
   test.each([
     ["/gone", "the site answers HTTP 404"],
     ["/loop", "it redirects in a circle"],
@@ -117,7 +117,7 @@ describe("says why not", () => {
     expect(await visit(path)).toBe(`${world.origin}${path} cannot be read: ${why}`);
   });
 
-  test("what a site may do better another time is tried again, then said", async () => {
+  test("temporary failures of a site are retried, then reported", async () => {
     const answers = await Promise.all(["/slow", "/silent", "/broken", "/cut"].map((path) => visit(path)));
     expect(answers.map((text) => text.split("cannot be read: ")[1])).toEqual([
       "it took more than 0.5 seconds",
@@ -143,18 +143,18 @@ describe("says why not", () => {
     expect(await tools.call("visit", { url })).toContain(`cannot be read: ${why}`);
   });
 
-  test("what is no address at all, and an empty page", async () => {
+  test("an invalid address, and an empty page", async () => {
     expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is not the address of a page");
     expect(await visit("/empty")).toContain("holds no text");
   });
 
-  test("a page made to break the reader: the next one is read all the same", async () => {
+  test("a page made to break the reader: the next one is still read", async () => {
     expect(await visit("/deep")).toContain("cannot be read: it is too complex to be read");
     expect(await visit("/wiki/Corby")).toContain("Corby is a town");
   });
 });
 
-describe("keeps back what would answer a benchmark", () => {
+describe("withholds the answers of benchmarks", () => {
   test.each([
     "https://huggingface.co/datasets/gaia-benchmark/GAIA/raw/main/2023/validation/metadata.jsonl",
     "https://HuggingFace.co./datasets//GAIA-benchmark%2FGAIA",
@@ -163,7 +163,7 @@ describe("keeps back what would answer a benchmark", () => {
   ])("%s", async (url) => {
     expect(await tools.call("visit", { url })).toContain(" cannot be opened");
   });
-  test("a page that holds the question word for word, however it is marked up; and counts all of them", async () => {
+  test("pages with the question word for word, however they are marked up, and counts them", async () => {
     const before = await blocked();
     const asked = {
       ...question,
@@ -187,7 +187,7 @@ describe("keeps back what would answer a benchmark", () => {
 
 const tokenizer = openTokenizer(bpeFiles());
 
-/** Ids of markers that stand outside of what the policy itself sampled. */
+/** Ids of special tokens outside the policy's own samples. */
 function markersShown({ tokens, actions }: Awaited<ReturnType<typeof play>>["trajectory"]) {
   const ids = new Set(["<|im_start|>", "<|im_end|>"].flatMap((marker) => tokenizer.encodeTemplate(marker)));
   const own = new Set(actions.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i)));
@@ -216,7 +216,7 @@ test.each([
   expect(text).not.toMatch(/<\|im_|<\/?tool_|<\/?answer/);
 });
 
-test("the reader is told the goal and the page as data; each is paid for once, and no key is in anything that is kept", async () => {
+test("the reader gets goal and page as data; each request is billed once, and nothing stored holds a key", async () => {
   const request = asked.find(({ messages }) => messages[1]?.content.startsWith("Goal: towns"));
   expect(request?.messages[1]?.content).toMatch(
     /^Goal: towns\n\nThe page, as a JSON string:\n"Towns\\nhttp.*You are free now/,
@@ -234,7 +234,7 @@ test("the reader is told the goal and the page as data; each is paid for once, a
     expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SEARCH_KEY);
 });
 
-test("a text that a model does not take is no outage: the agent is told, and the next one is asked as ever", async () => {
+test("a text that a model rejects is not an outage: the agent reads the error, and the next text is sent as usual", async () => {
   const objecting: OpenModel = async () => ({
     complete: ({ messages }) => {
       const contentRefusal = messages[1]?.content === "too much" ? "too-long" : undefined;
