@@ -22,7 +22,7 @@ export interface CheckpointSource {
   read(folder: string, files: readonly string[]): Promise<CheckpointFiles>;
 }
 
-/** A part outside the store. */
+/** A part whose bytes are outside the store. */
 export type OutsidePart = Part & { readonly origin: string };
 
 /** Opens a part outside the store, verified against its hash. */

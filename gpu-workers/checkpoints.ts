@@ -14,7 +14,7 @@ import { recordBytes } from "./identity.ts";
 export const WEIGHTS = "model.safetensors";
 export const ADAPTER = "adapter_model.safetensors";
 export const OPTIMIZER = "optimizer.safetensors";
-/** Instead of weights, for an agent behind an API: which model it is. */
+/** Identifies the model of an agent behind an API, which has no weights. */
 export const ENDPOINT = "endpoint.json";
 
 type Files = Manifest["files"];

@@ -84,7 +84,7 @@ function openJudge({ judge }: RunConfig): Judge {
   return { model: openLanguageModel(judge.model), config: judge };
 }
 
-/** By the name of the policy. Agents behind an API have none. */
+/** Engines by the name of their policy. Agents behind an API have none. */
 async function findEngines(
   { agents }: RunConfig,
   policies: ToolsModule["policies"],

@@ -115,7 +115,7 @@ function requireKnownAgent({ name, config }: RunContext, { agent, roles }: Serve
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }
   if ((agent === "*") !== (hasRole({ roles }, "eval") && roles.length === 1)) {
-    throw new MgrpoError("config-invalid", "--agent * goes with --roles eval, and one agent with rollout and train");
+    throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and train");
   }
 }
 

@@ -1,4 +1,4 @@
-/** @file The release of a checkout, and of an archive by `npm run pack`: the version, and the hash of what workers run. Does not need SST. */
+/** @file The release of a checkout, and of an archive from `npm run pack`: the version, and the hash of what workers run. Does not need SST. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -25,7 +25,9 @@ function packed(archive: string, file: string): string {
   try {
     return execFileSync("tar", ["-xzOf", archive, `package/${file}`], { encoding: "utf8", stdio: "pipe" });
   } catch (cause) {
-    throw new Error(`${archive} is no archive of this package, it has no ${file}: run npm run pack again`, { cause });
+    throw new Error(`${archive} is not an archive of this package, it has no ${file}: run npm run pack again`, {
+      cause,
+    });
   }
 }
 

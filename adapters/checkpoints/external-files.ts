@@ -1,4 +1,4 @@
-/** @file Large files of base models that a manifest refers to: on this machine, or in S3, from where they are fetched once. Both are verified. */
+/** @file Large base-model files that a manifest refers to: on this machine, or in S3 and fetched once. Both are verified. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -22,7 +22,7 @@ export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutsi
 async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
   if (!origin.startsWith("s3://")) return verified(origin, part);
-  // In the cache, the name is the hash of the bytes as fetched.
+  // The cache names a file by the hash of the bytes that it received.
   const file = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.add(body)));
   if (file.sha256 === sha256) return { path: file.path, bytes, origin };
   throw changed(part);

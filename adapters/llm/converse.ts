@@ -1,4 +1,4 @@
-/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, through the AI SDK. */
 import type {
   JSONSchema7,
   LanguageModelV3CallOptions,

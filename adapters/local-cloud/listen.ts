@@ -28,7 +28,7 @@ export async function listen(server: Server, address: ListenAddress, what: strin
 function listenFault({ host, port }: ListenAddress, what: string, cause: unknown): unknown {
   const { code } = cause as NodeJS.ErrnoException;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return new MgrpoError("config-invalid", `${what}: ${host} is no address of this machine: name one of its own`, {
+    return new MgrpoError("config-invalid", `${what}: ${host} is not an address of this machine: use one that is`, {
       cause,
     });
   if (code !== "EADDRINUSE") return cause;

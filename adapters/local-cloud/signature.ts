@@ -108,7 +108,7 @@ function readDate(header: string | string[] | undefined, day: string, now: numbe
   const [, year, month, date, hours, minutes, seconds] = match ?? [];
   const time = Date.parse(`${year}-${month}-${date}T${hours}:${minutes}:${seconds}Z`);
   if (!match || Number.isNaN(time) || !text.startsWith(day))
-    throw new AuthenticationError("malformed", `x-amz-date '${text}' is no date, or not that of the signature`);
+    throw new AuthenticationError("malformed", `x-amz-date '${text}' is not a date, or not the signature's`);
   if (Math.abs(now - time) > MAX_SKEW_MINUTES * 60_000)
     throw new AuthenticationError(
       "skewed",

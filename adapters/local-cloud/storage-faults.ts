@@ -17,7 +17,7 @@ const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
   (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
 
-/** Translates a fault of files; any other error is returned as it is. `path` is used where the error names none. */
+/** Translates a file-system fault; any other error is returned as it is. `path` is used where the error names none. */
 export function storageFault(path: string, error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const fault = isOpenFailure(error) ? error.cause : error;
@@ -39,7 +39,7 @@ export function storageFault(path: string, error: unknown): unknown {
   if (is(NO_FOLDER))
     return new MgrpoError(
       "storage-unwritable",
-      `${at} is no folder: remove this file, or choose another folder`,
+      `${at} is not a folder: remove this file, or choose another folder`,
       options,
     );
   if (is(LEVELDB_DAMAGE)) return damagedStorage(at, fault.message, RESTORE, error);

@@ -104,7 +104,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   return { response };
 }
 
-/** An error that is no MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+/** An error that is not a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
 async function runTool(call: PlannedTool, { tools, toolContext }: CallContext, signal: AbortSignal): Promise<string> {
   const tool = tools.get(call.name);
   if (!tool) throw new RangeError(`tool '${call.name}' was parsed but does not exist`);

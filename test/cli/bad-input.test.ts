@@ -72,7 +72,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a team that learns nothing",
     trainRelay("bad", "--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"),
-    /nobody in this team is trained: set agents\.<name>\.trained to true/,
+    /no agent of this team is trained: set agents\.<name>\.trained to true/,
   ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [
@@ -121,7 +121,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a cloud on another machine",
     ["cloud", "serve", "--host", "192.0.2.1"],
-    /192\.0\.2\.1 is no address of this machine/,
+    /192\.0\.2\.1 is not an address of this machine/,
   ],
 ];
 

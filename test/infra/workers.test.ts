@@ -140,7 +140,9 @@ test("an archive of another release, or of another package, is refused before an
     execFileSync("tar", ["-czf", "mgrpo.tgz", "package"], { cwd: folder });
     return join(folder, "mgrpo.tgz");
   };
-  expect(() => refuseOtherArchive(pack({ "package.json": "{}" }), "0.1.0+abc")).toThrow(/mgrpo.tgz is no archive of/);
+  expect(() => refuseOtherArchive(pack({ "package.json": "{}" }), "0.1.0+abc")).toThrow(
+    /mgrpo.tgz is not an archive of/,
+  );
   const archive = pack({ "package.json": JSON.stringify({ version: "0.1.0" }), "dist/release": "abc" });
   refuseOtherArchive(archive, "0.1.0+abc");
   expect(() => refuseOtherArchive(archive, "0.1.0+def")).toThrow(

@@ -1,6 +1,6 @@
 /**
  * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
- * (design rule 4), with one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
+ * and has one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
  * wait, else with backoff.
  */
 import { TokenBucket } from "limiter";

@@ -85,7 +85,7 @@ test("filters; a server that cannot be started, a variable or a tool that is not
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, variable,");
   // What a tool says of itself is the template's own text: as data it could not be read.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
-    /^tools.mcp.sums: its tool 'forge' describes itself with role markers .* leave it out with tools.mcp.sums.without/,
+    /^tools.mcp.sums: the description of its tool 'forge' has role markers .* exclude the tool with tools.mcp.sums.without/,
   );
   await expect(open({ x: { command: "/no/such/program" } })).rejects.toThrow(
     /^MCP server 'x' .*listing its tools: ENOENT/,
