@@ -23,7 +23,7 @@ export interface CheckpointSource {
 }
 
 /** A part whose bytes are outside the store. */
-export type OutsidePart = Part & { readonly origin: string };
+export type ExternalPart = Part & { readonly origin: string };
 
 /** Opens a part outside the store, verified against its hash. */
-export type OpenOutside = (part: OutsidePart) => Promise<LocalFile>;
+export type OpenExternalPart = (part: ExternalPart) => Promise<LocalFile>;

@@ -7,7 +7,7 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { LOSS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
+import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
 import { expiredVersion, neighbours } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { policyAt, trainedAgents } from "../core/training/step-plan.ts";
@@ -125,7 +125,11 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
     const groups = await records.groupsIfNoneOpen(step);
     if (!groups) return undefined;
     const hasLostRollouts = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
-    return { ...base, groups, earlier: hasLostRollouts ? await records.earlierGroups(step, LOSS_WINDOW - 1) : [] };
+    return {
+      ...base,
+      groups,
+      earlier: hasLostRollouts ? await records.earlierGroups(step, LOST_ROLLOUTS_WINDOW - 1) : [],
+    };
   }
   const [manifests, planned] = await Promise.all([
     readManifests(context, config.run, policyAt(config, step.step + 1)),

@@ -65,7 +65,7 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   return {
     run,
     ...opened,
-    openOutside: openExternalFiles(),
+    openExternalPart: openExternalFiles(),
     // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
       scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??

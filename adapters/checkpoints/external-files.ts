@@ -2,14 +2,14 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import type { OpenOutside, OutsidePart } from "../../core/checkpoint-source.ts";
+import type { ExternalPart, OpenExternalPart } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { LocalFile } from "../../core/ports.ts";
 import { type FileCache, openFileCache } from "./cache.ts";
 import { readS3Object } from "./s3.ts";
 
 /** Verifies each file once per process. */
-export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutside {
+export function openExternalFiles(cache: FileCache = openFileCache()): OpenExternalPart {
   const opened = new Map<string, Promise<LocalFile>>();
   return (part) => {
     const known = opened.get(part.sha256) ?? open(part, cache);
@@ -19,7 +19,7 @@ export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutsi
   };
 }
 
-async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
+async function open(part: ExternalPart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
   if (!origin.startsWith("s3://")) return verified(origin, part);
   // The cache names a file by the hash of the bytes that it received.
@@ -28,7 +28,7 @@ async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
   throw changed(part);
 }
 
-async function verified(path: string, part: OutsidePart): Promise<LocalFile> {
+async function verified(path: string, part: ExternalPart): Promise<LocalFile> {
   const found = await stat(path).catch((cause: unknown) => {
     const advice = "run workers on the machine with the base model, or start the run with a model under s3://";
     throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
@@ -40,7 +40,7 @@ async function verified(path: string, part: OutsidePart): Promise<LocalFile> {
   return { path, bytes: part.bytes };
 }
 
-const changed = ({ origin, sha256 }: OutsidePart) =>
+const changed = ({ origin, sha256 }: ExternalPart) =>
   new MgrpoError(
     "checkpoint-damaged",
     `${origin} is not the file that the run was started with (SHA-256 ${sha256.slice(0, 12)}…): restore it`,

@@ -17,11 +17,11 @@ export function dueSuites(config: RunConfig, team: number, isLast = team === con
 export function dueJobs(config: RunConfig, status: RunRecord["status"], jobs: readonly JobRecord[]): JobRecord[] {
   if (status === "halted") return [];
   const open = jobs.filter(({ state }) => state !== "done");
-  return status === "finished" ? open : open.filter(({ suite }) => !isOfEnds(config, suite));
+  return status === "finished" ? open : open.filter(({ suite }) => !isDueAtEnds(config, suite));
 }
 
 /** Whether a suite runs only before and after training. */
-export function isOfEnds({ evaluation }: RunConfig, suite: string): boolean {
+export function isDueAtEnds({ evaluation }: RunConfig, suite: string): boolean {
   return evaluation.suites.some(({ name, when }) => name === suite && when === "ends");
 }
 

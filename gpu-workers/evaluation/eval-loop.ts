@@ -15,7 +15,7 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { dueJobs, dueSuites, isOfEnds } from "../../core/training/evaluation.ts";
+import { dueJobs, dueSuites, isDueAtEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
 import { haltIfRefused } from "../halt.ts";
@@ -115,7 +115,9 @@ async function readJobs(run: RunContext): Promise<JobRecord[]> {
   const items = await run.store.table.query(tableKeys.run(run.name).pk, tablePrefixes.jobs);
   return items
     .map((item) => parse(JobRecord, item, `JOB of ${run.name}`))
-    .sort((a, b) => Number(isOfEnds(run.config, a.suite)) - Number(isOfEnds(run.config, b.suite)) || a.team - b.team);
+    .sort(
+      (a, b) => Number(isDueAtEnds(run.config, a.suite)) - Number(isDueAtEnds(run.config, b.suite)) || a.team - b.team,
+    );
 }
 
 /** Whether a finished run has all its jobs, the last team's included, and all are done. */

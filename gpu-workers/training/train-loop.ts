@@ -181,7 +181,13 @@ async function trainVersion(
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
   const { trajectories } = stats;
-  run.log.info(won ? "published" : "already published by another worker", { agent, version, step: step.step, trained, trajectories });
+  run.log.info(won ? "published" : "already published by another worker", {
+    agent,
+    version,
+    step: step.step,
+    trained,
+    trajectories,
+  });
   warnOnMismatch(role, step, stats);
 }
 
