@@ -18,7 +18,7 @@ import type { Functions, ObjectKey } from "./functions.ts";
 /** Takes one line of JSON. */
 export type Log = (line: string) => void;
 
-/** Calls a function with an event, of which it parses the part that it needs. */
+/** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
 
 /** Accepts all three ways of calling. For a batch, the response lists the messages to deliver again; otherwise a failure rejects. */

@@ -26,7 +26,7 @@ import { openCallSigner } from "./signature.ts";
 import { TransientFailure, WorkerClient } from "./worker-client.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
-/** An invocation under which this many workers died is given up. */
+/** An invocation is given up once this many workers have died running it. */
 const MAX_DEATHS = 2;
 
 /** What all invocations of one caller share. */

@@ -42,7 +42,7 @@ export interface StepWatch {
   poll(signal: AbortSignal): Promise<void>;
 }
 
-/** `agent`: the one of this worker; without it no next step is ever in the snapshot. */
+/** `agent`: this worker's; without it, the snapshot never has a next step. */
 export function watchSteps(run: RunContext, agent?: string): StepWatch {
   return new StepPoller(run, agent);
 }

@@ -1,6 +1,6 @@
 /**
- * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: what they leave of the
- * budget is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
+ * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
+ * is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
  */
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";

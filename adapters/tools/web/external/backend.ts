@@ -36,7 +36,7 @@ const MAX_ANSWER_BYTES = 5_000_000;
 const NOT_SOON = { pause: Number.POSITIVE_INFINITY };
 
 /** Starts full: allows a burst of one second's requests, and refills evenly. */
-export function openBucket(requestsPerSecond: number): TokenBucket {
+export function openTokenBucket(requestsPerSecond: number): TokenBucket {
   const bucketSize = Math.max(1, Math.ceil(requestsPerSecond));
   const bucket = new TokenBucket({ bucketSize, tokensPerInterval: requestsPerSecond, interval: "second" });
   bucket.content = bucketSize;

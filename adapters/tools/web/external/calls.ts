@@ -9,7 +9,7 @@
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
 import type { LeakageGuard } from "../visit/leakage.ts";
-import { type Backends, openBucket } from "./backend.ts";
+import { type Backends, openTokenBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";
 import type { AnswerCache, CachedRequest } from "./cache.ts";
 
@@ -48,7 +48,7 @@ export function openExternalCalls({ cache, runBudget, backends, guard }: Externa
   return {
     backends,
     guard,
-    bucket: openBucket,
+    bucket: openTokenBucket,
     call(request, schema, usd, ask, { costOf, canary } = {}) {
       const pay = async () => {
         await runBudget.charge(usd);
