@@ -22,8 +22,8 @@ export interface CheckpointSource {
   read(folder: string, files: readonly string[]): Promise<CheckpointFiles>;
 }
 
-/** A part outside the store. */
-export type OutsidePart = Part & { readonly origin: string };
+/** A part whose bytes are outside the store. */
+export type ExternalPart = Part & { readonly origin: string };
 
 /** Opens a part outside the store, verified against its hash. */
-export type OpenOutside = (part: OutsidePart) => Promise<LocalFile>;
+export type OpenExternalPart = (part: ExternalPart) => Promise<LocalFile>;

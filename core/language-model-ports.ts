@@ -54,8 +54,8 @@ export interface AssistantTurn {
 
 /** A part of a conversation: a message to the model, its own turn, or the results of its calls. */
 export type ChatPart =
-  | { readonly kind: "told"; readonly role: "system" | "user"; readonly text: string }
-  | { readonly kind: "said"; readonly turn: AssistantTurn }
+  | { readonly kind: "message"; readonly role: "system" | "user"; readonly text: string }
+  | { readonly kind: "turn"; readonly turn: AssistantTurn }
   | { readonly kind: "results"; readonly results: readonly { readonly call: ApiToolCall; readonly text: string }[] };
 
 export interface ChatRequest {

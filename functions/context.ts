@@ -46,7 +46,7 @@ export function openContext(
   };
 }
 
-/** A group has stalled when it has as many scores as at the last look. */
+/** A group has stalled when it has no more scores than at the last check. */
 function openStallDetector(): Context["hasStalled"] {
   const lastSeen = new Map<string, string>();
   return ({ run, step, group, rollouts }) => {

@@ -19,15 +19,15 @@ export interface ObjectKey {
 export interface Functions {
   /** Idempotent. Turns the clock's schedule on, and ends with a tick, so that step 0 is open. */
   startRun(request: StartRun): Promise<void>;
-  /** A thorough tick: also liveness, give-up, and everything whose event was lost. */
+  /** A thorough tick: also detects dead workers, gives up rollouts and handles lost events. */
   tick(request: TickRequest): Promise<void>;
-  /** The clock's round: a thorough tick of every run. See `Ticker.tickAll`. */
+  /** What the clock calls: a thorough tick of every run. See `Ticker.tickAll`. */
   tickAll(onFailure?: (error: unknown) => void): Promise<void>;
-  /** After the clock's round: sets fleets and schedule to what the runs need. */
+  /** Call it after `tickAll`: sets fleets and schedule to what the runs need. */
   steer(): Promise<Steering>;
-  /** Turns the clock's schedule on. To be called when a stopped run is resumed. */
+  /** Turns the clock's schedule on. Call it when a stopped run is resumed. */
   startSchedule(): Promise<void>;
-  /** A new policy version may complete its step. */
+  /** Ticks the run: the new policy version may complete its step. */
   manifestCreated(event: ObjectKey): Promise<void>;
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * @file How functions are called, and what becomes of their failures. Each failure is one line of JSON in the log.
+ * @file How functions are called, and how their failures are handled. Each failure is one line of JSON in the log.
  *
  *     SQS batch              retryable failures come again, message by message; a malformed message is logged and dropped
  *     local cloud            the same for its events and its clock
@@ -18,7 +18,7 @@ import type { Functions, ObjectKey } from "./functions.ts";
 /** Takes one line of JSON. */
 export type Log = (line: string) => void;
 
-/** Calls a function with an event, of which it parses the part that it needs. */
+/** Calls a function with an event, after parsing the part of the event that it needs. */
 export type EventHandler = (functions: Functions, event: unknown) => Promise<unknown>;
 
 /** Accepts all three ways of calling. For a batch, the response lists the messages to deliver again; otherwise a failure rejects. */
@@ -87,7 +87,7 @@ export function objectKeyOf(event: unknown): ObjectKey {
   return { key: detail.object.key };
 }
 
-/** Runs it. A failure is logged and rethrown. */
+/** Calls `run`. A failure is logged and rethrown. */
 async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
   try {
     await run();
@@ -97,14 +97,14 @@ async function logAndRethrow(name: string, log: Log, run: () => Promise<unknown>
   }
 }
 
-/** Runs it. A failure is logged, and rethrown only if another delivery may succeed. */
+/** Calls `run`. A failure is logged, and rethrown only if another delivery may succeed. */
 async function settle(name: string, log: Log, run: () => Promise<unknown>): Promise<void> {
   await logAndRethrow(name, log, run).catch((error: unknown) => {
     if (isRetryable(error)) throw error;
   });
 }
 
-/** Foreign errors are bugs of ours: they are retried until the queue's limit. */
+/** Errors other than MgrpoError are bugs: they are retried up to the queue's limit. */
 const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
 /** What failed, where, and whether it will be retried. */

@@ -15,7 +15,7 @@ import {
 import type { Table, TableItem } from "../core/ports.ts";
 import { evictOldest, memo } from "./memo.ts";
 
-/** More than a step has, or every look at a large step would read all its groups again. */
+/** More than a step has: otherwise every read of a large step would fetch all its groups again. */
 const CACHED_GROUPS = 5000;
 const CACHED_PLANS = 100;
 
@@ -28,7 +28,7 @@ export class Records {
   readonly #table: Table;
   /** Finalized groups by `run/step/group`. */
   readonly #finalized = new Map<string, GroupRecord>();
-  /** Per run, the group that was open at the last look. It most likely still is, so one read is enough. */
+  /** Per run, the group that was open at the last check. It most likely still is, so one read is enough. */
   readonly #lastOpen = new Map<string, { step: number; group: number }>();
   readonly #plans: (key: string) => Promise<StepRecord | undefined>;
 

@@ -18,7 +18,7 @@ import { execute } from "./executing.ts";
 import type { Groups } from "./records.ts";
 import { finalizeIfComplete, scoreAndFinalize } from "./scoring.ts";
 
-/** Groups that are repaired in parallel: one after another, a large step would take longer than a function may run. */
+/** Groups that are repaired in parallel: sequentially, a large step would take longer than a function may run. */
 const PARALLEL_GROUPS = 16;
 
 export async function repair(context: Context, record: RunRecord): Promise<void> {
@@ -58,7 +58,7 @@ async function scoreMissedOutcomes(context: Context, group: GroupRecord): Promis
     const score = async (address: RolloutAddress) => {
       if ((await context.objects.head(objectKeys.outcome(address))) === undefined) return;
       await scoreAndFinalize(context, address).catch((error: unknown) => {
-        // The failure is counted, and the next look asks the judge again. It must not hold up the other rollouts.
+        // The failure is counted, and the next repair asks the judge again. It must not hold up the other rollouts.
         if (!isMgrpoError(error, "judge-failed")) throw error;
       });
     };

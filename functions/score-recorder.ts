@@ -55,7 +55,7 @@ export class ScoreRecorder {
   }
 }
 
-/** Writes the scores that the group does not have yet. Returns the item as it then stands. */
+/** Writes the scores that the group does not have yet. Returns the item after the write. */
 async function writeScores(
   table: Table,
   address: GroupAddress,

@@ -1,6 +1,6 @@
 /**
- * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. Whoever completes
- * the group finalizes it. A repeated or late call finds the score there and changes nothing.
+ * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that completes
+ * the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or the clock finding the outcome
  *     excluded      objects that are missing or do not fit together, and rollouts whose judge failed `limits.attempts` times
@@ -133,9 +133,9 @@ async function readInvocation(
   { key, id, agent, sha256: expected }: InvocationRef,
 ): Promise<Invocation> {
   const bytes = await objects.get(key);
-  if (!bytes) throw new MgrpoError("record-damaged", `invocation ${key} is named but not there`);
+  if (!bytes) throw new MgrpoError("record-damaged", `invocation ${key} is referenced but missing`);
   if (sha256(bytes) !== expected)
-    throw new MgrpoError("record-damaged", `invocation ${key} is not the one that was named`);
+    throw new MgrpoError("record-damaged", `invocation ${key} is not the one that its outcome refers to`);
   const invocation = parseJson(Invocation, bytes, key);
   if (invocation.id === id && invocation.request.agent === agent) return invocation;
   throw new MgrpoError("record-damaged", `invocation ${key} holds ${invocation.request.agent}'s ${invocation.id}`);

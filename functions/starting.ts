@@ -1,6 +1,6 @@
 /**
  * @file start-run: writes what a run needs, each record once and in this order: config, version 0 and the AGENT record of every agent,
- * team 0 and its evaluations, a place in the list of runs, RUN. A repeated start finds the same records. A start that asks for something
+ * team 0 and its evaluations, an entry in the list of runs, RUN. A repeated start finds the same records. A start that asks for something
  * else under the same name is refused.
  */
 import * as z from "zod";
@@ -94,6 +94,6 @@ async function commitOnce({ objects }: Context, run: string, key: string, record
 function refuse(run: string, faults: readonly string[]): never {
   throw new MgrpoError(
     "config-invalid",
-    `run '${run}' cannot start: ${faults.join("; ")}. Use another run name, or what is there`,
+    `run '${run}' cannot start: ${faults.join("; ")}. Use another run name, or the stored config`,
   );
 }

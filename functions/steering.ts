@@ -5,9 +5,9 @@
  *     start, resume     1 RUN says running       2 turn the schedule on
  *     tick, idle        1 see no active run      2 turn the schedule off     3 look again: an active run -> turn it on
  *
- * Invariant: an active run has the schedule on, in whatever order these steps happen. Consider the last time it is turned off. A RUN
- * written before the look that follows is seen by that look, which turns the schedule on. The start of a RUN written after that look
- * itself turns the schedule on, and does so after it was turned off. A tick that dies between 2 and 3 is called again: Lambda retries a
+ * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
+ * look that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
+ * on, after it was turned off. A tick that dies between 2 and 3 is called again: Lambda retries a
  * failed call of the clock twice, also while the schedule is off. A start that dies between 1 and 2 has not returned, so its caller
  * repeats it.
  */
@@ -57,7 +57,7 @@ export async function readDeployment({ table, controlsOf }: Context): Promise<Co
   return deployment && controlsOf && { ...deployment, ...controlsOf(deployment) };
 }
 
-/** Turns the schedule on. To be called once RUN says that a run is active. */
+/** Turns the schedule on. Call it once RUN says that a run is active. */
 export async function startSchedule(context: Context): Promise<void> {
   const deployment = await readDeployment(context);
   await deployment?.clockSwitch.turn("on");

@@ -7,7 +7,7 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { LOSS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
+import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
 import { expiredVersion, neighbours } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { policyAt, trainedAgents } from "../core/training/step-plan.ts";
@@ -28,7 +28,7 @@ interface RunTicks {
 
 export class Ticker {
   readonly #context: Context;
-  /** By run; absent while no tick of it runs. */
+  /** By run; absent while none of its ticks is under way. */
   readonly #ticks = new Map<string, RunTicks>();
 
   constructor(context: Context) {
@@ -51,8 +51,8 @@ export class Ticker {
   }
 
   /**
-   * The clock's round: a thorough tick of every run. A failing run does not keep the others waiting. `onFailure` receives its error;
-   * without it, this rejects with the first error after all runs had their turn.
+   * What the clock calls: a thorough tick of every run. A failing run does not hold up the others. `onFailure` receives its error;
+   * without it, this rejects with the first error once all runs have been ticked.
    */
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
     const { records } = this.#context;
@@ -79,7 +79,7 @@ export class Ticker {
 
 async function tickOnce(context: Context, run: string, thorough: boolean): Promise<void> {
   let record = await context.records.run(run);
-  // Without RUN, an event belongs to a start that is under way and will tick by itself.
+  // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
   if (record && thorough) {
     await repair(context, record);
@@ -124,8 +124,12 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
   if (step.state === "open") {
     const groups = await records.groupsIfNoneOpen(step);
     if (!groups) return undefined;
-    const hasLosses = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
-    return { ...base, groups, earlier: hasLosses ? await records.earlierGroups(step, LOSS_WINDOW - 1) : [] };
+    const hasLostRollouts = lostRollouts(groups.flatMap((group) => group ?? [])).length > 0;
+    return {
+      ...base,
+      groups,
+      earlier: hasLostRollouts ? await records.earlierGroups(step, LOST_ROLLOUTS_WINDOW - 1) : [],
+    };
   }
   const [manifests, planned] = await Promise.all([
     readManifests(context, config.run, policyAt(config, step.step + 1)),

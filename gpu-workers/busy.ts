@@ -18,7 +18,7 @@ export interface BusyMeter {
   sampler(sampler: Sampler): Sampler;
   /** Seconds since the last call. */
   takeSeconds(): WorkerSeconds;
-  /** Intervals with any engine call since the last call; none unless they are kept. */
+  /** Intervals with an engine call in flight, since the last call; empty unless `keepsIntervals`. */
   takeIntervals(): BusyInterval[];
 }
 
@@ -59,11 +59,11 @@ export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {
 /** Measures the time in which at least one piece of work is in flight; overlapping work counts once. */
 export interface BusyTimer {
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** Busy seconds since the last call. An interval that is still open is cut here. */
+  /** Busy seconds since the last call. An interval that is still open is split here. */
   takeSeconds(): number;
 }
 
-/** Calls `onInterval` with each interval as it ends or is cut. */
+/** Calls `onInterval` with each interval as it ends or is split. */
 export function createBusyTimer(now = sinceEpoch, onInterval: (interval: BusyInterval) => void = () => {}): BusyTimer {
   const state = { inFlight: 0, start: 0, milliseconds: 0 };
   const endInterval = () => {

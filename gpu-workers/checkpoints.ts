@@ -2,7 +2,7 @@
  * @file Manifests and their parts, verified against their hashes when read. The parts of an agent's newest manifest stay in memory, except
  * Adam's state, so a process that has just trained a version, or already samples from it, does not load it again.
  */
-import type { OpenOutside } from "../core/checkpoint-source.ts";
+import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
@@ -14,7 +14,7 @@ import { recordBytes } from "./identity.ts";
 export const WEIGHTS = "model.safetensors";
 export const ADAPTER = "adapter_model.safetensors";
 export const OPTIMIZER = "optimizer.safetensors";
-/** Instead of weights, for an agent behind an API: which model it is. */
+/** Identifies the model of an agent behind an API, which has no weights. */
 export const ENDPOINT = "endpoint.json";
 
 type Files = Manifest["files"];
@@ -64,23 +64,23 @@ export interface Checkpoints {
   store(part: Part, bytes: Uint8Array): Promise<void>;
 }
 
-export function openCheckpoints(run: string, { objects }: Store, openOutside?: OpenOutside): Checkpoints {
-  return new RunCheckpoints(run, objects, openOutside);
+export function openCheckpoints(run: string, { objects }: Store, openExternalPart?: OpenExternalPart): Checkpoints {
+  return new RunCheckpoints(run, objects, openExternalPart);
 }
 
 class RunCheckpoints implements Checkpoints {
   readonly #run: string;
   readonly #objects: ObjectStore;
-  readonly #openOutside: OpenOutside | undefined;
+  readonly #openExternalPart: OpenExternalPart | undefined;
   /** Agent -> SHA-256 -> bytes of a part. */
   readonly #cache = new Map<string, Map<string, Uint8Array>>();
   /** The newest manifest of each agent that this process published. A manifest is immutable. */
   readonly #published = new Map<string, Manifest>();
 
-  constructor(run: string, objects: ObjectStore, openOutside: OpenOutside | undefined) {
+  constructor(run: string, objects: ObjectStore, openExternalPart: OpenExternalPart | undefined) {
     this.#run = run;
     this.#objects = objects;
-    this.#openOutside = openOutside;
+    this.#openExternalPart = openExternalPart;
   }
 
   async find(agent: string, version: number): Promise<Manifest | undefined> {
@@ -149,7 +149,7 @@ class RunCheckpoints implements Checkpoints {
 
   async #load(agent: string, name: string, part: Part): Promise<CheckpointFile> {
     const { sha256: hash, bytes: size, origin } = part;
-    if (origin !== undefined && this.#openOutside) return this.#openOutside({ ...part, origin });
+    if (origin !== undefined && this.#openExternalPart) return this.#openExternalPart({ ...part, origin });
     const cached = this.#cacheOf(agent).get(hash);
     if (cached) return cached;
     const key = objectKeys.part(this.#run, hash);

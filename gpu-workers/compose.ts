@@ -65,7 +65,7 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   return {
     run,
     ...opened,
-    openOutside: openExternalFiles(),
+    openExternalPart: openExternalFiles(),
     // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
       scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??
@@ -84,7 +84,7 @@ function openJudge({ judge }: RunConfig): Judge {
   return { model: openLanguageModel(judge.model), config: judge };
 }
 
-/** By the name of the policy. Agents behind an API have none. */
+/** Engines by the name of their policy. Agents behind an API have none. */
 async function findEngines(
   { agents }: RunConfig,
   policies: ToolsModule["policies"],

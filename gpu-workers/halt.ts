@@ -1,12 +1,12 @@
-/** @file A service that refuses to work halts the run, with the service's own message. `resume` continues it. */
+/** @file A service's refusal halts the run, with the service's own message. `resume` continues the run. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
 import { haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * Halts the run if the error is a refusal. Returns the `run-halted` error to end with, also if the run was halted already; undefined for
- * other errors. Only evaluation halts a run that has finished: training has no more use for it.
+ * Halts the run if the error is a refusal. Returns the `run-halted` error to throw, also if the run was already halted; undefined for
+ * other errors. A finished run is halted only by a refusal during evaluation.
  */
 export async function haltIfRefused(
   { name, store, log }: RunContext,

@@ -1,14 +1,14 @@
-/** @file What ends a wait: a time limit that starts with an event, or a signal. */
+/** @file Two ways to end a wait: a time limit that starts with an event, and an abort signal. */
 import { MgrpoError } from "../core/errors.ts";
 
 export interface TimeLimit {
-  /** Aborts when the time is over. */
+  /** Aborts when the time is up. */
   readonly signal: AbortSignal;
-  /** Stops the clock. Returns the seconds that counted. */
+  /** Stops the clock. Returns the seconds since it started. */
   end(): number;
 }
 
-/** `seconds` after `start` resolves; no limit if it rejects. */
+/** Expires `seconds` after `start` resolves, never if it rejects. */
 export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLimit {
   const expired = new AbortController();
   let timer: NodeJS.Timeout | undefined;

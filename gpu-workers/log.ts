@@ -6,7 +6,7 @@ export interface Log {
   error(what: string, fields?: Record<string, unknown>): void;
 }
 
-/** @param common fields of every line: which worker writes it. */
+/** @param common fields of every line, such as the worker's id. */
 export function createLog(write: (line: string) => void, common: Record<string, unknown> = {}): Log {
   const line =
     (level: string) =>

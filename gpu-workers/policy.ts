@@ -1,5 +1,5 @@
 /**
- * @file One agent's policy, by version. A sampler is opened on the files of manifest v, hashes checked, when v is first needed, and closed
+ * @file One agent's policy, by version. The sampler of version v opens on the verified files of manifest v when v is first needed, and closes
  * when no lease uses it and a newer version has been requested.
  *
  *     preloaded ──manifest v names its weights──> activated: what it sampled counts
@@ -21,7 +21,7 @@ import { tokenBackend } from "./rollouts/token-backend.ts";
 /** The use of a version by one conversation: the version stays open until it is released. */
 export interface Lease {
   backend(options: BackendOptions): AgentBackend;
-  /** Resolves once the version is published: whether its weights are those that sampled here. */
+  /** Resolves once the version is published, to whether its weights are those that sampled here. */
   activated(signal: AbortSignal): Promise<boolean>;
   /** Safe to repeat. */
   release(): void;
@@ -40,7 +40,7 @@ export interface Policy {
 
 type Files = Manifest["files"];
 
-/** The engine's share of an agent's config. */
+/** The part of an agent's config that its engine needs. */
 export function engineOptions({ engine, limits }: AgentConfig): EngineOptions {
   return { ...engine, contextTokens: limits.contextTokens };
 }
@@ -76,7 +76,7 @@ interface InferenceSource {
   open(files: Files): Promise<Inference>;
 }
 
-/** Preloaded weights stay open until the manifest decides about them. */
+/** Preloaded weights stay open until the manifest activates or discards them. */
 class EnginePolicy implements Policy {
   readonly #source: InferenceSource;
   readonly #versions = new Map<number, OpenVersion>();
@@ -160,7 +160,7 @@ class EnginePolicy implements Policy {
     }
   }
 
-  /** Drops preloaded weights other than these. For their leases `activated` resolves to false. */
+  /** Drops preloaded weights other than these. `activated` of their leases resolves to false. */
   #discardOtherWeights(version: number, files: Files): void {
     const entry = this.#versions.get(version);
     if (!entry?.isPreloaded || entry.hasWeights(files)) return;
@@ -185,11 +185,11 @@ class OpenVersion {
   /** Number of leases. */
   users = 0;
   #resolveActivated: (isPublished: boolean) => void = () => {};
-  /** SHA-256 of the weights until the manifest has decided about them. */
+  /** SHA-256 of preloaded weights; undefined once they are activated. */
   #preloadedSha256: string | undefined;
   #isClosed = false;
 
-  /** @param preloadedSha256 of weights that are not published yet; undefined for those of a manifest. */
+  /** @param preloadedSha256 of weights that are not published yet; undefined for published ones. */
   constructor(ready: Promise<Inference>, preloadedSha256: string | undefined) {
     this.ready = ready;
     this.#preloadedSha256 = preloadedSha256;
@@ -223,7 +223,7 @@ class OpenVersion {
     void this.close();
   }
 
-  /** Closes the sampler once it is open, even if leases use it. An error of opening it goes to those that await `ready`. */
+  /** Closes the sampler once it is open, even if leases use it. An error while opening goes to the callers that await `ready`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const inference = await this.ready.catch(() => undefined);

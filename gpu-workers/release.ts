@@ -1,6 +1,6 @@
 /**
- * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker executes. So two
- * states of one checkout differ, while a checkout and a package built from it are equal: build.mjs writes the hash with the files.
+ * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker executes. It changes
+ * with any of these files. A checkout and a package built from it have the same release, as build.mjs writes the hash with the files.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,10 +10,10 @@ import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 
-/** A parent passes its release to its workers: a build while they run does not change theirs. */
+/** A parent passes its release to its workers, so that a build during the run does not change it. */
 export const RELEASE_VARIABLE = "MGRPO_RELEASE";
 
-/** Read once: a build while the process runs does not change its release. */
+/** Read once, so that a build while the process runs does not change it. */
 let known: string | undefined;
 
 /** `<version>+<12 hex digits>`, of this process. */
@@ -28,7 +28,7 @@ function buildHash(): string {
   throw new MgrpoError("not-found", `${path} is missing: build the package again (npm run build)`);
 }
 
-/** From the nearest package.json above this file, in a checkout as in dist. */
+/** From the nearest package.json above this file, both in a checkout and in dist. */
 function packageVersion(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     const path = join(folder, "package.json");

@@ -1,4 +1,4 @@
-/** @file What a worker knows of its run, read from the store once: config, questions, and the release that all its workers share. */
+/** @file What a worker knows about its run, read from the store once: config, questions, and the release that all its workers share. */
 import { Manifest } from "../core/contracts/checkpoint.ts";
 import { RunConfig } from "../core/contracts/config.ts";
 import { decryptQuestions } from "../core/contracts/encryption.ts";
@@ -69,7 +69,7 @@ function lookUp(set: QuestionSet, key: string): Pick<RunContext, "question" | "s
   };
 }
 
-/** Of the files of every agent's version 0. */
+/** The hash of the files of every agent's version 0. */
 async function baseHash(name: string, config: RunConfig, objects: ObjectStore): Promise<string> {
   const agents = Object.keys(config.agents).sort();
   const files = await Promise.all(

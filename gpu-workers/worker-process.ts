@@ -1,5 +1,5 @@
 /** @file What lives as long as a worker process, through all its incarnations: agents, server, pollers, trajectories in memory. */
-import type { OpenOutside } from "../core/checkpoint-source.ts";
+import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { WorkerRole } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -17,7 +17,7 @@ import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./
 
 export interface WorkerParts extends AgentParts {
   /** Large files of base models; without it they are read from the store. */
-  readonly openOutside?: OpenOutside;
+  readonly openExternalPart?: OpenExternalPart;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
 }
 
@@ -69,7 +69,7 @@ export async function openWorkerProcess(
   const { run } = parts;
   requireKnownAgent(run, options);
   const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
-  const checkpoints = openCheckpoints(run.name, run.store, parts.openOutside);
+  const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
   const agents = openAgents(parts, options.agent, checkpoints, meter);
   const own = agents.get(options.agent);
@@ -115,7 +115,7 @@ function requireKnownAgent({ name, config }: RunContext, { agent, roles }: Serve
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }
   if ((agent === "*") !== (hasRole({ roles }, "eval") && roles.length === 1)) {
-    throw new MgrpoError("config-invalid", "--agent * goes with --roles eval, and one agent with rollout and train");
+    throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and train");
   }
 }
 

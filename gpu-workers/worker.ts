@@ -32,7 +32,7 @@ const ORPHAN_MILLISECONDS = 500;
 
 const EVALUATION_NICENESS = 5;
 
-/** One can listen on these addresses, but not call them. */
+/** Addresses that a server can listen on, but a client cannot call. */
 const ANY_ADDRESS = ["0.0.0.0", "::"];
 
 const Arguments = z

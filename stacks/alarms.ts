@@ -15,7 +15,7 @@ import type { Settings } from "./settings.ts";
 const NAMESPACE = "mgrpo";
 const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
-/** The share of a run's budget, in hours or dollars, that rings once it is spent. */
+/** The share of a run's budget, in hours or dollars, whose spending raises the alarm. */
 const RUN_SPENT = 0.8;
 /** Shares of the account's budget, in per cent, that notify once they are spent. */
 const SPENT = [50, 80, 100];

@@ -1,4 +1,4 @@
-/** @file The release of a checkout, and of an archive by `npm run pack`: the version, and the hash of what workers run. Does not need SST. */
+/** @file The release of a checkout, and of an archive from `npm run pack`: the version, and the hash of what workers run. Does not need SST. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 

@@ -1,14 +1,14 @@
 /**
  * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. A failed event is retried alone. After five
- * deliveries it goes to the dead-letter queue, and the clock repairs what it would have done.
+ * deliveries it goes to the dead-letter queue, and the clock's repair does its work.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 const DELIVERIES = 5;
-/** AWS recommends six times the function's time limit, so that no message returns while it is being handled. */
+/** AWS recommends six times the function's time limit, so that no message is delivered again while it is being handled. */
 const VISIBILITY_FACTOR = 6;
 /** 14 days, the longest retention of SQS. */
-const DEAD_SECONDS = 14 * 86_400;
+const DEAD_LETTER_SECONDS = 14 * 86_400;
 
 export interface Inbox {
   readonly queue: sst.aws.Queue;
@@ -18,7 +18,7 @@ export interface Inbox {
 /** `pattern` matches the object's key; `*` spans slashes. */
 export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: string, functionSeconds: number): Inbox {
   const dead = new sst.aws.Queue(`${name}Dead`, {
-    transform: { queue: { sqsManagedSseEnabled: true, messageRetentionSeconds: DEAD_SECONDS } },
+    transform: { queue: { sqsManagedSseEnabled: true, messageRetentionSeconds: DEAD_LETTER_SECONDS } },
   });
   const queue = new sst.aws.Queue(`${name}Queue`, {
     visibilityTimeout: `${VISIBILITY_FACTOR * functionSeconds} seconds`,

@@ -5,7 +5,7 @@
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { Fleet } from "./fleet.ts";
 
-/** The value of an optional secret until it is set. It is never passed on. */
+/** Placeholder of an optional secret that is not set. It is never passed on. */
 const UNSET = "unset";
 
 /** Holds the key of a judge, in functions that score and workers that evaluate: `judge.model.keyVariable`. */

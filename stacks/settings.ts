@@ -10,7 +10,7 @@ export interface Settings {
   readonly monthlyUsd: number;
   /** False: only the serverless part, for workers on your own machines. */
   readonly fleets: boolean;
-  /** True: the recipes of the user's project are deployed along (MGRPO_PROJECT). */
+  /** True: the recipes of the user's project are deployed too (MGRPO_PROJECT). */
   readonly project: boolean;
 }
 

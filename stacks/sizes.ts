@@ -1,26 +1,26 @@
 /**
- * @file The size of each function, and the objects whose events call it, as plain data: stacks/functions.ts deploys it, bench/simulate counts
- * with it.
+ * @file The size of each function, and the objects whose events call it, as plain data, which stacks/functions.ts deploys and bench/simulate
+ * computes with.
  */
 
 export interface FunctionSize {
   /** The time limit. */
   readonly seconds: number;
-  /** The share of a processor grows with the memory. */
+  /** Lambda grants CPU in proportion to memory. */
   readonly megabytes: number;
 }
 
 interface EventFunction extends FunctionSize {
-  /** Of the object's key; `*` spans slashes. */
+  /** Matches the object's key; `*` spans slashes. */
   readonly pattern: string;
-  /** Most events in one call. */
+  /** The most events in one call. */
   readonly batch: number;
 }
 
 /** Called directly. */
 export const START_RUN = { seconds: 60, megabytes: 1024 } satisfies FunctionSize;
 
-/** By the name of the handler's file. */
+/** Keyed by the name of the handler's file. */
 export const EVENT_FUNCTIONS = {
   tick: { seconds: 60, megabytes: 1024, pattern: "runs/*/manifests/*.json", batch: 1 },
   // Scores of one group in one batch share a write. A judge is called up to four times, for up to two minutes each.

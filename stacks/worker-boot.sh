@@ -1,5 +1,5 @@
 #!/bin/bash
-# First boot of a worker's instance, as root. stacks/workers.ts puts its settings before it: FLEET, GPU, PORT, NODE_VERSION, ARCHIVE, LOCK
+# First boot of a worker's instance, as root. stacks/workers.ts prepends its settings: FLEET, GPU, PORT, NODE_VERSION, ARCHIVE, LOCK
 # and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, KEYS.
 #
 #   booting --doctor--> worker under systemd, one run after another --no run needs it--> ended, with no replacement
@@ -26,7 +26,7 @@ ship_log() {
   { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -o cat; } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
-# The reason is the last line of the log. Shutting down ends the instance even where the group cannot be asked.
+# The reason is the last line of the log. If the autoscaling group cannot be reached, a shutdown ends the instance.
 end_instance() {
   printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" >> /var/log/cloud-init-output.log
   ship_log || true
@@ -45,7 +45,7 @@ if [ "$GPU" = yes ]; then
   nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
 fi
 
-# Node.js, by the checksums that are published with it.
+# Node.js, verified by its published checksums.
 cd /tmp
 NODE_FILE="node-v$NODE_VERSION-linux-x64.tar.xz"
 curl -fsSO --retry 5 "https://nodejs.org/dist/v$NODE_VERSION/$NODE_FILE"
@@ -65,8 +65,7 @@ cd "$PROGRAM"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COMPLAINT=$(node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\')"
 
-# What the worker is told. Secrets come from encrypted parameters: KEYS is `<variable>=<parameter>` of each; one that nobody has set stays
-# out.
+# The worker's environment. Secrets come from encrypted parameters: KEYS lists `<variable>=<parameter>` pairs; unset secrets are left out.
 secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }
 TOKEN=$(secret "$TOKEN_PARAMETER")
 (
@@ -94,10 +93,10 @@ OnFailure=mgrpo-end@failing.service
 User=mgrpo
 WorkingDirectory=/opt/mgrpo/program
 EnvironmentFile=/etc/mgrpo/worker.env
-# Base models: the program's own folder is root's.
+# For base models: the program's folder belongs to root.
 CacheDirectory=mgrpo
 Environment=MGRPO_CACHE=%C/mgrpo
-# Recipes of the project that was deployed along, if any.
+# Recipes of the user's project, if one is deployed.
 Environment=MGRPO_PROJECT=/opt/mgrpo/program/dist/project
 ExecStart=/opt/node/bin/node dist/gpu-workers/worker.js --fleet ${FLEET} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}
 ExecStopPost=+/bin/bash -c '. /opt/mgrpo/shared.sh; ship_log || true'
@@ -109,7 +108,7 @@ TimeoutStopSec=90
 WantedBy=multi-user.target
 UNIT
 
-# Done: the worker ended by itself, no run needs it. Failing: it was started five times in ten minutes.
+# done: the worker ended by itself, as no run needs it. failing: it was started five times in ten minutes.
 cat > /etc/systemd/system/mgrpo-end@.service <<'UNIT'
 [Unit]
 Description=ends this instance: %i
@@ -119,10 +118,10 @@ Type=oneshot
 ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; end_instance "the worker is %i"'
 UNIT
 
-# Two minutes before a spot instance goes, it is told: the worker gives back what it holds.
+# A spot instance gets two minutes' notice: the worker drains and gives its claims back.
 cat > /etc/systemd/system/mgrpo-interruption.service <<'UNIT'
 [Unit]
-Description=drains the worker when this spot instance is about to go
+Description=drains the worker when this spot instance is about to be interrupted
 [Service]
 ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; until metadata spot/instance-action 2>/dev/null; do sleep 5; done; touch /run/mgrpo-interrupted; systemctl stop mgrpo-worker'
 Restart=on-failure

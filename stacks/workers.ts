@@ -15,9 +15,9 @@ export interface DeployedFleet extends Fleet {
   readonly group: aws.autoscaling.Group;
 }
 
-/** For delegations between workers. */
+/** The port for delegations between workers. */
 const PORT = 7800;
-/** The version of the tests. */
+/** The version that the tests run on. */
 const NODE_VERSION = "20.20.2";
 /** AWS's machine image with driver and CUDA only. Each deployment looks up the latest. */
 const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";

@@ -8,7 +8,7 @@ import { getSchemaSerdePlugin } from "@smithy/core/schema";
 
 /** The first try and three retries, 50 ms to a few hundred apart: an outage becomes an error after about a second. */
 const ATTEMPTS = 4;
-/** To each of the two services. Further requests wait for one. */
+/** The most connections to each of the two services. Further requests wait for one. */
 export const CONNECTIONS = 64;
 
 /** Sees every attempt on the wire, failed ones included. */
@@ -25,7 +25,7 @@ export interface AwsClients {
   close(): void;
 }
 
-/** Silences the SDK's advice to upgrade Node.js, which would break the live line of a run. The versions are pinned. */
+/** Silences the SDK's advice to upgrade Node.js, which would break up a run's progress line. The versions are pinned. */
 export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
@@ -48,7 +48,7 @@ export function openClients(observer: { dynamo: WireObserver; s3: WireObserver }
     },
   });
   const dynamo = new DynamoDBClient(options());
-  // Only AWS's own DNS resolves the bucket as part of the host name. Other endpoints take it in the path.
+  // Only AWS's DNS resolves host names that contain the bucket. Other endpoints take it in the path.
   const forcePathStyle = Boolean(AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL);
   // Signatures already cover the SHA-256 of every body: a CRC would only cost time.
   const s3 = new S3Client({

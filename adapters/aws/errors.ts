@@ -43,7 +43,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /: Region is missing/,
     code: "config-invalid",
-    says: "has a region, and none is set: set AWS_REGION to that of the table and the bucket",
+    says: "has a region, and none is set: set AWS_REGION to the region of the table and the bucket",
   },
   {
     when: /ExpiredToken|TokenRefreshRequired/,
@@ -59,7 +59,7 @@ const MEANINGS: readonly Meaning[] = [
   {
     when: /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|region '[^']*' is wrong|valid region/,
     code: "store-unreachable",
-    says: "is for another region: set AWS_REGION to that of the table and the bucket",
+    says: "is for another region: set AWS_REGION to the region of the table and the bucket",
   },
   {
     when: /Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests/,

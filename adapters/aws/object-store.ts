@@ -86,7 +86,7 @@ async function commit(bucket: Bucket, key: string, body: Uint8Array): Promise<bo
   if (outcome === "written") return true;
   const isOurs = outcome === "occupied" ? await holds(bucket, key, body) : undefined;
   if (isOurs !== undefined) return isOurs;
-  throw new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} at every try`, {
+  throw new MgrpoError("store-unreachable", `commit ${key}: ${CONTENDED} in every try`, {
     retryable: true,
     evidence: CONTENDED,
   });
@@ -110,7 +110,7 @@ async function put(bucket: Bucket, key: string, body: Uint8Array): Promise<"writ
   }
 }
 
-/** Undefined: the object was deleted meanwhile. */
+/** Undefined: the object has since been deleted. */
 async function holds(bucket: Bucket, key: string, body: Uint8Array): Promise<boolean | undefined> {
   const stored = await head(bucket, key);
   if (!stored) return undefined;
@@ -136,7 +136,7 @@ async function head(bucket: Bucket, key: string): Promise<HeadObjectCommandOutpu
     return await bucket.s3.send(new HeadObjectCommand({ Bucket: bucket.name, Key: key }));
   } catch (error) {
     if (errorName(error) === "NotFound") return undefined;
-    // A refusal of HEAD has no body to state the reason; that of GET has.
+    // A refused HEAD has no body to state the reason; a refused GET has.
     if (isNameless(error)) await read(bucket, key, "bytes=0-0");
     throw error;
   }

@@ -127,7 +127,7 @@ async function lifecycleOf(s3: S3Client, name: string) {
   }
 }
 
-/** Lists instead of HEAD, whose answer does not state the reason of a refusal. */
+/** Lists instead of HEAD, whose refusals state no reason. */
 async function bucketExists(s3: S3Client, name: string): Promise<boolean> {
   try {
     await s3.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 }));

@@ -27,7 +27,7 @@ import type { CountingMeter } from "./meter.ts";
 
 type Attributes = Record<string, AttributeValue>;
 
-/** The operations of DynamoDB that a table uses: by the SDK, or by an equivalent. */
+/** The operations of DynamoDB that a table uses: the SDK's, or an equivalent's. */
 export interface DynamoApi {
   getItem(input: GetItemCommandInput): Promise<{ Item?: Attributes | undefined }>;
   batchGetItem(input: BatchGetItemCommandInput): Promise<{
@@ -155,7 +155,7 @@ const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
 /** A store that throttles a part of a batch leaves it out. This is its error for throttling a whole one. */
 const throttled = () =>
-  Object.assign(new Error("a part of a batch was left out at every try"), {
+  Object.assign(new Error("part of a batch was not processed in any try"), {
     name: "ProvisionedThroughputExceededException",
   });
 

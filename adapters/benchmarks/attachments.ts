@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".htm": "text/html",
 };
 
-/** Throws `benchmark-damaged` unless the file is beside that of the row. */
+/** Throws `benchmark-damaged` unless the file is in the folder of the row's file. */
 export function pathOf(at: Row, name: string): string {
   if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);

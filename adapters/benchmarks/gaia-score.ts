@@ -18,16 +18,16 @@ const NUMBER = new RegExp(`^[+-]?(?:${DIGITS}(?:\\.(?:${DIGITS})?)?|\\.${DIGITS}
 const INFINITY = /^([+-]?)inf(?:inity)?$/i;
 const NOT_A_NUMBER = /^[+-]?nan$/i;
 
-/** Whether an answer counts as correct. As there, no answer is scored as the text `None`. */
+/** Whether an answer counts as correct. As on the leaderboard, a missing answer is scored as the text `None`. */
 export function isGaiaMatch(answer: string | null, reference: string): boolean {
   const given = answer ?? "None";
   const number = float(reference);
   if (number !== undefined) return isNumber(given, number);
   if (!/[,;]/.test(reference)) return normalized(given, true) === normalized(reference, true);
-  const [wanted, said] = [reference.split(/[,;]/), given.split(/[,;]/)];
-  if (wanted.length !== said.length) return false;
+  const [wanted, found] = [reference.split(/[,;]/), given.split(/[,;]/)];
+  if (wanted.length !== found.length) return false;
   return wanted.every((element, i) => {
-    const one = said[i] ?? "";
+    const one = found[i] ?? "";
     const value = float(element);
     return value === undefined ? normalized(one, false) === normalized(element, false) : isNumber(one, value);
   });

@@ -1,7 +1,7 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
  * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is
- * skipped, instead of answered wrong.
+ * skipped rather than counted as wrong.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -29,10 +29,10 @@ const FORMAT = [
   "Words: no articles and no abbreviations.",
 ].join(" ");
 
-/** `data`: the folder of a split, or its metadata.jsonl. Without a reader, no agent has the tool that shows a file. */
+/** `data`: the folder of a split, or its metadata.jsonl. Without a reader, no agent has the tool `read_attachment`. */
 export async function loadGaia(
   data: string,
-  which: Attachments,
+  attachments: Attachments,
   reader: Pick<Reader, "read"> | undefined,
 ): Promise<SuiteQuestions> {
   const file = statSync(data, { throwIfNoEntry: false })?.isDirectory() ? join(data, "metadata.jsonl") : data;
@@ -50,13 +50,14 @@ export async function loadGaia(
     const id = `gaia:${task.task_id}`;
     if (!name) {
       questions.push(questionOf(task));
-    } else if (which === "none") {
+    } else if (attachments === "none") {
       unasked.push({ question: id, why: `${name}: attachments is none` });
     } else {
       const path = pathOf(rows[i] as Row, name);
       const attachment = await readAttachment(path, reader);
       const { unreadable } = attachment;
-      if (unreadable !== undefined && which !== "all") unasked.push({ question: id, why: `${name}: ${unreadable}` });
+      if (unreadable !== undefined && attachments !== "all")
+        unasked.push({ question: id, why: `${name}: ${unreadable}` });
       else questions.push(questionOf(task, attachment, unreadable === undefined ? name : path));
     }
   }

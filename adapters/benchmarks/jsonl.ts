@@ -28,7 +28,7 @@ export function loadJsonl(file: string): SuiteQuestions {
   return { questions: tasks.map((task) => ({ ...task, id: `jsonl:${task.id}` })) };
 }
 
-/** Benchmarks call it `question`; files of one's own have the key that a recipe has. */
+/** Benchmarks call it `question`; custom files call it `prompt`, as recipes do. */
 function refuseQuestionKey(row: Row): void {
   const { value } = row;
   if (value !== null && typeof value === "object" && "question" in value) {

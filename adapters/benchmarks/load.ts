@@ -36,8 +36,8 @@ export async function questionsOf(
   { seed, questions, evaluation, agents }: QuestionSources,
 ): Promise<QuestionSet> {
   const own = questions ? ownQuestions(questions) : recipeQuestions(recipe, seed);
-  const reads = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
-  const reader = reads ? openReader() : undefined;
+  const needsReader = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
+  const reader = needsReader ? openReader() : undefined;
   return withBenchmarks(own, evaluation.suites, reader).finally(() => reader?.close());
 }
 
@@ -47,11 +47,11 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   if (both === undefined) return set;
   throw new MgrpoError(
     "recipe-invalid",
-    `recipe '${recipe.name}': question '${both}' is trained on and held out: give each question an id of its own`,
+    `recipe '${recipe.name}': question '${both}' is trained on and held out: give each question its own id`,
   );
 }
 
-/** The id of a question that stands on both sides. */
+/** The id of a question that is in both sets. */
 function trainedAndHeldOut({ train, heldOut }: QuestionSet): string | undefined {
   const trained = new Set(train.map(({ id }) => id));
   return heldOut.find(({ id }) => trained.has(id))?.id;
@@ -65,7 +65,7 @@ function ownQuestions({ train: file, heldOut: heldOutFile }: QuestionFiles): Que
   if (both === undefined) return { train, heldOut };
   throw new MgrpoError(
     "benchmark-damaged",
-    `${heldOutFile}: its question '${both.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions are not trained on`,
+    `${heldOutFile}: its question '${both.replace(/^jsonl:/, "")}' is also in ${file}: held-out questions must not be trained on`,
   );
 }
 
@@ -111,7 +111,7 @@ function requireUniqueIds(questions: readonly Question[]): void {
     if ((known.get(question.id) ?? text) !== text) {
       throw new MgrpoError(
         "benchmark-damaged",
-        `two files have different questions of the same id '${question.id}': rename one`,
+        `two files have different questions with the same id '${question.id}': rename one`,
       );
     }
     known.set(question.id, text);

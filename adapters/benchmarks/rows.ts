@@ -81,7 +81,7 @@ export function requireDistinct(file: string, rows: readonly Row[], ids: readonl
   for (const [i, at] of rows.entries()) {
     const id = ids[i] ?? "";
     const before = first.get(id);
-    if (before !== undefined) rejectRow(at, `its id '${id}' is also that of row ${before}`);
+    if (before !== undefined) rejectRow(at, `its id '${id}' is also the id of row ${before}`);
     first.set(id, at.row);
   }
 }

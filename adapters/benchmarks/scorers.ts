@@ -26,7 +26,7 @@ export function scorerOf(
   return undefined;
 }
 
-/** `isCorrect`: correct without a judge, as xbench's grader decides. */
+/** An answer that `isCorrect` accepts needs no judge, as in xbench's grader. */
 function judged(judge: Judge, criteria: string, isCorrect: typeof isExactMatch): Scorer {
   return {
     judge: judgeName(judge.config, criteria),

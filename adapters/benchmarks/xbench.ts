@@ -33,8 +33,8 @@ export function loadXbench(file: string): SuiteQuestions {
     const at = { file, row: i + 1 };
     const guid = GUID.exec(task.canary);
     if (!guid)
-      rejectRow(at, "its canary is not of xbench-DeepSearch: this is another benchmark, or another version of it");
-    if (task.canary !== canary) rejectRow(at, "its canary is not that of row 1: two versions in one file");
+      rejectRow(at, "its canary is not xbench-DeepSearch's: this is another benchmark, or another version of it");
+    if (task.canary !== canary) rejectRow(at, "its canary differs from row 1's: two versions in one file");
     for (const column of ["prompt", "answer"] as const) requireDecryptable(at, column, task[column], canary);
     const version = guid[1] ?? FIRST;
     const { id, prompt, answer } = task;

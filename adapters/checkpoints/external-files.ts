@@ -1,15 +1,15 @@
-/** @file Large files of base models that a manifest refers to: on this machine, or in S3, from where they are fetched once. Both are verified. */
+/** @file Large base-model files that a manifest refers to: on this machine, or in S3 and fetched once. Both are verified. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import type { OpenOutside, OutsidePart } from "../../core/checkpoint-source.ts";
+import type { ExternalPart, OpenExternalPart } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { LocalFile } from "../../core/ports.ts";
 import { type FileCache, openFileCache } from "./cache.ts";
 import { readS3Object } from "./s3.ts";
 
 /** Verifies each file once per process. */
-export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutside {
+export function openExternalFiles(cache: FileCache = openFileCache()): OpenExternalPart {
   const opened = new Map<string, Promise<LocalFile>>();
   return (part) => {
     const known = opened.get(part.sha256) ?? open(part, cache);
@@ -19,16 +19,16 @@ export function openExternalFiles(cache: FileCache = openFileCache()): OpenOutsi
   };
 }
 
-async function open(part: OutsidePart, cache: FileCache): Promise<LocalFile> {
+async function open(part: ExternalPart, cache: FileCache): Promise<LocalFile> {
   const { origin, sha256, bytes } = part;
   if (!origin.startsWith("s3://")) return verified(origin, part);
-  // In the cache, the name is the hash of the bytes as fetched.
+  // The cache names a file by the hash of the bytes that it received.
   const file = (await cache.find(sha256)) ?? (await readS3Object(origin, (body) => cache.add(body)));
   if (file.sha256 === sha256) return { path: file.path, bytes, origin };
   throw changed(part);
 }
 
-async function verified(path: string, part: OutsidePart): Promise<LocalFile> {
+async function verified(path: string, part: ExternalPart): Promise<LocalFile> {
   const found = await stat(path).catch((cause: unknown) => {
     const advice = "run workers on the machine with the base model, or start the run with a model under s3://";
     throw new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
@@ -40,7 +40,7 @@ async function verified(path: string, part: OutsidePart): Promise<LocalFile> {
   return { path, bytes: part.bytes };
 }
 
-const changed = ({ origin, sha256 }: OutsidePart) =>
+const changed = ({ origin, sha256 }: ExternalPart) =>
   new MgrpoError(
     "checkpoint-damaged",
     `${origin} is not the file that the run was started with (SHA-256 ${sha256.slice(0, 12)}…): restore it`,

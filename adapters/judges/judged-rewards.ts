@@ -39,7 +39,7 @@ export function correctnessInput({ prompt, answer: reference }: Question, answer
   return { question: prompt, reference, answer: answer ?? "" };
 }
 
-/** Nothing is left to judge. */
+/** A match that leaves nothing to judge. */
 export const isExactMatch = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
 
 function workOf({ prompt, turns, answer }: Conversation): JudgeInput {

@@ -88,7 +88,7 @@ function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, out
 }
 
 /**
- * Retryable: an answer that is no verdict, and a text that is too long or filtered, which fails only this verdict. Other refusals remain.
+ * Retryable: an answer that is no verdict, and a text that is too long or filtered, which fails only this verdict. Other refusals are not.
  */
 function translated(error: unknown): unknown {
   const { status, contentRefusal } = evidenceOf(error);

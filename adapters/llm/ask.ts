@@ -16,7 +16,7 @@ import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { EndpointFailure, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
-/** Before the second try; doubles with every try. */
+/** The pause before the second try; it doubles with every try. */
 const PAUSE_SECONDS = 1;
 /** A server that demands a longer pause counts as unavailable. */
 const MAX_WAIT_SECONDS = 60;

@@ -1,4 +1,4 @@
-/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, through the AI SDK. */
 import type {
   JSONSchema7,
   LanguageModelV3CallOptions,
@@ -82,7 +82,7 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
     }));
     return { role: "tool", content };
   }
-  if (part.kind === "told") {
+  if (part.kind === "message") {
     if (part.role === "system") return { role: "system", content: part.text };
     return { role: "user", content: [{ type: "text", text: part.text }] };
   }

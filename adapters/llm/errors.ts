@@ -17,7 +17,7 @@ interface Details {
   readonly status?: number | undefined;
   readonly afterSeconds?: number;
   readonly contentRefusal?: ContentRefusal;
-  /** Of an answer that is charged for but useless. */
+  /** The usage of an answer that is charged for but useless. */
   readonly usage?: TokenUsage;
 }
 

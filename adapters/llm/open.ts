@@ -1,4 +1,4 @@
-/** @file The LanguageModel port on an OpenAI-compatible server or Amazon Bedrock, by the AI SDK. */
+/** @file The LanguageModel port on an OpenAI-compatible server or Amazon Bedrock, through the AI SDK. */
 import type { JSONSchema7, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
@@ -17,13 +17,13 @@ export interface OpenOptions {
 }
 
 /**
- * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, or the variable it names holds no key.
+ * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, or if the variable that it names holds no key.
  * @param spec an object, or `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): LanguageModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
-  const patience = { ...settings, ...options };
+  const retryPolicy = { ...settings, ...options };
   return {
     async complete({ messages, schema, temperature, maxTokens }, signal) {
       const jsonSchema = schema && (z.toJSONSchema(schema) as JSONSchema7);
@@ -38,7 +38,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOpt
           ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
           ...(jsonSchema && settings.json !== "text" && { responseFormat: { type: "json", schema: jsonSchema } }),
         },
-        patience,
+        retryPolicy,
         signal,
       );
       const text = content.flatMap((part) => (part.type === "text" ? part.text : [])).join("");

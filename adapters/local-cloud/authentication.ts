@@ -1,4 +1,4 @@
-/** @file How the cloud decides whether to trust a request, and the faults it tells apart. */
+/** @file How the cloud decides whether to trust a request, and its reasons for a refusal. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Credentials } from "./credentials.ts";
 

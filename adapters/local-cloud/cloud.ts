@@ -1,6 +1,6 @@
 /**
  * @file A cloud in one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, on files), and events and a clock that call the
- * functions in this process. Every answered write survives kill -9, and events not handled by then are delivered again.
+ * functions in this process. Every acknowledged write survives kill -9, and unhandled events are delivered again.
  *
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
  *     <directory>/events    journal        <directory>/uploads/     multipart uploads under way
@@ -49,11 +49,11 @@ export interface LocalCloudOptions {
   readonly ports?: { readonly dynamo: number; readonly s3: number };
   /** False, on 127.0.0.1 only: the access key id is enough. */
   readonly verifySignatures?: boolean;
-  /** A quota for the directory; default: what the disk has. */
+  /** A quota for the directory; default: the disk's free space. */
   readonly maxBytes?: number;
-  /** For tests: faults of event delivery. */
+  /** For tests: delays, drops and duplicates of events. */
   readonly events?: DeliverySchedule;
-  /** Takes one line per failure of a handler. Default: stderr. */
+  /** Receives one line per failure of a handler. Default: stderr. */
   readonly report?: (line: string) => void;
 }
 
@@ -113,7 +113,7 @@ function requireSignatures({ host = LOOPBACK, verifySignatures = true }: LocalCl
   if (verifySignatures || host === LOOPBACK) return;
   throw new MgrpoError(
     "config-invalid",
-    `a cloud on ${host} must verify signatures: leaving them out is for ${LOOPBACK} only`,
+    `a cloud on ${host} must verify signatures: only one on ${LOOPBACK} may skip them`,
   );
 }
 

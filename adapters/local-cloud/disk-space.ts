@@ -1,23 +1,23 @@
 /**
- * @file Free space on the disk. Writes are refused while a reserve is left, so a full disk stops a write here, with a clear answer, and
- * never inside the database.
+ * @file Free space on the disk. Writes are refused before the disk is full, so that they fail here, with a clear error, and never inside
+ * the database.
  */
 import { readdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { S3Error } from "./s3/errors.ts";
 
 const RESERVE_BYTES = 64 * 2 ** 20;
-/** How long an answer of the file system is trusted. */
+/** How long the measured free space is trusted. */
 const FRESH_MS = 250;
 
 export interface DiskSpace {
   /** Throws InsufficientStorage unless this many bytes fit. */
   reserve(bytes: number): Promise<void>;
-  /** Gives back bytes that were not written, or were deleted. */
+  /** Returns reserved bytes that were not written, or were deleted. */
   release(bytes: number): void;
 }
 
-/** `maxBytes`: a quota for the directory, below what the disk has. */
+/** `maxBytes`: a quota for the directory, in addition to the disk's own limit. */
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
   let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };

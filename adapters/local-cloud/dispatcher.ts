@@ -1,6 +1,6 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time. A handler that throws is called
- * again, with backoff. After the last try the event stays in the journal until the next start; meanwhile the clock repairs.
+ * again, with backoff. After the last try the event stays in the journal until the next start; until then the clock's repair does its work.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,7 +13,7 @@ const TRIES = 20;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5_000;
 
-/** For tests: the seconds after which each delivery of a key's event happens. [] drops it, [0, 0] doubles it, [2] delays it. */
+/** For tests: the delay in seconds of each delivery of a key's event. [] drops it, [0, 0] doubles it, [2] delays it. */
 export type DeliverySchedule = (key: string) => readonly number[];
 
 export interface DispatcherOptions {
@@ -45,7 +45,7 @@ class DeliveryQueue {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    // Every waiting delivery listens.
+    // Every waiting delivery adds a listener.
     setMaxListeners(0, this.#closing.signal);
   }
 
@@ -55,7 +55,7 @@ class DeliveryQueue {
       const delivered = await Promise.all(deliveries(event.key).map((delay) => this.#deliver(event, delay)));
       if (delivered.every(Boolean)) handled(event.id);
     } catch (error) {
-      // An event that is interrupted by the end stays in the journal.
+      // An event whose delivery `close` interrupts stays in the journal.
       if (!this.#closing.signal.aborted) report(`event of ${event.key}: ${(error as Error).message}`);
     }
   }

@@ -106,7 +106,7 @@ function parseJournal(text: string): PendingEvent[] {
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short; the clock repairs what its event would have done. */
+/** Undefined for a line that a full disk cut short; the clock's repair does the work of its event. */
 function parseAddress(text: string): ObjectAddress | undefined {
   try {
     return parseJson(ObjectAddress, text, "journal of events");

@@ -1,7 +1,7 @@
 /**
  * @file Reads of LevelDB for dynalite. They run on the calling thread: dynalite reads twice per call, the table's description and the item,
- * and both are usually in memory, where handing the read to another thread takes longer than the read itself. A value that cannot be
- * decoded is a corruption: dynalite would take it for a missing table, and delete it.
+ * and both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be
+ * decoded is reported as corruption: dynalite would take it for a missing table, and delete it.
  */
 import { ClassicLevel } from "classic-level";
 

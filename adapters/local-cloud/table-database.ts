@@ -1,5 +1,5 @@
 /**
- * @file The operations of the DynamoDB API on a LevelDB directory, by dynalite's own modules. dynalite's HTTP server is not used: it throws
+ * @file The operations of the DynamoDB API on a LevelDB directory, through dynalite's own modules. dynalite's HTTP server is not used: it throws
  * every error of LevelDB from a callback, which would end this process. These modules are not dynalite's public interface, so its version
  * is pinned.
  */
@@ -11,14 +11,14 @@ import { storageFault } from "./storage-faults.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** An error that the API answers; dynalite's have this shape. */
+/** An error that the API returns, in dynalite's shape. */
 export interface ApiError extends Error {
   readonly statusCode: number;
   readonly body: { readonly __type: string; readonly message?: string; readonly Message?: string };
 }
 
 export interface TableDatabase {
-  /** Rejects with an ApiError, or with a fault of the storage. */
+  /** Rejects with an ApiError, or with a storage fault. */
   call(operation: string, input: Json): Promise<Json>;
   close(): Promise<void>;
 }
@@ -52,7 +52,7 @@ interface Operation {
 export const isApiError = (error: unknown): error is ApiError =>
   error instanceof Error && "statusCode" in error && "body" in error;
 
-/** `type` as the API has it, `<namespace>#<name>`. */
+/** `type`: the API's `<namespace>#<name>`. */
 export const apiError = (statusCode: number, type: string, message?: string): ApiError =>
   Object.assign(new Error(message ?? type), {
     statusCode,

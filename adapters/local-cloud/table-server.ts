@@ -29,7 +29,7 @@ const FAULT_NAMES: Record<AuthenticationFault, string> = {
   mismatch: "InvalidSignatureException",
 };
 
-/** By all callers since the cloud started. A write whose condition failed counts as 1 unit. */
+/** Writes of all callers since the cloud started. A write whose condition failed counts as 1 unit. */
 export interface TableWrites {
   readonly requests: number;
   readonly bytes: number;
@@ -122,7 +122,7 @@ function parseInput(json: string): Json {
 
 const malformedInput = () => apiError(400, "com.amazon.coral.service#SerializationException");
 
-/** Of one table, or of each table of a batch. */
+/** The write units of one table, or of all tables of a batch. */
 function unitsOf(capacity: unknown): number {
   const tables = [capacity].flat() as { readonly CapacityUnits?: number }[];
   return tables.reduce((sum, table) => sum + (table?.CapacityUnits ?? 1), 0);

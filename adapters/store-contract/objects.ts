@@ -22,7 +22,7 @@ async function expectBytes(store: ObjectStore, key: string, body: Uint8Array): P
   const stored = await store.get(key);
   ok(
     stored && Buffer.compare(stored, body) === 0,
-    `${key}: ${stored?.length ?? "no"} bytes came back, not those of the commit`,
+    `${key}: ${stored?.length ?? "no"} bytes came back, not the committed ones`,
   );
 }
 

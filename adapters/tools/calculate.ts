@@ -1,4 +1,4 @@
-/** @file The tool `calculate`: arithmetic by mathjs, and no other feature of mathjs. */
+/** @file The tool `calculate`: arithmetic with mathjs, and no other feature of mathjs. */
 import { evaluate, format } from "mathjs/number";
 import * as z from "zod";
 import type { Tool } from "../../core/ports.ts";

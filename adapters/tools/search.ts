@@ -1,15 +1,15 @@
-/** @file Search: BM25 over a small corpus, by MiniSearch. It matches words, and whole names between separators. */
+/** @file Search: BM25 over a small corpus, with MiniSearch. It matches words, and whole names between separators. */
 import MiniSearch from "minisearch";
 
 export interface SearchIndex {
   /**
-   * Titles, best first. A query of several terms ("Iraq, Syria") looks for what connects them: pages named by one of its terms
-   * are excluded.
+   * Titles, best first. A query of several terms ("Iraq, Syria") looks for what connects them: pages whose title is one of its
+   * terms are excluded.
    */
   titles(query: string, count: number): string[];
 }
 
-/** The subject of a page counts more than what it mentions. */
+/** A match in the title counts more than one in the text. */
 const TITLE_BOOST = 3;
 
 /** Indexes pages, title -> text. */
@@ -24,8 +24,8 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
   return {
     titles(query, count) {
       const terms = phrases(query);
-      const own = new Set(terms.length > 1 ? terms : []);
-      const hits = index.search(query, { filter: ({ id }) => !own.has(String(id).toLowerCase()) });
+      const excluded = new Set(terms.length > 1 ? terms : []);
+      const hits = index.search(query, { filter: ({ id }) => !excluded.has(String(id).toLowerCase()) });
       return hits.slice(0, count).map(({ id }) => String(id));
     },
   };

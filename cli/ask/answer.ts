@@ -120,8 +120,8 @@ async function withAgents<T>(
   parts: ComposedParts,
   work: (agents: ReadonlyMap<string, HostedAgent>) => Promise<T>,
 ): Promise<T> {
-  const { run, openOutside } = parts;
-  const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openOutside), createBusyMeter());
+  const { run, openExternalPart } = parts;
+  const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openExternalPart), createBusyMeter());
   try {
     return await work(agents);
   } finally {

@@ -5,8 +5,8 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { GroupRecord } from "../contracts/records.ts";
 
-/** Steps over which losses are counted. */
-export const LOSS_WINDOW = 10;
+/** Steps over which lost rollouts are counted. */
+export const LOST_ROLLOUTS_WINDOW = 10;
 
 /** The lost rollouts of these groups, as `<step>/<group>/<rollout>: <reason>`. */
 export function lostRollouts(groups: readonly GroupRecord[]): string[] {
@@ -20,10 +20,10 @@ export function lostRollouts(groups: readonly GroupRecord[]): string[] {
 /** Why the run must halt, given the groups of the last ten steps. Undefined if it need not. */
 export function tooManyLost(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
   const lost = lostRollouts(window);
-  const planned = LOSS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
+  const planned = LOST_ROLLOUTS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
   if (lost.length <= config.limits.lostFraction * planned) return undefined;
   return (
-    `${lost.length} rollouts lost to infrastructure within ${LOSS_WINDOW} steps, more than limits.lostFraction ` +
+    `${lost.length} rollouts lost to infrastructure within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
     `${config.limits.lostFraction} of ${planned}; the last: ${lost.at(-1)}. Fix the cause, then resume`
   );
 }

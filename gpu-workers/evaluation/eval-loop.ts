@@ -1,9 +1,9 @@
 /**
- * @file Evaluation beside training: leases jobs one at a time, the oldest team first. Suites that are asked only at the ends of a run wait
- * until it has finished.
+ * @file Evaluation beside training: leases jobs one at a time, the oldest team first. Suites that are due only before and after training
+ * (`when: ends`) wait until the run has finished.
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
- *       ^                 ├── its worker dies ──> leased by another, which adopts the outcomes that are there
+ *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
  *       '─────────────────┴── its worker stops, or fails
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
@@ -38,8 +38,8 @@ export interface EvalRole {
 }
 
 /**
- * Evaluates until the run is over and all its jobs are done, or with `untilIdle` all that can be leased. Returns when the run is halted,
- * since neither a spent budget nor a refusing service pays for evaluations. Rejects with `cancelled` when the signal aborts.
+ * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job can be leased. Returns when the run is
+ * halted: its budget is spent, or a service refuses. Rejects with `cancelled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, untilIdle } = role;
@@ -72,7 +72,7 @@ async function leasable({ worker, observer }: EvalRole, due: readonly JobRecord[
   return due.find(({ state, owner }) => state === "queued" || owner === worker || observer.isDead(owner));
 }
 
-/** False: another worker leased the job first. A failure gives the job back; only one that halts the run is not rethrown. */
+/** False: another worker leased the job first. A failure releases the job and is rethrown, unless it halts the run. */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
   const { run, worker } = role;
   const { table } = run.store;

@@ -177,7 +177,7 @@ async function read({ store }: RunContext, key: string): Promise<Outcome | undef
 }
 
 /**
- * The askForVerdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
+ * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
  * refuses to serve (a wrong key, an empty account): further requests are useless until somebody fixes that.
  */
 async function judge(

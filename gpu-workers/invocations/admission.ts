@@ -1,4 +1,4 @@
-/** @file Which invocations a sub-agent's worker takes: those of the open step, and those of the next one, which wait for its version. */
+/** @file Which invocations a sub-agent's worker accepts: those of the open step, and those of the next one, which wait for its version. */
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { stepToSample, whenOpen } from "../liveness/opening.ts";
@@ -12,7 +12,7 @@ export function admissionRules(
   watch: StepWatch,
 ): Pick<InvocationRegistryOptions, "admits" | "whenReady" | "whenOpen"> {
   let lastRefresh = Number.NEGATIVE_INFINITY;
-  /** An early invocation is worth a read of RUN; many at once are worth no more than one. */
+  /** An early invocation justifies a read of RUN; many at once justify only one. */
   const mayRefresh = () => {
     const now = run.store.clock.monotonic();
     if (now - lastRefresh < run.config.liveness.pollSeconds / 4) return false;
@@ -25,7 +25,7 @@ export function admissionRules(
       const snapshot = watch.current();
       const verdict = snapshot ? admission(snapshot, agent, request) : "refused";
       if (verdict === "ready" || (verdict === "early" && !mayRefresh())) return true;
-      // A refusal is only as good as the snapshot.
+      // The snapshot may be stale: refuse only by a fresh one.
       return admission(await watch.refresh(), agent, request) !== "refused";
     },
     whenOpen: ({ address }, signal) => whenOpen(watch, address.step, signal),
@@ -38,7 +38,7 @@ export function admissionRules(
       const { step } = request.address;
       throw new MgrpoError(
         "step-closed",
-        `run '${run.name}': step ${step} takes no invocation of version ${request.version}`,
+        `run '${run.name}': step ${step} accepts no invocation of version ${request.version}`,
       );
     },
   };

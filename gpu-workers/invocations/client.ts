@@ -9,7 +9,7 @@
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
  * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
- * under the same invocation ends it with `worker-unavailable`: the caller then runs that rollout alone (poison, design rule 5).
+ * under the same invocation ends it with `worker-unavailable`: the caller then runs that rollout alone (poison).
  */
 import pRetry from "p-retry";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -26,7 +26,7 @@ import { openCallSigner } from "./signature.ts";
 import { TransientFailure, WorkerClient } from "./worker-client.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
-/** An invocation under which this many workers died is given up. */
+/** An invocation is given up once this many workers have died running it. */
 const MAX_DEATHS = 2;
 
 /** What all invocations of one caller share. */
@@ -105,7 +105,7 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
     if (signal.aborted) throw cancelled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
     if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
-      const message = `${invocation.deaths} workers of '${request.agent}' died under invocation ${id}`;
+      const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;
       throw new MgrpoError("worker-unavailable", message);
     }
     throw error;

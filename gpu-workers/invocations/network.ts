@@ -1,4 +1,4 @@
-/** @file How invocations travel between workers: over HTTP, or through a stand-in that carries HTTP requests within one process. */
+/** @file How invocations travel between workers: over HTTP, or within one process through a stand-in for it. */
 import type { Hono } from "hono";
 import { type InvocationServer, serveInvocations } from "./server.ts";
 

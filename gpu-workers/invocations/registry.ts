@@ -25,16 +25,16 @@ type Settled =
 
 export interface InvocationRegistry {
   put(id: string, request: InvocationRequest): Promise<PutResult>;
-  /** The result, or `running` when it is not there after that many seconds. */
+  /** The result, or `running` if there is none after `seconds`. */
   wait(id: string, seconds: number): Promise<InvocationStatus>;
   cancel(id: string): void;
-  /** Accepts no new work. Resolves when every running invocation has ended; cancels those that take longer than that many seconds. */
+  /** Accepts no new work. Resolves when every running invocation has ended; cancels those that take longer than `seconds`. */
   drain(seconds: number): Promise<void>;
 }
 
 export interface InvocationRegistryOptions {
   run(id: string, request: InvocationRequest, signal: AbortSignal): Promise<InvocationReport>;
-  /** Whether the step takes invocations of this version, now or once this worker can sample it. Asked once per new id. */
+  /** Whether the step accepts invocations of this version, now or once this worker can sample it. Called once per new id. */
   admits(request: InvocationRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
@@ -43,7 +43,7 @@ export interface InvocationRegistryOptions {
   /** The version that is being loaded now, if any. */
   loading(): number | undefined;
   readonly wallClockSeconds: number;
-  /** Called with an error that is no invocation's fault: the process cannot continue. */
+  /** Called with an error that no invocation caused: the process cannot continue. */
   onFatal(error: unknown): void;
 }
 
@@ -142,13 +142,13 @@ function failureOf(
   { signal: outOfTime }: TimeLimit,
 ): MgrpoError {
   if (outOfTime.aborted && !cancelled.aborted)
-    return new MgrpoError("deadline", `invocation ${id} ran out of wall clock`);
+    return new MgrpoError("deadline", `invocation ${id} exceeded its wall-clock limit`);
   if (isInfrastructureFailure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted")) return error;
   options.onFatal(error);
   return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
 }
 
-/** The value, or undefined when it takes longer. */
+/** The value, or undefined if it takes longer than `seconds`. */
 async function within<T>(value: Promise<T>, seconds: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<undefined>((resolve) => {

@@ -71,7 +71,7 @@ export async function runInvocation(
     return reportOf(invocation, key, hash);
   }
   const winner = await findInvocation(run, id, request);
-  if (!winner) throw new MgrpoError("record-damaged", `${key} was committed by another worker and is gone`);
+  if (!winner) throw new MgrpoError("record-damaged", `${key} was committed by another worker but is missing`);
   return winner;
 }
 

@@ -1,8 +1,8 @@
 /**
- * @file The HTTP interface of a sub-agent (design rule 3). All paths lie below a random prefix of this process, so a caller with the URL of
- * a dead worker gets 404 from the process that now has its port.
+ * @file The HTTP interface of a sub-agent. All paths are under a random prefix of this process, so a caller with the URL of a dead worker
+ * gets 404 from the process that now has its port.
  *
- *     PUT    /invocations/<id>   202 accepted, now or before · 409 loading another version, Retry-After · 410 the step is not open
+ *     PUT    /invocations/<id>   202 accepted, now or earlier · 409 loading another version, Retry-After · 410 the step is not open
  *                                · 503 draining · 400 the id is not the hash of the request · 413
  *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
  *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
@@ -36,7 +36,7 @@ export interface Signatures {
   readonly signReport: SignReport;
 }
 
-/** The app of one agent, below `/<prefix>`. */
+/** The app of one agent, under `/<prefix>`. */
 export function invocationApp(
   agent: string,
   prefix: string,
@@ -79,13 +79,13 @@ export function invocationApp(
 
   app.onError((error, context) => {
     if (isMgrpoError(error, "event-malformed")) return context.text(error.message, 400);
-    log.error("request of an invocation failed", { path: context.req.path, error: error.message });
+    log.error("invocation request failed", { path: context.req.path, error: error.message });
     return context.text("the worker failed; see its log", 500);
   });
   return app;
 }
 
-/** The signed path is the one below the prefix. */
+/** The signature covers the path without the prefix. */
 function requireSignature(prefix: string, verify: VerifyCall): MiddlewareHandler {
   return async (context, next) => {
     const { method, url } = context.req;

@@ -9,7 +9,7 @@
  *
  * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
  * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only ask again for an invocation, or
- * cancel it, and then its caller puts it again. Among answers only reports are signed, for they become text of a conversation; forging any
+ * cancel it, and then its caller puts it again. Of the answers, only reports are signed, since they become text of a conversation; forging any
  * other does no more harm than losing it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";

@@ -62,7 +62,7 @@ export class WorkerClient {
     this.#log = log;
   }
 
-  /** Puts the invocation and polls until its report is there. `body`: the request's canonical JSON. */
+  /** Puts the invocation and polls until its report is available. `body`: the request's canonical JSON. */
   async invoke(worker: WorkerRecord, id: string, body: string, signal: AbortSignal): Promise<InvocationReport> {
     const headers = { "content-type": "application/json", prefer: `wait=${LONGEST_POLL_SECONDS}` };
     let response = await this.#call(worker, { id, method: "PUT", body, headers, signal });

@@ -27,7 +27,7 @@ export interface Membership {
   readonly id: string;
   /** Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
-  /** Records the rollout that is about to run alone, before it starts; an empty list when it has ended (poison, design rule 5). */
+  /** Records the rollout that is about to run alone, before it starts; an empty list when it has ended (poison). */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */

@@ -1,6 +1,6 @@
 /**
  * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
- * process's own monotonic clock; the first observer that notices marks it so. Because workers observe each other, a run advances even where
+ * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even where
  * no tick runs by the clock.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";

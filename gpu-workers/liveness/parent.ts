@@ -1,5 +1,5 @@
 /**
- * @file The parent process, as it is seen through standard input. The stream ends when the parent is gone. Whatever the parent writes is a
+ * @file The parent process, as seen through standard input. The stream ends when the parent is gone. Whatever the parent writes is a
  * hint that the run moved; a hint only saves the wait for the next poll, so losing one does no harm.
  */
 

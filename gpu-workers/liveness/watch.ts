@@ -11,7 +11,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { TableItem } from "../../core/ports.ts";
 import type { RunContext } from "../run-context.ts";
 
-/** What this process knows of its run. */
+/** What this process knows about its run. */
 export interface RunSnapshot {
   readonly run: RunRecord;
   /** STEP of RUN.step; undefined before it is planned and after the last. */
@@ -26,13 +26,13 @@ export interface StepWatch {
   current(): RunSnapshot | undefined;
   /** Waits until `pick` returns something. Rejects with `cancelled` when the signal aborts. */
   until<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
-  /** The same, and polls fast meanwhile. */
+  /** Like `until`, but polls fast while it waits. */
   untilUrgently<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
-  /** Sleeps for that many seconds, or until `pick` finds something or the signal aborts. */
+  /** Sleeps for `seconds`, or until `pick` finds something or the signal aborts. */
   pause(seconds: number, pick: Selector<unknown>, signal: AbortSignal): Promise<void>;
   /** Notes that this worker can sample from a version of its agent. */
   markServable(version: number): void;
-  /** Polls fast again: this process has just done what may change the state. */
+  /** Polls fast again: this process has just done something that may change the state. */
   expectChange(): void;
   /** Polls at once, on a hint that the state has changed. */
   pollNow(): void;
@@ -42,7 +42,7 @@ export interface StepWatch {
   poll(signal: AbortSignal): Promise<void>;
 }
 
-/** `agent`: the one of this worker; without it no next step is ever in the snapshot. */
+/** `agent`: this worker's; without it, the snapshot never has a next step. */
 export function watchSteps(run: RunContext, agent?: string): StepWatch {
   return new StepPoller(run, agent);
 }
@@ -169,7 +169,7 @@ class StepPoller implements StepWatch {
     return item && parse(StepRecord, item, `STEP ${step} of ${this.#run.name}`);
   }
 
-  /** Adopts what was read, and tells the waiters if it is new. */
+  /** Adopts what was read, and notifies the waiters if it is new. */
   #update(run: RunRecord, step: StepRecord | undefined): RunSnapshot {
     const isSampled = step !== undefined && step.state !== "open";
     const next = isSampled && this.#planned && this.#isServable(this.#planned) ? this.#planned : undefined;

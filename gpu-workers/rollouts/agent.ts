@@ -84,7 +84,7 @@ function converseWith(
 ): Promise<ConversationResult> {
   const { name, config, tools } = agent;
   const { address, version, sampling, call } = request;
-  // "asked" stands in the place of the call index for the main agent. It names random streams: another word draws other samples.
+  // The main agent has "asked" instead of a call index. It is part of the stream's name: another word would draw other samples.
   const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
   const sequence = `${stream.join("/")}#${conversations++}`;
   return converse({

@@ -1,6 +1,6 @@
 /**
- * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: what they leave of the
- * budget is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
+ * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
+ * is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
  */
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
@@ -104,7 +104,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   return { response };
 }
 
-/** An error that is no MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+/** An error that is not a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
 async function runTool(call: PlannedTool, { tools, toolContext }: CallContext, signal: AbortSignal): Promise<string> {
   const tool = tools.get(call.name);
   if (!tool) throw new RangeError(`tool '${call.name}' was parsed but does not exist`);

@@ -34,7 +34,7 @@ export interface RolloutHost {
   hasLiveSubAgents(): boolean;
 }
 
-/** Failures of infrastructure that another attempt may not meet. */
+/** Infrastructure failures that another attempt may avoid. */
 export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
   isMgrpoError(error, "deadline", "tool-backend", "endpoint-unavailable", "worker-unavailable", "prefix-drift") &&
   refusalOf(error) === undefined;
@@ -44,7 +44,7 @@ export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
  * Attempts a rollout until it finishes, at most `limits.attempts` times; then its outcome is `failed`, with the last reason. Rejects with
- * `cancelled` when the signal aborts, with the cause if `shouldRetry` says no, and at once with a refusal, which a retry would meet again.
+ * `cancelled` when the signal aborts, with the cause if `shouldRetry` returns false, and at once with a refusal, which no retry can fix.
  */
 export async function attemptRollout(
   host: RolloutHost,

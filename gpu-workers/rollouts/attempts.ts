@@ -47,12 +47,12 @@ export class Attempts {
     if (this.#fault) throw this.#fault.error;
   }
 
-  /** Runs a rollout that this worker has claimed, beside others. */
+  /** Runs a rollout that this worker has claimed, alongside others. */
   start(view: GroupView, k: number): void {
     this.#launch(view, k, (signal) => this.#run(view, k, signal, false));
   }
 
-  /** Runs a rollout with no other in flight. WORKER.inFlight names it meanwhile, so that a crash counts against it. */
+  /** Runs a rollout with no other in flight, while WORKER.inFlight names it, so that a crash counts against it. */
   startAlone(view: GroupView, k: number): void {
     const { membership } = this.#work.role;
     this.#isAlone = true;
@@ -103,7 +103,7 @@ export class Attempts {
   async #run(view: GroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
-      // Beside others, a rollout whose sub-agent's worker is gone is not retried here: it runs alone next.
+      // Alongside others, a rollout whose sub-agent's worker is gone is not retried: it runs alone next.
       const canRetry = (error: unknown) => isAlone || !isMgrpoError(error, "worker-unavailable");
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));
     } catch (error) {

@@ -31,11 +31,11 @@ export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   readonly toolbox: Toolbox;
   /** Tokens that a text takes in the conversation; absent if only the server can count them. */
   count?(text: string): number;
-  /** Shows the question. Returns the tokens before the first turn, as far as they are known. */
+  /** Shows the question. Returns the known number of tokens before the first turn. */
   start(prompt: string): number;
   /** Rejects with `cancelled` when the signal aborts. */
   generate(turn: number, maxTokens: number, signal: AbortSignal): Promise<GeneratedTurn>;
-  /** Shows the responses to the calls of the last turn, in their order. Returns their tokens, as far as they are known. */
+  /** Shows the responses to the calls of the last turn, in their order. Returns their known number of tokens. */
   observe(responses: readonly string[]): number;
   /** The record of the conversation. What was shown after the last turn is left out. */
   trajectory(): T;

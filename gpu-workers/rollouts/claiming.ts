@@ -65,7 +65,7 @@ export class Claiming {
     );
   }
 
-  /** Reads the views that are due. Unread groups are claimed from instead, as far as there is room. */
+  /** Reads the views that are due. Claims from unread groups instead, while there is room. */
   async #readOrClaim(order: readonly GroupView[], hasRoom: boolean): Promise<void> {
     const { host, role } = this.#work;
     const due = this.#dueViews(order, hasRoom);
@@ -95,7 +95,7 @@ export class Claiming {
     updateView(this.#work, view, await role.run.store.table.get(tableKeys.group(role.run.name, step, view.index)));
   }
 
-  /** Of the groups that have been read. If other workers hold claims, it first checks which of them are dead. */
+  /** What is claimable in the groups that have been read. If other workers hold claims, first checks which of them are dead. */
   async #claimable(): Promise<ClaimableByGroup> {
     const { role, views } = this.#work;
     const classify = () =>

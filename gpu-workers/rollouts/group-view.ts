@@ -1,4 +1,4 @@
-/** @file What a rollout worker knows of one group of its step, and which groups it reads next and claims from first. */
+/** @file What a rollout worker knows about one group of its step, and which groups it reads next and claims from first. */
 import type { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 
 export interface Attempt {
@@ -34,7 +34,7 @@ export function newGroupView(index: number): GroupView {
   };
 }
 
-/** Groups of other workers that one survey reads again, however large the step is. */
+/** The most groups of other workers that one survey reads again, however large the step is. */
 const GROUPS_PER_SURVEY = 16;
 
 export interface ReadPolicy {
@@ -47,8 +47,8 @@ export interface ReadPolicy {
 }
 
 /**
- * Views to read again: stale ones with rollouts running here, since others may have decided those; and, in a survey, some of the groups
- * where others are at work, the longest unread first. New claims of others are no reason to read: a conditional write detects them.
+ * Views to read again: stale ones with rollouts running here, which others may have finished; and, in a survey, some of the groups where
+ * others are at work, least recently read first. New claims of others need no read: a conditional write detects them.
  */
 export function dueViews(views: readonly GroupView[], { me, staleBefore, isSurvey }: ReadPolicy): Set<GroupView> {
   const open = views.filter(({ record }) => record?.state !== "finalized");
@@ -63,7 +63,7 @@ function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolea
 }
 
 /**
- * The order in which a worker claims groups. Of an agent's n workers the i-th starts with groups i, i + n, i + 2n, …: so workers do not
+ * The order in which a worker claims groups. The i-th of an agent's n workers starts with groups i, i + n, i + 2n, …: so workers do not
  * compete for the same groups, and the first groups, which are trained on first, start first.
  */
 export function claimOrder<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {

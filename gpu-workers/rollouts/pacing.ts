@@ -30,7 +30,7 @@ export class Pacing {
     this.#seconds = hasStarted ? this.#pollSeconds : Math.min(this.#seconds * 1.1, this.#pollSeconds * 10);
   }
 
-  /** @param hasMoved whether the step is no longer as it was when the pause began. */
+  /** @param hasMoved whether the step has changed since the pause began. */
   async pause(
     watch: StepWatch,
     seconds: number,

@@ -1,5 +1,5 @@
 /**
- * @file The main agent's rollouts (design rows 2 to 4): as many conversations in flight as there is room for, each ending in one
+ * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one
  * committed outcome. A worker works on one step at a time:
  *
  *     runRollouts ──step──> round of claiming ──> attempts start ──> pause ──> next round … until the step moves on
@@ -9,7 +9,7 @@
  *     a claim  waits for: free capacity, and a live worker of each sub-agent
  *     a round  waits for: an attempt that ends, the step moving on, or the end of the pause
  *
- * Rollouts claimed by a dead worker are suspects. A suspect runs when no other rollout does and is named in WORKER.inFlight meanwhile.
+ * Rollouts claimed by a dead worker are suspects. A suspect runs alone, while WORKER.inFlight names it.
  */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** @file One step that this worker samples: what claiming, attempts and pacing share, and what the worker has read of its groups. */
+/** @file One step that this worker samples: the state that claiming, attempts and pacing share, and the worker's views of its groups. */
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
@@ -31,7 +31,7 @@ export interface StepWork {
   readonly views: GroupView[];
   /** Resolves once RUN is at this step: time limits count from then on. */
   readonly opened: Promise<unknown>;
-  /** Aborts when this worker is done with the step. */
+  /** Aborts when this worker leaves the step. */
   readonly signal: AbortSignal;
 }
 
@@ -64,7 +64,7 @@ export function rolloutAddress(work: StepWork, view: GroupView, rollout: number)
   return { ...groupAddress(work, view), phase: "train", rollout };
 }
 
-/** Takes in a GROUP record, and aborts attempts whose result would no longer count. */
+/** Updates the view from a GROUP record, and aborts attempts whose result would no longer count. */
 export function updateView({ role, step }: StepWork, view: GroupView, item: TableItem | undefined): void {
   const me = role.membership.id;
   const isFirstRead = view.record === undefined;

@@ -1,5 +1,5 @@
 /**
- * @file Computes equal sequences of a batch once and adds up their weights. A policy that is sure of itself seldom samples anything new.
+ * @file Computes equal sequences of a batch once and adds up their weights. A confident policy often repeats itself.
  *
  *     linear          sum of w * logProb, which is linear in w
  *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. While the advantages of

@@ -1,7 +1,7 @@
 /**
  * @file The batch of one agent in one step, in parts: its groups in the order of their index, a few at a time, each part as soon as its
  * groups are finalized, while other groups are still sampled. Which group is in which part follows from the step alone, never from the order
- * of finalizing, so a step's gradient is the same sum whenever its trainer begins.
+ * in which groups are finalized, so a step's gradient is the same sum whenever its trainer begins.
  *
  *     a part          waits for: its groups finalized   unblocked by: score-rollout
  *     a short part    waits for: STEP ready             unblocked by: tick

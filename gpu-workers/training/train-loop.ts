@@ -1,5 +1,5 @@
 /**
- * @file The trainer of one agent (design row 7): one version per step, always from the bytes of the version before.
+ * @file The trainer of one agent: one version per step, always trained from the exact bytes of the version before.
  *
  *     step open ──> claim taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
  *     step ready ────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
@@ -33,7 +33,7 @@ import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
 
-/** Up to here, sampler and trainer count as agreeing before the first optimizer step of a batch. */
+/** Before a batch's first optimizer step, sampler and trainer agree if no ratio deviates from 1 by more than this. */
 const MAX_RATIO_DEVIATION = 1e-3;
 
 type Files = Manifest["files"];
@@ -43,7 +43,7 @@ export interface TrainRole extends TrainerParts {
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
   readonly meter: BusyMeter;
-  /** Called with the published version that a step is sampled from and trained on. */
+  /** Called with the published version that a step samples and trains from. */
   prepare(version: number): Promise<void>;
   /** Called with the files of a version that is about to be published, except after a takeover (trainer-claim.ts). */
   preload(version: number, files: Files): void;
@@ -103,9 +103,9 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   const version = versionOf(step, agent);
 
   await role.prepare(version - 1);
-  // Nothing is finalized yet: the store serves the workers that claim rollouts first.
+  // Nothing is finalized yet: the pause leaves the store to the workers that claim rollouts.
   if (!isReady) await pause(pollSeconds);
-  // Only a worker that lacked the claim can find the version published. If it is published nevertheless, the commit of the manifest tells.
+  // A worker that held the claim need not look: if the version is published nevertheless, its commit of the manifest loses.
   const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
   const held = isPublished ? undefined : await claim.acquire(isReady);
   loop.hasClaim = held !== undefined;
@@ -131,12 +131,12 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   await loop.role.published(versionOf(step, loop.role.agent), step.step);
 }
 
-/** The version that a step makes. */
+/** The version that a step produces. */
 const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[agent] ?? 0) + 1;
 
 /**
- * `replaced`: another worker took over meanwhile, since it found this one dead, or published before this one began. `halted`: a service
- * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason.
+ * `replaced`: another worker took over because it saw this one as dead, or published before this one began. `halted`: a service refused
+ * or the loss is not a number, and the run is halted for that reason.
  */
 async function resultOf(training: Promise<void>, run: RunContext): Promise<"published" | "replaced" | "halted"> {
   try {
@@ -181,7 +181,13 @@ async function trainVersion(
   await discardExpired(role, manifest);
   const won = await checkpoints.publish(manifest);
   const { trajectories } = stats;
-  run.log.info(won ? "published" : "published by another", { agent, version, step: step.step, trained, trajectories });
+  run.log.info(won ? "published" : "already published by another worker", {
+    agent,
+    version,
+    step: step.step,
+    trained,
+    trajectories,
+  });
   warnOnMismatch(role, step, stats);
 }
 
@@ -197,9 +203,8 @@ function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRa
 }
 
 /**
- * Lets the engine delete what a version keeps on a server, once the new version makes it expire. This happens before the new version is
- * published, because after that the expired version's files are deleted too. The version that this step trained from stays, so a crash in
- * between costs nothing.
+ * Lets the engine delete what an expired version keeps on a server. This happens before `next`, which makes it expire, is published: once
+ * it is, the expired version's files are deleted too. The version that this step trained from stays, so a crash in between costs nothing.
  */
 async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, next: Manifest): Promise<void> {
   const expired = expiredVersion(run.config, next.version);

@@ -50,10 +50,10 @@ interface Pass {
   readonly current: readonly number[][];
 }
 
-/** What a pass tells about the policy. */
+/** What a pass measures about the policy. */
 interface Measured {
   readonly loss: number;
-  /** Whether the batch's first optimizer step came before. */
+  /** Whether the batch's first optimizer step came before the pass. */
   readonly moved: boolean;
   readonly klSum: number;
   readonly maxRatioDeviation: number;

@@ -2,8 +2,8 @@
  * @file The claim on being the one trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
  * saves duplicate work; the commit of the manifest decides.
  *
- * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run with no
- * training beside them. In a ready step it may have died of the next step's rollouts, which begin before a version is published. So after
+ * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run while
+ * nothing trains. In a ready step it may have died of the next step's rollouts, which begin before a version is published. So after
  * a takeover no rollout begins early.
  */
 import { tableKeys } from "../../core/contracts/keys.ts";

@@ -64,7 +64,7 @@ export class TrainerState {
     }
   }
 
-  /** Version 0, for the KL term. Of an adapter that starts fresh, this is its base. */
+  /** Version 0, for the KL term. For an adapter that starts fresh, this is its base. */
   async reference(): Promise<Trainer> {
     const { agent, engine, checkpoints } = this.#parts;
     if (this.#reference) return this.#reference;
@@ -101,7 +101,7 @@ export class TrainerState {
   async #load(manifest: Manifest): Promise<Trainer> {
     const trainer = this.#trainer;
     const isHeld = this.#held === identityOf(manifest.files);
-    // The step that follows changes the weights: until they are saved, they are no version's.
+    // The step that follows changes the weights: until they are saved, they belong to no version.
     this.#held = "";
     if (trainer && isHeld) return trainer;
     const { run, agent, engine, checkpoints, worker } = this.#parts;

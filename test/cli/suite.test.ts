@@ -95,7 +95,7 @@ test("two files with different questions of one id are refused", async () => {
     EvaluationSuite.parse({ name: `s${i}`, benchmark: "jsonl", data }),
   );
   await expect(withBenchmarks({ train: [], heldOut: [] }, suites)).rejects.toThrow(
-    /different questions of the same id 'jsonl:sum'/,
+    /different questions with the same id 'jsonl:sum'/,
   );
 });
 

@@ -1,4 +1,4 @@
-/** @file Digests of a body while it streams, compared with what the client promised. */
+/** @file Digests of a body, computed while it streams and compared with those that the client declares. */
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { crc32 } from "node:zlib";
@@ -33,18 +33,18 @@ const ALGORITHMS: Record<string, () => Digest> = {
 };
 
 const PREFIX = "x-amz-checksum-";
-/** Headers about checksums, not of one. */
+/** Headers with this prefix that are not checksums. */
 const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}type`]);
 
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
-  /** Throws unless every digest named by headers or trailers agrees; returns the digests. */
+  /** Throws unless every digest that headers or trailers declare matches; returns the digests. */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
 /**
- * Computes the ETag and every digest that the headers promise, in themselves or in trailers. The ETag is the MD5. For large objects whose
- * SHA-256 is signed, it is derived from that, in the form of a multipart upload's ETag, which no client takes for an MD5.
+ * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5 or, for a large object with a signed SHA-256,
+ * is derived from the SHA-256, in the form of a multipart upload's ETag, which no client mistakes for an MD5.
  */
 export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {
   const trailing = String(headers["x-amz-trailer"] ?? "")
@@ -87,5 +87,5 @@ function openDigest(algorithm: string): Digest {
 
 function requireEqual(what: string, promised: string | string[] | undefined, found: string) {
   if (promised !== undefined && promised !== found)
-    throw new S3Error("BadDigest", `${what} of the body is ${found}, promised: ${promised}`);
+    throw new S3Error("BadDigest", `the body's ${what} is ${found}, but the request declares ${promised}`);
 }

@@ -1,4 +1,4 @@
-/** @file S3's errors, by their own codes, and two of our own for faults of the files beneath. */
+/** @file S3's errors, by their own codes, and two of our own for faults of the underlying files. */
 import { isMgrpoError } from "../../../core/errors.ts";
 import { AuthenticationError, type AuthenticationFault } from "../authentication.ts";
 import { storageFault } from "../storage-faults.ts";
@@ -10,7 +10,7 @@ const STATUS = {
   BadDigest: 400,
   BucketAlreadyOwnedByYou: 409,
   BucketNotEmpty: 409,
-  // Our own: files that are there and cannot be read. Not 5xx, which clients retry.
+  // Our own: files that exist but cannot be read. Not 5xx, which clients retry.
   DamagedStorage: 422,
   IncompleteBody: 400,
   InsufficientStorage: 507,

@@ -16,17 +16,17 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
   const folders = new Set<string>();
   let last = "";
   let truncated = false;
-  for (const facts of all) {
-    if (!facts.key.startsWith(prefix)) continue;
-    const cut = delimiter === "" ? -1 : facts.key.indexOf(delimiter, prefix.length);
-    const entry = cut < 0 ? facts.key : facts.key.slice(0, cut + delimiter.length);
-    // A listed folder counts as passed, whatever keys it holds.
+  for (const object of all) {
+    if (!object.key.startsWith(prefix)) continue;
+    const cut = delimiter === "" ? -1 : object.key.indexOf(delimiter, prefix.length);
+    const entry = cut < 0 ? object.key : object.key.slice(0, cut + delimiter.length);
+    // A folder is listed once; all its keys are then skipped.
     if (folders.has(entry) || byBytes(entry, after) <= 0) continue;
     if (contents.length + folders.size >= size) {
       truncated = true;
       break;
     }
-    if (cut < 0) contents.push(facts);
+    if (cut < 0) contents.push(object);
     else folders.add(entry);
     last = entry;
   }

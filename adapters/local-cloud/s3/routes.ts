@@ -141,7 +141,7 @@ async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Requ
 /** True for `If-None-Match: *`. */
 function writeCondition({ headers }: IncomingMessage): boolean {
   const name = UNSUPPORTED_HEADERS.find((one) => headers[one] !== undefined);
-  if (name !== undefined) throw new S3Error("NotImplemented", `${name} of a write`);
+  if (name !== undefined) throw new S3Error("NotImplemented", `header ${name} on a write`);
   const condition = headers["if-none-match"];
   if (condition !== undefined && condition !== "*") throw new S3Error("NotImplemented", `if-none-match: ${condition}`);
   return condition === "*";

@@ -39,7 +39,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, thrown: unkn
   }
   const error = asS3Error(thrown);
   const body = request.method === "HEAD" ? "" : toXml("Error", { Code: error.code, Message: error.message });
-  // Read the rest of the body: a client that is still sending would see a broken connection instead of this answer.
+  // Reads the rest of the body: otherwise a client that is still sending would get a broken connection instead of this answer.
   request.resume();
   send(response, error.status, body);
 }

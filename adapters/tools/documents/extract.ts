@@ -1,6 +1,6 @@
 /**
  * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text as it is. Runs in a thread (reader-thread.ts), because a
- * document can take any time and memory. Libraries are loaded when a document first needs them.
+ * document can take any amount of time and memory. Libraries are loaded when a document first needs them.
  */
 import sniff from "html-encoding-sniffer";
 import type { Document, Extracted } from "./document.ts";

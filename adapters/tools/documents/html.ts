@@ -1,5 +1,5 @@
 /**
- * @file HTML as Markdown, by turndown, with absolute links: the main content by Mozilla's Readability, or the whole body of a page without any
+ * @file HTML as Markdown, through turndown, with absolute links: Readability's main content, or the whole body of a page without any
  * (lists, front pages).
  */
 import { gfm } from "@joplin/turndown-plugin-gfm";

@@ -1,4 +1,4 @@
-/** @file The text of a PDF, page by page, by unpdf. */
+/** @file The text of a PDF, page by page, with unpdf. */
 import { extractText, getDocumentProxy, getMeta } from "unpdf";
 import type { Extracted } from "./document.ts";
 

@@ -3,14 +3,14 @@ import { unzipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
 import { type Extracted, TOO_COMPLEX } from "./document.ts";
 
-/** Of all parts, as the archive declares them. They are unpacked into buffers of that size, which no heap limit covers. */
+/** Limit on the declared size of all parts. They are unpacked into buffers, which no heap limit covers. */
 const MAX_BYTES = 200e6;
 /** Each large part is unpacked in its own thread. */
 const MAX_PARTS = 2000;
 
 export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> {
   try {
-    if (!isModest(bytes)) return TOO_COMPLEX;
+    if (!isWithinLimits(bytes)) return TOO_COMPLEX;
     const sheets = await readWorkbook(new Uint8Array(bytes).buffer);
     const texts = sheets.map(({ sheet, data }, i) => {
       const rows = data.map((cells) => cells.map(textOf).join("\t"));
@@ -22,7 +22,7 @@ export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> 
   }
 }
 
-function isModest(bytes: Uint8Array): boolean {
+function isWithinLimits(bytes: Uint8Array): boolean {
   let [size, parts] = [0, 0];
   unzipSync(bytes, {
     filter({ originalSize }) {

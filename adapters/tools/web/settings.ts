@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
-/** A name only: a key in its place does not match, and the message does not repeat it. */
+/** A name only: a key entered by mistake does not match, and the error does not repeat it. */
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
@@ -41,7 +41,7 @@ const Search = z.discriminatedUnion("backend", [
   }),
   z.strictObject({
     backend: z.literal("searxng"),
-    /** Of your own instance, which must answer in JSON (`search.formats` in its settings.yml). */
+    /** Your own instance, which must answer in JSON (`search.formats` in its settings.yml). */
     url: HttpUrl,
     results: z.int().min(1).max(20).default(10),
     requestsPerSecond: Rate.default(2),
@@ -56,11 +56,11 @@ const Visit = z.strictObject({
   /** For a whole page, redirects and body included. */
   seconds: z.number().positive().default(30),
   redirects: z.int().nonnegative().default(5),
-  /** Of the text of a page; the rest is cut. */
+  /** Limit on a page's text; the rest is cut. */
   maxCharacters: z.int().positive().default(500_000),
   requestsPerSecond: Rate.default(10),
   usdPerCall: Usd.default(0),
-  /** For tests and closed networks: address ranges (CIDR) that may be opened although not public. */
+  /** For tests and closed networks: address ranges (CIDR) that may be opened although they are not public. */
   allowAddresses: z.array(z.union([z.cidrv4(), z.cidrv6()])).default([]),
 });
 export type VisitSettings = z.infer<typeof Visit>;
@@ -82,7 +82,7 @@ const Mcp = z.union(
     z.strictObject({
       command: z.string().min(1),
       arguments: z.array(z.string()).default([]),
-      /** Variables that its process gets besides PATH, HOME and the like. */
+      /** Variables that its process gets in addition to PATH, HOME and the like. */
       environment: z.array(Variable).default([]),
       ...McpCommon,
     }),
@@ -101,7 +101,7 @@ const Model = z.strictObject({
   model: LanguageModelSpec,
   /** Per answer. */
   maxTokens: z.int().positive().default(2000),
-  /** Dollars per million tokens, which budgets in dollars need. Null: no price, so it counts nothing. */
+  /** Dollars per million tokens, which budgets in dollars need. Null: its calls count as free. */
   usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).nullable().default(null),
 });
 export type ModelSettings = z.infer<typeof Model>;
@@ -134,13 +134,13 @@ export const WebSettings = z.strictObject({
     .prefault({}),
   budget: z
     .strictObject({
-      /** Per rollout, over all its conversations, cached answers included. When it is spent, the agent is told. */
+      /** Per rollout, over all its conversations, cached answers included. When it is spent, tools respond that it is. */
       rollout: Limit.prefault({}),
       /** Per run, over the calls that reach backends. When it is spent, the run halts. */
       run: Limit.prefault({}),
     })
     .prefault({}),
-  /** Pages that leak a benchmark, besides those of the known benchmarks (visit/leakage.ts): `host` or `host/path`. */
+  /** Pages that leak a benchmark, in addition to those of the known benchmarks (visit/leakage.ts): `host` or `host/path`. */
   blocked: z
     .array(z.string().regex(/^[^/\s:]+(\/\S*)?$/, "must be a host, or host/path, without https://"))
     .default([]),

@@ -20,7 +20,7 @@ export function endpointBackend(
   const toolbox = openToolbox(agent, config, tools);
   const isNative = calls === "native";
   const system = isNative ? config.system : explainCalls(config.system, toolbox.schemas);
-  const conversation: ChatPart[] = system === "" ? [] : [{ kind: "told", role: "system", text: system }];
+  const conversation: ChatPart[] = system === "" ? [] : [{ kind: "message", role: "system", text: system }];
   const usage = { inputTokens: 0, outputTokens: 0 };
   /** Tokens of the conversation as of its last turn. */
   let counted = 0;
@@ -29,7 +29,7 @@ export function endpointBackend(
   return {
     toolbox,
     start(prompt) {
-      conversation.push({ kind: "told", role: "user", text: prompt });
+      conversation.push({ kind: "message", role: "user", text: prompt });
       return 0;
     },
     async generate(_turn, maxTokens, signal) {
@@ -38,7 +38,7 @@ export function endpointBackend(
         { conversation: [...conversation], tools: offered, sampling, maxTokens },
         signal,
       );
-      conversation.push({ kind: "said", turn });
+      conversation.push({ kind: "turn", turn });
       last = turn;
       usage.inputTokens += turn.usage.inputTokens;
       usage.outputTokens += turn.usage.outputTokens;
@@ -61,7 +61,7 @@ function responseParts(apiCalls: AssistantTurn["calls"], responses: readonly str
   const results = apiCalls.map((call, i) => ({ call, text: responses[written.length + i] ?? "" }));
   const parts: ChatPart[] = [];
   if (results.length > 0) parts.push({ kind: "results", results });
-  if (written.length > 0) parts.push({ kind: "told", role: "user", text: responsesAsText(written) });
+  if (written.length > 0) parts.push({ kind: "message", role: "user", text: responsesAsText(written) });
   return parts;
 }
 

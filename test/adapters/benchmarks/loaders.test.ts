@@ -213,7 +213,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "the same task twice",
     ofGaia,
     gaia({ task_id: "00000000-0000-4000-8000-000000000001" }),
-    /row 2: its id '0{8}.*' is also that of row 1$/,
+    /row 2: its id '0{8}.*' is also the id of row 1$/,
   ],
   [
     "columns of another version",
@@ -235,13 +235,13 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "a canary of another benchmark",
     loadXbench,
     xbench((line) => line.replace("DeepSearch", "ScienceQA")),
-    /row 2: its canary is not of xbench-DeepSearch/,
+    /row 2: its canary is not xbench-DeepSearch's/,
   ],
   [
     "two versions in one file",
     loadXbench,
     xbench((line) => line.replace("-2510", "-2505")),
-    /row 2: its canary is not that of row 1/,
+    /row 2: its canary differs from row 1's/,
   ],
   [
     "a row that its canary does not open",

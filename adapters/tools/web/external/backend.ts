@@ -1,6 +1,6 @@
 /**
  * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
- * (design rule 4), with one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
+ * and has one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
  * wait, else with backoff.
  */
 import { TokenBucket } from "limiter";
@@ -36,7 +36,7 @@ const MAX_ANSWER_BYTES = 5_000_000;
 const NOT_SOON = { pause: Number.POSITIVE_INFINITY };
 
 /** Starts full: allows a burst of one second's requests, and refills evenly. */
-export function openBucket(requestsPerSecond: number): TokenBucket {
+export function openTokenBucket(requestsPerSecond: number): TokenBucket {
   const bucketSize = Math.max(1, Math.ceil(requestsPerSecond));
   const bucket = new TokenBucket({ bucketSize, tokensPerInterval: requestsPerSecond, interval: "second" });
   bucket.content = bucketSize;

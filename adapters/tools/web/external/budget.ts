@@ -2,7 +2,7 @@
  * @file Budgets for calls to backends, in calls and dollars.
  *
  *     a rollout's   counts the requests of its agents at their price, cached or not, so a repeated run behaves the same. One budget for all its
- *                   conversations (core/conversation/tool-budget.ts). When it is spent, the agent is told: a failure of its own.
+ *                   conversations (core/conversation/tool-budget.ts). When it is spent, tools respond that it is: the agent's failure.
  *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
  *                   halts.
  */
@@ -26,7 +26,7 @@ export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): A
 export interface RunBudget {
   /** Counts a request before it is sent. Halts the run and rejects with `run-halted` if the budget is exceeded. */
   charge(usd: number): Promise<void>;
-  /** Counts what a request cost beyond its price, once that is known. */
+  /** Counts the cost of a request beyond its price, once known. */
   chargeMore(usd: number): Promise<void>;
   /** Counts pages or results that the leakage guard withheld. */
   countBlocked(count: number): Promise<void>;

@@ -8,8 +8,8 @@
  *
  * Requests that serve a question of an encrypted benchmark are stored encrypted, with their answers: a request reveals the question.
  *
- * Everything that becomes text in a conversation is stored, a page that cannot be opened too: otherwise a replay could not follow. Outages
- * are never stored. Concurrent callers of the same request in one process share it; it continues when one of them gives up.
+ * Everything that becomes text in a conversation is stored, even that a page cannot be opened: otherwise a replay would diverge. Outages
+ * are never stored. Concurrent callers of the same request in one process share one call, which continues when one of them aborts.
  */
 import { createHash } from "node:crypto";
 import * as z from "zod";
@@ -20,7 +20,7 @@ import { decryptedObjects, encryptedObjects } from "../../../../core/training/en
 
 export interface CachedRequest {
   readonly tool: string;
-  /** The service, model or server, as far as it determines the answer. */
+  /** What determines the answer: the service, model or server. */
   readonly backend: string;
   readonly arguments: z.infer<ReturnType<typeof z.json>>;
 }
@@ -38,7 +38,7 @@ export interface CacheOptions {
 
 export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): AnswerCache {
   const objects = decryptedObjects(plain);
-  const open = new Map<string, Promise<unknown>>();
+  const inFlight = new Map<string, Promise<unknown>>();
 
   async function lookUp<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
     const bytes = await objects.get(key);
@@ -67,18 +67,18 @@ export function openAnswerCache({ mode, objects: plain, keyOf }: CacheOptions): 
     if (await committing.commit(key, body)) return answer;
     const winner = await lookUp(key, schema);
     if (winner === undefined)
-      throw new MgrpoError("record-damaged", `${key} was committed by another process and is gone`);
+      throw new MgrpoError("record-damaged", `${key} was committed by another process but is missing`);
     return winner;
   }
 
   return {
     answer(request, schema, ask, canary) {
       const sha256 = createHash("sha256").update(canonicalJson(request)).digest("hex");
-      const running = open.get(sha256);
+      const running = inFlight.get(sha256);
       if (running) return running as Promise<z.infer<typeof schema>>;
       const answer = mode === "live" ? ask() : find(request, schema, ask, keyOf(sha256), canary);
-      const forget = () => open.delete(sha256);
-      open.set(sha256, answer);
+      const forget = () => inFlight.delete(sha256);
+      inFlight.set(sha256, answer);
       answer.then(forget, forget);
       return answer;
     },
@@ -90,7 +90,7 @@ const shown = (value: unknown) => JSON.stringify(value).slice(0, MAX_SHOWN);
 
 /** Rejects with the signal's reason if it aborts first. The work behind `value` continues. */
 export async function abortable<T>(value: Promise<T>, signal: AbortSignal): Promise<T> {
-  // After an abort, nobody else handles its failure.
+  // After an abort, nothing else handles its rejection.
   value.catch(() => {});
   signal.throwIfAborted();
   let abort = () => {};

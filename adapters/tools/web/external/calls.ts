@@ -1,5 +1,5 @@
 /**
- * @file The path of every call that a tool makes to the outside, in order:
+ * @file What every external call of a tool passes, in order:
  *
  *     rollout's budget ──spent──> text                (context.budget: before any await, so in the order of the text)
  *     cache ──hit──> the answer
@@ -9,7 +9,7 @@
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
 import type { LeakageGuard } from "../visit/leakage.ts";
-import { type Backends, openBucket } from "./backend.ts";
+import { type Backends, openTokenBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";
 import type { AnswerCache, CachedRequest } from "./cache.ts";
 
@@ -23,7 +23,7 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
-  /** Of the question that the call serves. */
+  /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export function openExternalCalls({ cache, runBudget, backends, guard }: Externa
   return {
     backends,
     guard,
-    bucket: openBucket,
+    bucket: openTokenBucket,
     call(request, schema, usd, ask, { costOf, canary } = {}) {
       const pay = async () => {
         await runBudget.charge(usd);

@@ -20,7 +20,7 @@ export async function mcpTools(
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { only, without, usdPerCall, cached } = settings;
-  // What determines its answers, as far as we can tell. The values of variables are secrets and stay out.
+  // Identifies what determines the answers, without the values of variables, which are secrets.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
     server.tools(),
@@ -59,17 +59,17 @@ export async function mcpTools(
   }));
 }
 
-/** The chat template takes descriptions as they are, so a role marker in one would be a real one. */
+/** The chat template inserts descriptions verbatim, so a role marker in one would take effect. */
 function refuseMarkers(server: string, tool: McpTool): void {
   const text = JSON.stringify(tool);
   if (escapeSpecialTokens(text) === text) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: its tool '${escapeSpecialTokens(tool.name)}' describes itself with role markers or tags of the protocol, which would impersonate others: leave it out with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' has role markers or protocol tags, which would take effect: exclude the tool with tools.mcp.${server}.without`,
   );
 }
 
-/** A Zod type that validates by a JSON Schema, and is described by it unchanged. */
+/** A Zod type that validates with a JSON Schema and is described by it unchanged. */
 function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
   let check: ReturnType<AjvJsonSchemaValidator["getValidator"]>;
   try {

@@ -16,7 +16,7 @@ const Answer = z
     (web?.results ?? []).map(({ title, url, description }) => ({ title, url, snippet: description })),
   );
 
-/** The API's limit. It refuses longer queries, so they are cut at a word. */
+/** The API refuses longer queries, so they are cut at a word. */
 const MAX_QUERY = { characters: 400, words: 50 };
 
 export function brave(url: string, variable: string, key: string): SearchBackend {

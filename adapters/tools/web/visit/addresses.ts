@@ -1,6 +1,6 @@
 /**
  * @file The addresses that `visit` may open: public ones. All others are internal: this machine, its network, its cloud's metadata. ipaddr.js
- * has the IANA registries; listed here are the few internal ranges that it counts as public.
+ * knows the IANA registries; this file lists the few internal ranges that it classifies as public.
  */
 import ipaddr from "ipaddr.js";
 
@@ -9,7 +9,7 @@ const ALSO_INTERNAL = ["168.63.129.16/32", "fec0::/10", "::/96"];
 
 export type AddressCheck = (address: string) => boolean;
 
-/** @param allowed ranges (CIDR) that may be opened although not public. */
+/** @param allowed ranges (CIDR) that may be opened although they are not public. */
 export function addressCheck(allowed: readonly string[]): AddressCheck {
   const isAllowed = within(allowed);
   const isInternal = within(ALSO_INTERNAL);

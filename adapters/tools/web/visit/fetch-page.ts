@@ -1,5 +1,5 @@
 /**
- * @file Fetches one page from the public internet, and trusts nothing of it. A fault of the site (404, a redirect loop, 200 MB, a slow body) is a
+ * @file Fetches one page from the public internet, and trusts nothing in it. A fault of the site (404, a redirect loop, 200 MB, a slow body) is a
  * fact about the world: the reason why there is no document. A fault of this machine's network is `tool-backend`.
  *
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
@@ -14,9 +14,9 @@ import type { LeakageGuard } from "./leakage.ts";
 
 export type FetchOutcome =
   | { readonly kind: "document"; readonly url: URL; readonly type: string; readonly bytes: Uint8Array }
-  /** `why`: for the agent. `again`: a retry may succeed. */
-  | { readonly kind: "none"; readonly why: string; readonly again?: boolean }
-  /** By the leakage guard. */
+  /** `why`: for the agent. `isRetryable`: a retry may succeed. */
+  | { readonly kind: "none"; readonly why: string; readonly isRetryable?: boolean }
+  /** The leakage guard withholds the page. */
   | { readonly kind: "blocked" };
 
 export interface FetchOptions extends Pick<VisitSettings, "maxBytes" | "seconds" | "redirects"> {
@@ -29,7 +29,7 @@ const USER_AGENT = "Mozilla/5.0 (compatible; mgrpo)";
 const ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.8,application/json;q=0.7,*/*;q=0.1";
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-const none = (why: string, again = false): FetchOutcome => ({ kind: "none", why, again });
+const none = (why: string, isRetryable = false): FetchOutcome => ({ kind: "none", why, isRetryable });
 
 export async function fetchPage(address: URL, options: FetchOptions): Promise<FetchOutcome> {
   const signal = AbortSignal.timeout(Math.ceil(options.seconds * 1000));
@@ -62,7 +62,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
   }
 }
 
-/** Why an address is not even tried. */
+/** Why an address is refused without a request. */
 function refusalOf({ protocol, username, password }: URL): string | undefined {
   if (protocol !== "http:" && protocol !== "https:")
     return `only http and https addresses can be opened, not ${protocol}`;

@@ -1,9 +1,9 @@
 /**
- * @file The leakage guard: withholds, and counts, pages that would answer a benchmark for the agent. These are pages of the known benchmarks,
+ * @file The leakage guard withholds and counts pages that reveal a benchmark's answers. These are pages of the known benchmarks,
  * pages that the settings name, and any page that contains the question verbatim.
  */
 
-/** Where the benchmarks of docs/benchmarks publish questions and answers. Hosts include subdomains; paths include what is below. */
+/** Where the benchmarks of docs/benchmarks publish questions and answers. A host includes its subdomains, a path everything below it. */
 const BENCHMARK_PAGES = [
   "huggingface.co/datasets/gaia-benchmark",
   "huggingface.co/spaces/gaia-benchmark",
@@ -17,11 +17,11 @@ const BENCHMARK_PAGES = [
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** A shorter question may occur on an unrelated page. Characters, after `plain`. */
+/** In characters, after `plain`. A shorter question may occur on an unrelated page. */
 const MIN_QUESTION = 60;
 
 export interface LeakageGuard {
-  /** Whether the address is one of these pages. */
+  /** Whether the address is a known benchmark's, or blocked by the settings. */
   isBlocked(url: URL): boolean;
   /** Whether the text contains the question. */
   leaksQuestion(text: string, question: string): boolean;

@@ -14,10 +14,10 @@ import type { ExtractForGoal } from "../models/extract.ts";
 import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
-/** Part of the cache key. Raise it with every change of how pages become text. */
+/** Part of the cache key. Raise it whenever the conversion of pages to text changes. */
 const BACKEND = "visit 2";
-/** Tries at a site that may answer later, and the pause between them. */
-const TRIES = 3;
+/** Attempts at a site that may answer later, and the pause between them. */
+const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;
 const Page = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("page"), url: z.string(), title: z.string(), text: z.string() }),
@@ -39,13 +39,7 @@ const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optiona
 const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "says nothing").optional() });
 type Arguments = z.infer<typeof WithGoal>;
 
-export function visitTool({
-  settings,
-  fetching,
-  reader,
-  calls,
-  extractForGoal: readTowards,
-}: VisitOptions): Tool<Arguments> {
+export function visitTool({ settings, fetching, reader, calls, extractForGoal }: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
@@ -62,7 +56,7 @@ export function visitTool({
     for (let attempt = 1; ; attempt++) {
       await bucket.removeTokens(1);
       const fetched = await fetchPage(url, fetching);
-      if (fetched.kind !== "none" || !fetched.again || attempt === TRIES) return fetched;
+      if (fetched.kind !== "none" || !fetched.isRetryable || attempt === ATTEMPTS) return fetched;
       await pause(PAUSE_MILLISECONDS * 2 ** (attempt - 1));
     }
   }
@@ -84,17 +78,17 @@ export function visitTool({
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
-    if (goal !== undefined && readTowards)
-      return withHeading({ ...page, source: page.url }, "", await readTowards(page, goal, context));
+    if (goal !== undefined && extractForGoal)
+      return withHeading({ ...page, source: page.url }, "", await extractForGoal(page, goal, context));
     return showPart({ ...page, source: page.url }, part, context);
   }
 
   return {
     name: "visit",
-    description: readTowards
+    description: extractForGoal
       ? "Opens a web page or PDF. With a goal: what it says towards that goal. Without: its text, by parts if it is long."
       : "Opens a web page or PDF and returns its text, by parts if it is long.",
-    parameters: readTowards ? WithGoal : Plain,
+    parameters: extractForGoal ? WithGoal : Plain,
     run: (call, context) => abortable(visit(call, context), context.signal),
   };
 }

@@ -1,7 +1,7 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openBackends, openBucket } from "../../../../adapters/tools/web/external/backend.ts";
+import { openBackends, openTokenBucket } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
@@ -62,7 +62,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
 test("a lasting outage is reported after some retries, or at once if the requested pause is too long", async () => {
   const backends = openBackends({ sleep: async () => {} }, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
   const ask = (query: string) =>
-    backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openBucket(1000));
+    backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openTokenBucket(1000));
   for (const [query, tries] of [
     ["HTTP 503", 3],
     ["later", 1],
