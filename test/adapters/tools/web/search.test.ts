@@ -60,7 +60,12 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
 });
 
 test("an outage that lasts is one after some tries; a pause that is not worth waiting for makes it one at once", async () => {
-  const backends = openBackends({ sleep: async () => {} }, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
+  const backends = openBackends({ sleep: async () => {} }, (text) => text, {
+    retries: 2,
+    minTimeout: 1,
+    factor: 1,
+    randomize: false,
+  });
   const ask = (query: string) =>
     backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openBucket(1000));
   for (const [query, tries] of [
