@@ -15,7 +15,7 @@ import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
 /** Part of the cache key. Raise it with every change of how pages become text. */
-const BACKEND = "visit 2";
+const BACKEND = "visit 3";
 /** Tries at a site that may answer later, and the pause between them. */
 const TRIES = 3;
 const PAUSE_MILLISECONDS = 1000;
