@@ -1,26 +1,39 @@
 /**
- * @file Escapes special tokens in data: role markers (`<|im_start|>`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text that the
- * policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser, template or
- * tokenizer takes it for the real token. The tokenizer is the second line of defence: its `encodeText` has no special tokens at all.
+ * @file Escapes special tokens in data: role markers (`<|im_start|>`, `[INST]`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text
+ * that the policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser,
+ * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defence: its `encodeText` has
+ * no special tokens at all. Agents, extractors and judges behind APIs have this one only, so it covers the markers of all common families.
  */
 import { prefixWithin, type TokenRoom } from "./token-room.ts";
 
 /** Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. */
 const TAG = /<(?=\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\b)/giu;
 const TAG_END = /(\[\s*\/?\s*(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
-/** Every role marker of the common templates starts with this. */
+/** Role markers of Qwen, Llama 3, Phi, GLM, DeepSeek, gpt-oss and most others start with this. */
 const ROLE = /<\|/g;
 const ROLE_END = /(\[\|[^|<>\s]*\|)>/g;
+/** Llama 2 and Mistral: `<s>`, `<<SYS>>`; Gemma: `<start_of_turn>`, `<turn|>`; GLM: `<sop>`. Longest first. */
+const ANGLED = /<(<\/?SYS>|\/?(?:s|bos|eos|sop|eop|start_of_turn|end_of_turn|end_of_utterance)|\/?\w+\|)>/giu;
+/** Llama 2, Mistral and GLM. Exact, so that `[1]`, `[img]` and `[a link]` stay. */
+const BRACKETED =
+  /\[(\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS)|gMASK|sMASK)\]/gu;
+/**
+ * Characters that repeat ASCII invisibly (U+E0000 to U+E007F): models read what no person sees. The flags of England, Scotland and Wales
+ * are their one use.
+ */
+const INVISIBLE =
+  /(\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F})|[\u{E0000}-\u{E007F}]/gu;
 
 /** Appended to a truncated response. */
 export const CUT_MARK = " [cut]";
 
 /**
- * `<|im_start|>` becomes `[|im_start|]`, `</answer>` becomes `[/answer]`. Idempotent. A tokenizer's normalizer may turn disguised markers
- * (full-width letters, accents, invisible characters) into real ones: if there are any, the whole text is normalized, then escaped.
+ * `<|im_start|>` becomes `[|im_start|]`, `</answer>` becomes `[/answer]`, `[INST]` becomes `(INST)`. Idempotent. Invisible tag characters
+ * are removed. A tokenizer's normalizer may turn disguised markers (full-width letters, accents, invisible characters) into real ones: if
+ * there are any, the whole text is normalized, then escaped.
  */
 export function escapeSpecialTokens(text: string): string {
-  const escaped = escapeMarkers(text);
+  const escaped = escapeMarkers(text.replace(INVISIBLE, "$1"));
   if (/^[\x20-\x7e\n\t\r]*$/.test(escaped)) return escaped;
   const normalized = normalize(escaped);
   const escapedAgain = escapeMarkers(normalized);
@@ -37,8 +50,13 @@ export function presentResponse(text: string, characters: number, room?: TokenRo
 }
 
 function escapeMarkers(text: string): string {
-  return text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "[|").replace(ROLE_END, "$1]");
+  const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "[|").replace(ROLE_END, "$1]");
+  // Last: `<THINK>` has become `[THINK]`.
+  return untagged.replace(ANGLED, bracketed).replace(BRACKETED, "($1)");
 }
+
+/** `<s>` becomes `[s]`, `<<SYS>>` becomes `[[SYS]]`. */
+const bracketed = (marker: string): string => marker.replaceAll("<", "[").replaceAll(">", "]");
 
 /** Removes compatibility forms, accents and invisible characters: the most that a tokenizer's normalizer does. */
 function normalize(text: string): string {

@@ -52,7 +52,8 @@ function finalizeSubAgent(
   algorithm: AlgorithmConfig,
   name: StreamName,
 ): AgentBatch | undefined {
-  const calls_K = scored.map(([, score]) => score.invocations[sub] ?? []);
+  // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: as if it had none (d_k = 0).
+  const calls_K = scored.map(([, score]) => (score.masked ? [] : (score.invocations[sub] ?? [])));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
     calls_K.map((calls) => calls.length),

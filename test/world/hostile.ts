@@ -34,6 +34,9 @@ export const hostile: Readonly<Record<string, Behaviour>> = {
   "/to-file": redirect("file:///etc/passwd"),
   "/to-nowhere": redirect("http://["),
   "/moved": redirect("/wiki/Alby", 301),
+  /** In raw UTF-8. Node.js writes a header's characters as bytes. */
+  "/moved-to-utf8": redirect(Buffer.from("/上海?q=é#历史").toString("latin1")),
+  "/上海": html("<title>上海</title><p>A town at the sea.</p>"),
   "/huge": (response) => {
     response.writeHead(200, { "content-type": "text/html" });
     stream(response, HUGE_BYTES, Buffer.alloc(65_536, "a"));

@@ -8,15 +8,13 @@ import { parseHTML } from "linkedom";
 import { type DefaultTreeAdapterTypes, parse, serialize } from "parse5";
 import TurndownService from "turndown";
 import { type Extracted, TOO_COMPLEX } from "./document.ts";
+import { removeHidden } from "./hidden.ts";
 
 /** Levels of elements. Browsers flatten deeper ones, and some libraries take quadratic time for them. */
 const MAX_DEPTH = 512;
 
-/** What a human reader would not see, or could not read. */
-const INVISIBLE = [
-  "script, style, template, noscript, svg, canvas, iframe, object, embed, form input, link, meta",
-  '[hidden], [aria-hidden="true"], [style*="display:none" i], [style*="display: none" i], [style*="visibility:hidden" i]',
-].join(", ");
+/** What a human reader could not read. */
+const NO_TEXT = "script, style, template, noscript, svg, canvas, iframe, object, embed, form input, link, meta";
 
 export function extractHtml(html: string, url: string): Extracted {
   // linkedom needs the tags that HTML lets authors omit; parse5 adds them.
@@ -25,7 +23,8 @@ export function extractHtml(html: string, url: string): Extracted {
   const { document } = parseHTML(serialize(tree));
   const title = document.querySelector("title")?.textContent?.trim() ?? "";
   const base = baseOf(document, url);
-  for (const node of document.querySelectorAll(INVISIBLE)) node.remove();
+  for (const node of document.querySelectorAll(NO_TEXT)) node.remove();
+  removeHidden(document);
   for (const [selector, attribute] of [
     ["a[href]", "href"],
     ["img[src]", "src"],

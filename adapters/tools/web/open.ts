@@ -16,6 +16,7 @@ import { allowanceOf, openRunBudget, type RunBudget } from "./external/budget.ts
 import { type AnswerCache, openAnswerCache } from "./external/cache.ts";
 import { type ExternalCalls, openExternalCalls } from "./external/calls.ts";
 import { openFolderObjects } from "./external/folder-objects.ts";
+import { type Redact, redactor } from "./external/redact.ts";
 import type { McpServer } from "./mcp/server.ts";
 import { goalExtractor } from "./models/extract.ts";
 import type { ToolModel } from "./models/model.ts";
@@ -26,7 +27,7 @@ import { searchTool } from "./search/search.ts";
 import { searxng } from "./search/searxng.ts";
 import { serper } from "./search/serper.ts";
 import { tavily } from "./search/tavily.ts";
-import { type McpSettings, type ModelSettings, type SearchSettings, WebSettings } from "./settings.ts";
+import { type McpSettings, type ModelSettings, type SearchSettings, variablesOf, WebSettings } from "./settings.ts";
 import { addressCheck } from "./visit/addresses.ts";
 import { guardedAgent } from "./visit/guard.ts";
 import { type LeakageGuard, leakageGuard } from "./visit/leakage.ts";
@@ -63,13 +64,15 @@ interface Services {
   readonly dispatcher: Dispatcher;
   readonly guard: LeakageGuard;
   readonly calls: ExternalCalls;
+  readonly redact: Redact;
   /** Opened servers, to be closed. */
   readonly servers: McpServer[];
 }
 
 async function openServices(settings: WebSettings, opening: ToolsOpening, openModel: OpenModel): Promise<Services> {
-  const { config, store } = opening;
-  const backends = openBackends(store?.clock ?? { sleep: async () => {} });
+  const { config, environment, store } = opening;
+  const redact = redactor(variablesOf(settings).map((name) => environment[name] ?? ""));
+  const backends = openBackends(store?.clock ?? { sleep: async () => {} }, redact);
   const guard = leakageGuard(settings.blocked);
   return {
     settings,
@@ -84,7 +87,9 @@ async function openServices(settings: WebSettings, opening: ToolsOpening, openMo
       runBudget: store ? await openRunBudget(config.run, settings.budget.run, store.table) : UNMETERED_BUDGET,
       backends,
       guard,
+      redact,
     }),
+    redact,
     servers: [],
   };
 }
@@ -124,7 +129,8 @@ async function openMcpTools(name: string, settings: McpSettings, services: Servi
   if (isReplay(services.settings) && !settings.cached)
     throw new MgrpoError("config-invalid", `tools.mcp.${name}.cached is false: its answers cannot be replayed`);
   const [{ openMcpServer }, { mcpTools }] = await Promise.all([import("./mcp/server.ts"), import("./mcp/tools.ts")]);
-  const server = openMcpServer(name, settings, (variable) => readVariable(variable, `tools.mcp.${name}`, services));
+  const variables = (variable: string) => readVariable(variable, `tools.mcp.${name}`, services);
+  const server = openMcpServer(name, settings, variables, services.redact);
   services.servers.push(server);
   return mcpTools(name, settings, server, services.calls);
 }

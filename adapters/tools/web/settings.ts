@@ -146,3 +146,12 @@ export const WebSettings = z.strictObject({
     .default([]),
 });
 export type WebSettings = z.infer<typeof WebSettings>;
+
+/** The environment variables that the settings name. Their values are secrets. */
+export function variablesOf({ search, mcp, reason, extract }: WebSettings): string[] {
+  const servers = Object.values(mcp).flatMap((server) =>
+    "command" in server ? server.environment : Object.values(server.headers),
+  );
+  const models = [reason, extract].flatMap((settings) => settings?.model.keyVariable ?? []);
+  return [...(search && "keyVariable" in search ? [search.keyVariable] : []), ...servers, ...models];
+}

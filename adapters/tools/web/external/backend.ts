@@ -10,6 +10,7 @@ import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
+import type { Redact } from "./redact.ts";
 
 export interface BackendRequest<T> {
   /** For messages: `Serper`. */
@@ -43,14 +44,18 @@ export function openTokenBucket(requestsPerSecond: number): TokenBucket {
   return bucket;
 }
 
-export function openBackends({ sleep }: Pick<Clock, "sleep">, retries: typeof RETRIES = RETRIES): Backends {
+export function openBackends(
+  { sleep }: Pick<Clock, "sleep">,
+  redact: Redact,
+  retries: typeof RETRIES = RETRIES,
+): Backends {
   const dispatcher = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
   return {
     request: (request, bucket) =>
       pRetry(
         async () => {
           await bucket.removeTokens(1);
-          return answerOf(request, await send(request, dispatcher));
+          return answerOf(request, await send(request, dispatcher, redact));
         },
         {
           ...retries,
@@ -73,7 +78,7 @@ interface Response {
   readonly pause: number;
 }
 
-async function send(request: BackendRequest<unknown>, dispatcher: Agent): Promise<Response> {
+async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact: Redact): Promise<Response> {
   const { url, method, headers, body } = request;
   try {
     const response = await fetch(url, {
@@ -92,7 +97,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent): Promis
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
       pause: secondsOf(response.headers.get("retry-after")),
-      text: await response.text(),
+      text: redact(await response.text()),
     };
   } catch (cause) {
     throw failure(request, `no answer (${reasonOf(cause)})`, { retryable: true, cause });
@@ -101,7 +106,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent): Promis
 
 function answerOf<T>(request: BackendRequest<T>, { status, type, text, pause }: Response): T {
   if (status >= 200 && status < 300) return parseAnswer(request, type, text);
-  const detail = `HTTP ${status}${firstLine(withoutSecrets(text, request.headers))}`;
+  const detail = `HTTP ${status}${firstLine(text)}`;
   const known = ADVICE.find(([codes]) => codes.includes(status));
   if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
   const advice = status === 429 ? ": its plan does not allow this rate: lower its requestsPerSecond" : "";
@@ -158,12 +163,6 @@ export function reasonOf(error: unknown): string {
     return [code, cause.message].filter(Boolean).join(": ");
   }
   return String(error);
-}
-
-/** Some backends repeat the key that they refuse. */
-function withoutSecrets(text: string, headers: Readonly<Record<string, string>>): string {
-  const secrets = Object.values(headers).map((value) => value.replace(/^Bearer /, ""));
-  return secrets.reduce((rest, secret) => (secret === "" ? rest : rest.replaceAll(secret, "***")), text);
 }
 
 /** The first line of an error's body, unless it is a page. */

@@ -5,6 +5,7 @@
  *     cache ──hit──> the answer
  *     run's budget ──spent──> the run is halted      (answer)
  *     rate of the backend, retries                   (backends)
+ *     answer or error, without the secrets that were sent
  */
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
@@ -12,12 +13,14 @@ import type { LeakageGuard } from "../visit/leakage.ts";
 import { type Backends, openTokenBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";
 import type { AnswerCache, CachedRequest } from "./cache.ts";
+import { type Redact, redactError, redactJson } from "./redact.ts";
 
 export interface ExternalCallsOptions {
   readonly cache: AnswerCache;
   readonly runBudget: RunBudget;
   readonly backends: Backends;
   readonly guard: LeakageGuard;
+  readonly redact: Redact;
 }
 
 export interface CallOptions<T> {
@@ -44,7 +47,15 @@ export interface ExternalCalls {
   countBlocked(count: number): Promise<void>;
 }
 
-export function openExternalCalls({ cache, runBudget, backends, guard }: ExternalCallsOptions): ExternalCalls {
+export function openExternalCalls({ cache, runBudget, backends, guard, redact }: ExternalCallsOptions): ExternalCalls {
+  async function askRedacted<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return redactJson(redact, await ask());
+    } catch (error) {
+      throw redactError(redact, error);
+    }
+  }
+
   return {
     backends,
     guard,
@@ -52,7 +63,7 @@ export function openExternalCalls({ cache, runBudget, backends, guard }: Externa
     call(request, schema, usd, ask, { costOf, canary } = {}) {
       const pay = async () => {
         await runBudget.charge(usd);
-        const answer = await ask();
+        const answer = await askRedacted(ask);
         const more = costOf?.(answer) ?? 0;
         if (more > 0) await runBudget.chargeMore(more);
         return answer;
@@ -61,7 +72,7 @@ export function openExternalCalls({ cache, runBudget, backends, guard }: Externa
     },
     async callUncached(usd, ask) {
       await runBudget.charge(usd);
-      return ask();
+      return askRedacted(ask);
     },
     countBlocked: async (count) => {
       if (count > 0) await runBudget.countBlocked(count);

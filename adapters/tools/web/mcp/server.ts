@@ -14,7 +14,9 @@ import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol
 import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { reasonOf } from "../external/backend.ts";
+import type { Redact } from "../external/redact.ts";
 import type { McpSettings } from "../settings.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
 
 /** A tool as the server describes it; `schema` is its JSON Schema, unchanged. */
 export const McpTool = z.strictObject({
@@ -35,6 +37,8 @@ export interface McpServer {
 export type Variables = (name: string) => string;
 
 const MAX_TEXT = 500_000;
+/** Of one answer over HTTP. The SDK has about the same limit for stdio. */
+const MAX_ANSWER_BYTES = 10_000_000;
 const MAX_TOOL_PAGES = 100;
 
 /** HTTP statuses that no retry fixes, and what does. Others may come from a session that the server has lost. */
@@ -43,21 +47,23 @@ const REFUSALS: readonly (readonly [number, string])[] = [
   [402, "it requires payment"],
 ];
 
-export function openMcpServer(name: string, settings: McpSettings, variables: Variables): McpServer {
-  return new McpConnection(name, settings, readVariables(settings, variables));
+export function openMcpServer(name: string, settings: McpSettings, variables: Variables, redact: Redact): McpServer {
+  return new McpConnection(name, settings, readVariables(settings, variables), redact);
 }
 
 class McpConnection implements McpServer {
   readonly #name: string;
   readonly #settings: McpSettings;
   readonly #values: Record<string, string>;
+  readonly #redact: Redact;
   readonly #timeout: number;
   #client: Promise<Client> | undefined;
 
-  constructor(name: string, settings: McpSettings, values: Record<string, string>) {
+  constructor(name: string, settings: McpSettings, values: Record<string, string>, redact: Redact) {
     this.#name = name;
     this.#settings = settings;
     this.#values = values;
+    this.#redact = redact;
     this.#timeout = Math.ceil(settings.seconds * 1000);
   }
 
@@ -81,13 +87,18 @@ class McpConnection implements McpServer {
       const call = { name: tool, arguments: { ...args } };
       try {
         const result = await client.callTool(call, CallToolResultSchema, { timeout: this.#timeout });
-        return textOf(CallToolResultSchema.parse(result)).slice(0, MAX_TEXT);
+        return this.#shown(textOf(CallToolResultSchema.parse(result)));
       } catch (error) {
         // The server rejects the arguments: the agent's mistake, and text for the agent.
-        if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return error.message;
+        if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return this.#shown(error.message);
         throw error;
       }
     });
+  }
+
+  /** Redacted before it is cut, so that no half of a secret is left. */
+  #shown(text: string): string {
+    return this.#redact(text).slice(0, MAX_TEXT);
   }
 
   async close(): Promise<void> {
@@ -161,8 +172,12 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
       stderr: "ignore",
     });
   }
+  const transport = new StreamableHTTPClientTransport(new URL(settings.url), {
+    requestInit: { headers: values },
+    fetch: boundedFetch(MAX_ANSWER_BYTES),
+  });
   // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.
-  return new StreamableHTTPClientTransport(new URL(settings.url), { requestInit: { headers: values } }) as Transport;
+  return transport as Transport;
 }
 
 const addressOf = (settings: McpSettings): string =>

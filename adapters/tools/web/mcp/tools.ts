@@ -1,8 +1,9 @@
 /**
  * @file The tools of an MCP server as our tools, named `<server>_<tool>`. The chat template describes them to the agent by the server's own
- * JSON Schemas, unchanged, which also validate its calls (ajv).
+ * JSON Schemas, unchanged, which also validate its calls (ajv, with patterns in linear time).
  */
-import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv";
+import { Ajv, type ValidateFunction } from "ajv";
+import addFormats from "ajv-formats";
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
@@ -11,6 +12,7 @@ import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 import type { McpSettings } from "../settings.ts";
+import { linearPattern } from "./patterns.ts";
 import { type McpServer, McpTool } from "./server.ts";
 
 export async function mcpTools(
@@ -71,18 +73,25 @@ function refuseMarkers(server: string, tool: McpTool): void {
 
 /** A Zod type that validates with a JSON Schema and is described by it unchanged. */
 function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
-  let check: ReturnType<AjvJsonSchemaValidator["getValidator"]>;
+  const ajv = openAjv();
+  let check: ValidateFunction;
   try {
-    check = new AjvJsonSchemaValidator().getValidator(schema);
+    check = ajv.compile(schema);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });
   }
   const { $schema: _, ...described } = schema;
   const checked = z.unknown().superRefine((value, context) => {
-    const { valid, errorMessage } = check(value);
-    if (!valid) context.addIssue({ code: "custom", message: errorMessage ?? "not of the tool's JSON Schema" });
+    if (!check(value)) context.addIssue({ code: "custom", message: ajv.errorsText(check.errors) });
   });
   // Cast: the JSON Schema of a tool describes an object.
   return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
+}
+
+function openAjv(): Ajv {
+  // `code`: only needed to compile a schema to a file.
+  const regExp = Object.assign(linearPattern, { code: "linearPattern" });
+  const ajv = new Ajv({ strict: false, validateSchema: false, allErrors: true, code: { regExp } });
+  return addFormats.default(ajv);
 }

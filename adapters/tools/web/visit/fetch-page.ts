@@ -50,7 +50,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
         signal,
         headers: { "user-agent": USER_AGENT, accept: ACCEPT, "accept-language": "en,*;q=0.5" },
       });
-      const next = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
+      const next = REDIRECTS.includes(response.status) ? locationOf(response) : null;
       if (next === null) return await read(response, url, options.maxBytes);
       await response.body?.cancel();
       if (!URL.canParse(next, url.href)) return none("it redirects to an invalid address");
@@ -60,6 +60,12 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
     if (signal.aborted) return none(`it took more than ${options.seconds} seconds`, true);
     return failure(error, url);
   }
+}
+
+/** Some sites send raw UTF-8, which a header shows as one character per byte. Browsers and curl percent-encode those bytes. */
+function locationOf({ headers }: Response): string | null {
+  const location = headers.get("location");
+  return location?.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`) ?? null;
 }
 
 /** Why an address is refused without a request. */

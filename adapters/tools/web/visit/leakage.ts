@@ -1,24 +1,36 @@
 /**
- * @file The leakage guard withholds and counts pages that reveal a benchmark's answers. These are pages of the known benchmarks,
- * pages that the settings name, and any page that contains the question verbatim.
+ * @file The leakage guard: withholds, and counts, pages that would answer a benchmark for the agent. These are pages of the known benchmarks,
+ * whatever host serves them; pages that the settings name; and any page that contains the question almost verbatim.
  */
 
-/** Where the benchmarks of docs/benchmarks publish questions and answers. A host includes its subdomains, a path everything below it. */
+/**
+ * The data sets of docs/benchmarks, in addresses as `addressOf` writes them. Mirrors, APIs, forks and archives keep the name. `gaia` alone
+ * is a goddess and a space telescope, so it needs a host of data sets.
+ */
+const DATA_SETS = [
+  /webwalkerqa/,
+  /\/gaiabenchmark\//,
+  /\/datasets?\/xbench\//,
+  /xbench(?:ai\/|evals|deepsearch|scienceqa)/,
+  /\/\w*(?:huggingface|hfmirror|modelscope)\w*\/(?:.*\/)?datasets?\/[^/]+\/gaia\//,
+];
+
+/** Other pages with their questions. Hosts include subdomains; paths include what is below. */
 const BENCHMARK_PAGES = [
-  "huggingface.co/datasets/gaia-benchmark",
-  "huggingface.co/spaces/gaia-benchmark",
-  "huggingface.co/datasets/callanwu/WebWalkerQA",
-  "huggingface.co/spaces/callanwu/WebWalkerQALeaderboard",
-  "huggingface.co/datasets/xbench",
-  "github.com/xbench-ai",
-  "raw.githubusercontent.com/xbench-ai",
+  "xbench.org",
   "github.com/Alibaba-NLP/WebWalker",
   "github.com/Alibaba-NLP/WebAgent",
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** In characters, after `plain`. A shorter question may occur on an unrelated page. */
-const MIN_QUESTION = 60;
+/** A shorter question may occur on an unrelated page. In words. */
+const MIN_QUESTION = 8;
+/** In words. A Chinese sentence of 12 signs is about as specific as an English one of 8 words. */
+const SIGN = 2 / 3;
+/** In tokens. */
+const GRAM = 8;
+/** Share of the question's n-grams that a page must contain. The rest allows for an edit of a long question, none of a short one. */
+const COPIED = 0.9;
 
 export interface LeakageGuard {
   /** Whether the address is a known benchmark's, or blocked by the settings. */
@@ -33,40 +45,75 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
     return { host: entry.slice(0, slash).toLowerCase(), path: pathOf(entry.slice(slash)) };
   });
   return {
-    isBlocked({ hostname, pathname }) {
-      const host = hostname.toLowerCase().replace(/\.$/, "");
-      const path = pathOf(pathname);
-      return entries.some(
+    isBlocked(url) {
+      const host = url.hostname.toLowerCase().replace(/\.$/, "");
+      const path = pathOf(url.pathname);
+      const isListed = entries.some(
         (entry) =>
           (host === entry.host || host.endsWith(`.${entry.host}`)) &&
           (path === entry.path || path.startsWith(`${entry.path}/`) || entry.path === ""),
       );
+      const address = addressOf(url);
+      return isListed || DATA_SETS.some((name) => name.test(address));
     },
     leaksQuestion(text, question) {
-      const asked = plain(question);
-      return asked.length >= MIN_QUESTION && plain(text).includes(asked);
+      const asked = tokensOf(question);
+      const words = asked.reduce((sum, token) => sum + (isSign(token) ? SIGN : 1), 0);
+      if (words < MIN_QUESTION) return false;
+      const wanted = new Set(asked.slice(GRAM - 1).map((_, i) => gramAt(asked, i)));
+      return countFound(tokensOf(text), wanted, new Set(asked)) >= COPIED * wanted.size;
     },
   };
 }
 
+/** How many of the n-grams occur in the text. `starts`: any token that one may start with. */
+function countFound(tokens: readonly string[], wanted: ReadonlySet<string>, starts: ReadonlySet<string>): number {
+  const found = new Set<string>();
+  for (const [i, token] of tokens.entries()) {
+    if (!starts.has(token)) continue;
+    const gram = gramAt(tokens, i);
+    if (wanted.has(gram)) found.add(gram);
+  }
+  return found.size;
+}
+
+const gramAt = (tokens: readonly string[], i: number): string => tokens.slice(i, i + GRAM).join(" ");
+
+/** Scripts without spaces between words: every sign is a token. */
+const SIGNS =
+  "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
+const TOKEN = new RegExp(`[${SIGNS}]|(?:(?![${SIGNS}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
+const isSign = (token: string): boolean => new RegExp(`^[${SIGNS}]`, "u").test(token);
+
+/** Words and signs: ignores case, markup and punctuation. Dumps in JSON write some characters as escapes. */
+function tokensOf(text: string): readonly string[] {
+  const plain = text
+    .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/\\[nrt]/g, " ");
+  return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
+}
+
 /** Ignores case, escapes, and doubled or trailing slashes. */
 function pathOf(path: string): string {
-  const parts = path.split("/").filter(Boolean).map(decode);
+  const parts = decode(path).split("/").filter(Boolean);
   return parts.map((part) => `/${part.toLowerCase()}`).join("");
 }
 
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+/** Host, path and query in letters and digits, with a slash between their parts: `/huggingfaceco/datasets/gaiabenchmark/gaia/`. */
+function addressOf({ hostname, pathname, search }: URL): string {
+  const plain = decode(decode(`${hostname}${pathname}${search}`))
+    .normalize("NFKC")
+    .toLowerCase();
+  return `/${plain.replace(/[-_.]/g, "").replace(/[^\p{L}\p{N}]+/gu, "/")}/`.replace(/\/+/g, "/");
 }
 
-/** Letters and digits, one space between words: ignores markup and punctuation. */
-const plain = (text: string): string =>
-  text
-    .normalize("NFKC")
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, " ")
-    .trim();
+/** Leaves an escape that is no UTF-8 as it is. */
+function decode(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
+}

@@ -15,7 +15,7 @@ import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
 /** Part of the cache key. Raise it whenever the conversion of pages to text changes. */
-const BACKEND = "visit 2";
+const BACKEND = "visit 3";
 /** Attempts at a site that may answer later, and the pause between them. */
 const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;

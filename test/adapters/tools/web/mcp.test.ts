@@ -1,8 +1,12 @@
 /** @file MCP servers as tools: their schemas verbatim, their answers as text, and their crash as an outage that the next call repairs. */
 
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { inspect } from "node:util";
+import { createGzip } from "node:zlib";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -27,7 +31,7 @@ const context = {
 const open = (mcp: Record<string, unknown>, more: Record<string, unknown> = {}, store = memoryStore()) =>
   openWebTools({
     config: worldConfig({ mcp, ...more }),
-    environment: { TOKEN: SECRET, OTHER: "not for it" },
+    environment: { TOKEN: SECRET, OTHER: "not for it", SHORT: "debug" },
     store,
   });
 const stdio = { command: process.execPath, arguments: [script], environment: ["TOKEN"], without: ["forge"] };
@@ -43,7 +47,7 @@ test("its JSON Schemas reach the chat template verbatim, and calls are checked a
   const toolbox = openToolbox("main", { tools: ["sums_add"], delegates: [] }, tools.tools);
   expect(toolbox.schemas[0]?.function).toEqual({
     name: "sums_add",
-    description: "It can add.",
+    description: "It can add for ***.",
     parameters: {
       type: "object",
       properties: { a: { type: "integer", minimum: 0 }, b: { $ref: "#/$defs/term" } },
@@ -61,7 +65,7 @@ test("it answers; the agent reads the errors of its calls; the server gets only 
   expect(await call("sums_add", { a: 20, b: 22 })).toBe("42");
   expect(await call("sums_refuse")).toBe("not today");
   expect(await call("sums_wrong")).toContain("no such thing");
-  expect(await call("sums_variable", { name: "TOKEN" })).toBe(SECRET);
+  expect(await call("sums_length", { name: "TOKEN" })).toBe(String(SECRET.length));
   expect(await call("sums_variable", { name: "OTHER" })).toBe("(not set)");
 });
 
@@ -82,7 +86,7 @@ test("filters; a server that cannot start, a missing variable or a missing tool 
   expect([...replayed.tools.keys()]).toContain("sums_add");
   await replayed.close();
   const unknown = open({ sums: { ...stdio, only: ["subtract"] } }, {}, store);
-  await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, variable,");
+  await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, length,");
   // A tool's description is part of the template, so its markers cannot be escaped as data.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
     /^tools.mcp.sums: the description of its tool 'forge' has role markers .* exclude the tool with tools.mcp.sums.without/,
@@ -94,11 +98,39 @@ test("filters; a server that cannot start, a missing variable or a missing tool 
   await expect(open({ x: { command: "a", url: "http://b" } })).rejects.toThrow("either a command");
 });
 
-test("over HTTP, with a header from a variable that is stored nowhere", async () => {
+test("a server that repeats its token: it is in no answer, no stored answer, no description and no error", async () => {
+  const store = memoryStore();
+  const server = await open({ sums: { ...stdio, environment: ["TOKEN", "SHORT"] } }, {}, store);
+  const ask = (name: string, args: Record<string, unknown>) => server.tools.get(name)?.run(args as never, context);
+  expect(await ask("sums_variable", { name: "TOKEN" })).toBe("***");
+  expect(await ask("sums_variable", { name: "SHORT" })).toBe("debug");
+  expect(await ask("sums_variable", { name: "TOKEN", times: 18_519 })).not.toMatch(/a value|value for/);
+  expect(await ask("sums_wrong", {})).toMatch(/no such thing: \*\*\*/);
+  const failed = await Promise.resolve(ask("sums_fail", {})).catch((error: unknown) => error);
+  expect(failed).toMatchObject({ code: "tool-backend", message: expect.stringContaining("failed with ***") });
+  expect(inspect(failed, { depth: null, showHidden: true })).not.toContain(SECRET);
+  expect(server.tools.get("sums_add")?.description).toBe("It can add for ***.");
+  for (const key of store.objects.keys())
+    expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SECRET);
+  await server.close();
+});
+
+test("a pattern that backtracks for ever does not block the process, and one that RE2 lacks is left to the server", async () => {
+  const toolbox = openToolbox("main", { tools: ["sums_pattern"], delegates: [] }, tools.tools);
+  const parsed = (args: Record<string, unknown>) => parseTurn(callText("sums_pattern", args), toolbox, 1).kind;
+  const started = performance.now();
+  expect(parsed({ evil: `${"a".repeat(5000)}!` })).toBe("malformed");
+  expect(performance.now() - started).toBeLessThan(5000);
+  expect(parsed({ evil: "aaa", date: "2024-11-23", email: "no at sign" })).toBe("calls");
+  expect(parsed({ date: "2024-11" })).toBe("malformed");
+});
+
+test("over HTTP, with a header from a variable", async () => {
   const seen: unknown[] = [];
   let refusal: number | undefined;
   const server = createServer(async (request, response) => {
-    if (refusal) return void response.writeHead(refusal, { "content-type": "text/html" }).end("<html>No</html>");
+    if (refusal)
+      return void response.writeHead(refusal, { "content-type": "text/html" }).end(`<html>No ${SECRET}</html>`);
     seen.push(request.headers["authorization"]);
     const transport = new StreamableHTTPServerTransport({});
     const mcp = new Server({ name: "x", version: "1" }, { capabilities: { tools: {} } });
@@ -113,8 +145,6 @@ test("over HTTP, with a header from a variable that is stored nowhere", async ()
   const remote = await open({ far: { url, headers: { authorization: "TOKEN" } } }, {}, store);
   expect(await remote.tools.get("far_hi")?.run({} as never, context)).toBe("hello");
   expect(new Set(seen)).toEqual(new Set([SECRET]));
-  for (const key of store.objects.keys())
-    expect(new TextDecoder().decode(await store.objects.get(key))).not.toContain(SECRET);
   refusal = 401;
   await expect(remote.tools.get("far_hi")?.run({ x: 1 } as never, context)).rejects.toMatchObject({
     ...{ code: "tool-backend", retryable: false },
@@ -124,10 +154,80 @@ test("over HTTP, with a header from a variable that is stored nowhere", async ()
   });
   refusal = 503;
   const down = remote.tools.get("far_hi")?.run({ x: 2 } as never, context);
-  await expect(down).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  await expect(down).rejects.toMatchObject({
+    ...{ code: "tool-backend", retryable: true },
+    message: expect.stringMatching(/<html>No \*\*\*<\/html>$/),
+  });
   refusal = undefined;
   expect(await remote.tools.get("far_hi")?.run({ x: 3 } as never, context)).toBe("hello");
   await remote.close();
   server.close();
   server.closeAllConnections();
 });
+
+const ENDLESS = 1_000_000_000;
+
+/** Sends until the client hangs up. Returns how much was taken. */
+async function sendEndlessly(response: ServerResponse, headers: Record<string, string>, start: string) {
+  let sent = 0;
+  function* chunks() {
+    yield Buffer.from(start);
+    for (; sent < ENDLESS; sent += 65_536) yield Buffer.alloc(65_536, "a");
+  }
+  response.writeHead(200, headers);
+  const packed = headers["content-encoding"] === "gzip" ? [createGzip()] : [];
+  await pipeline([Readable.from(chunks()), ...packed, response]).catch(() => {});
+  return sent;
+}
+
+const ENDLESS_ANSWERS: [string, Record<string, string>, string][] = [
+  ["JSON", { "content-type": "application/json" }, '{"result": "'],
+  ["packed JSON", { "content-type": "application/json", "content-encoding": "gzip" }, '{"result": "'],
+  ["a line without end", { "content-type": "text/event-stream" }, "id: 1\ndata: {"],
+  ["events without end", { "content-type": "text/event-stream" }, "id: 1\n\n: \n"],
+];
+
+test.each(ENDLESS_ANSWERS)(
+  "over HTTP, an answer without end is cut off while it arrives, and the agent is told: %s",
+  async (_, headers, start) => {
+    let sent = Promise.resolve(0);
+    let calls = 0;
+    const gets: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      if (request.method === "GET") {
+        gets.push(request.headers["last-event-id"]);
+        return void response.writeHead(405).end();
+      }
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
+      const answer = (result: object) =>
+        response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      if (method === "initialize")
+        return void answer({
+          protocolVersion: "2025-03-26",
+          capabilities: {},
+          serverInfo: { name: "x", version: "1" },
+        });
+      if (method === "tools/list") return void answer({ tools: [{ name: "dump", inputSchema: { type: "object" } }] });
+      if (method !== "tools/call") return void response.writeHead(202).end();
+      calls += 1;
+      if (calls > 1) return void answer({ content: [{ type: "text", text: "short" }] });
+      sent = sendEndlessly(response, headers, start);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const remote = await open({ far: { url } });
+    const dump = (x: number) => remote.tools.get("far_dump")?.run({ x } as never, context);
+    expect(await dump(1)).toBe("its answer is larger than 10000000 bytes");
+    expect(await dump(2)).toBe("short");
+    expect(await sent).toBeLessThan(headers["content-encoding"] ? ENDLESS : 30_000_000);
+    // Neither the cut stream nor a stream of notifications is opened.
+    expect(gets).toEqual([]);
+    await remote.close();
+    server.close();
+    server.closeAllConnections();
+  },
+);

@@ -60,7 +60,12 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
 });
 
 test("a lasting outage is reported after some retries, or at once if the requested pause is too long", async () => {
-  const backends = openBackends({ sleep: async () => {} }, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
+  const backends = openBackends({ sleep: async () => {} }, (text) => text, {
+    retries: 2,
+    minTimeout: 1,
+    factor: 1,
+    randomize: false,
+  });
   const ask = (query: string) =>
     backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openTokenBucket(1000));
   for (const [query, tries] of [

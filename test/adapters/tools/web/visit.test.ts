@@ -69,7 +69,12 @@ describe("reads", () => {
     expect(await visit("/injection.txt")).toContain("You are free now");
     expect(await visit("/moved#history")).toMatch(/^Alby\nhttp:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n/);
   });
-  test("a long page in parts, each as long as the agent can see", async () => {
+  test("where a redirect in raw UTF-8 leads, as a browser does", async () => {
+    expect(await visit("/moved-to-utf8")).toBe(
+      `上海\n${world.origin}/%E4%B8%8A%E6%B5%B7?q=%C3%A9\n\nA town at the sea.`,
+    );
+  });
+  test("a long page by parts, each as long as the agent will see", async () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
     expect(await shown(1)).toMatch(/\npart 1, goes on in part 2\n/);

@@ -1,0 +1,53 @@
+/**
+ * @file Removes secrets from what backends send. Some backends repeat what they were sent: in an error, an answer, or a tool's description.
+ * One redactor per run knows the value of every environment variable that the settings name. It runs before a text is cut, stored, shown
+ * to an agent, or thrown.
+ */
+export type Redact = (text: string) => string;
+
+/** A shorter value is a setting (`1`, `debug`), and occurs in ordinary text. */
+const MIN_SECRET = 8;
+/** A server may repeat a header's value without its scheme. */
+const SCHEME = /^(?:bearer|basic|token|api-?key)\s+/i;
+
+/** @param values of environment variables; empty ones are ignored. */
+export function redactor(values: readonly string[]): Redact {
+  const secrets = [...new Set(values.flatMap(formsOf))]
+    .filter((secret) => secret.length >= MIN_SECRET)
+    .sort((a, b) => b.length - a.length);
+  return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
+}
+
+/** As it is, without its scheme, and as JSON and URLs write it. */
+function formsOf(value: string): string[] {
+  return [value.trim(), value.trim().replace(SCHEME, "")].flatMap((form) => [
+    form,
+    JSON.stringify(form).slice(1, -1),
+    encodeURIComponent(form),
+  ]);
+}
+
+/** Redacts all strings of a JSON value, keys included. Anything that is not JSON stays as it is. */
+export function redactJson<T>(redact: Redact, value: T): T {
+  return redactValue(redact, value) as T;
+}
+
+function redactValue(redact: Redact, value: unknown): unknown {
+  if (typeof value === "string") return redact(value);
+  if (Array.isArray(value)) return value.map((item) => redactValue(redact, item));
+  if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), redactValue(redact, item)]));
+}
+
+/** Redacts an error and its causes in place, so that their classes and codes stay. Returns the error. */
+export function redactError(redact: Redact, error: unknown): unknown {
+  for (let fault = error; fault instanceof Error; fault = fault.cause) {
+    for (const key of Object.getOwnPropertyNames(fault)) {
+      if (key === "cause") continue;
+      const value: unknown = Reflect.get(fault, key);
+      // Defines: some libraries declare a message without a setter.
+      if (value !== undefined) Reflect.defineProperty(fault, key, { value: redactValue(redact, value) });
+    }
+  }
+  return error;
+}

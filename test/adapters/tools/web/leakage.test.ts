@@ -1,0 +1,99 @@
+/**
+ * @file What the leakage guard withholds, and what it lets through: addresses of the benchmarks and ordinary ones that resemble them; pages
+ * with a question in any script and pages about its subject. All questions are made up.
+ */
+import { describe, expect, test } from "vitest";
+import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";
+import { worldPages } from "../../../world/pages.ts";
+
+const guard = leakageGuard(["blocked.test", "partly.test/a"]);
+
+describe("addresses", () => {
+  test.each([
+    "https://huggingface.co/spaces/callanwu/WebWalkerQALeaderboard",
+    "https://huggingface.co/spaces/callanwu/WebWalkerQALeadeboard",
+    "https://datasets-server.huggingface.co/rows?dataset=callanwu%2FWebWalkerQA&config=default&split=main",
+    "https://datasets-server.huggingface.co/first-rows?dataset=gaia-benchmark%252FGAIA&split=validation",
+    "https://datasets-server.huggingface.co/rows?dataset=xbench/DeepSearch-2510",
+    "https://huggingface.co/api/datasets/gaia-benchmark/GAIA/parquet",
+    "https://huggingface.co/api/datasets/xbench/DeepSearch",
+    "https://huggingface.co/datasets/xbench/ScienceQA",
+    "https://huggingface.co/datasets/someone/GAIA/raw/main/metadata.jsonl",
+    "https://hf-mirror.com/datasets/gaia-benchmark/GAIA",
+    "https://www.modelscope.cn/datasets/AI-ModelScope/GAIA",
+    "https://web.archive.org/web/2025/https://huggingface.co/datasets/gaia-benchmark/GAIA",
+    "https://cdn.jsdelivr.net/gh/xbench-ai/xbench-evals@main/data/DeepSearch.csv",
+    "https://raw.githubusercontent.com/someone/xbench-evals/main/data/DeepSearch.csv",
+    "https://github.com/Alibaba-NLP/WebWalker/blob/main/README.md",
+    "https://xbench.org/agi/aisearch",
+    "https://deep.blocked.test/x",
+    "https://partly.test/A%2Fb/",
+  ])("%s is withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(true));
+
+  test.each([
+    "https://en.wikipedia.org/wiki/Gaia",
+    "https://www.esa.int/Science_Exploration/Space_Science/Gaia",
+    "https://www.cosmos.esa.int/web/gaia-benchmark-stars",
+    "https://www.kaggle.com/datasets/someone/gaia",
+    "https://huggingface.co/datasets/someone/gaia-stars",
+    "https://huggingface.co/papers/2311.12983",
+    "https://arxiv.org/abs/2501.07572",
+    "https://docs.xbench.net/user-guide/",
+    "https://github.com/Alibaba-NLP/ACE",
+    "https://github.com/someone/web-walker",
+    "https://partly.test/ab",
+    "https://example.com/%E4%B8%8A%FF?x=%zz",
+  ])("%s is not", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
+});
+
+/** Made-up questions of the benchmarks' kind: several conditions, few characters. */
+const QUESTIONS = [
+  "某虚构小镇的盐矿博物馆哪一年开放?",
+  "在阿兰迪亚北部,由两位数学家共同创办、后来因洪水迁址的图书馆叫什么名字?",
+  "虚構の町アルビーで最初に橋を架けた技師は誰ですか。",
+  "Which engineer drew the third bridge of Alby?",
+  "Which of the three made-up towns on the River Ale was founded before its own bridge was built, and by how many years?",
+  "알비 마을의 소금 광산을 처음 발견한 세 명의 상인 가운데 가장 어린 사람은 누구인가?",
+] as const;
+
+const asJson = (text: string) => JSON.stringify(text).replace(/[^\x20-\x7e]/g, escapeOf);
+const escapeOf = (sign: string) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+describe.each(QUESTIONS)("%s", (question) => {
+  test.each([
+    ["as it is", (text: string) => text],
+    ["in a table", (text: string) => `| id | ${text.toUpperCase().replaceAll(" ", "  ")} | 7 |`],
+    ["in bold, without punctuation", (text: string) => `**${text.replace(/[,、。??]/g, "")}** 7`],
+    ["in JSON", (text: string) => `{"question": ${asJson(`${text}\n`)}, "answer": "7"}`],
+    ["in a long page", (text: string) => `${"前文 before ".repeat(5000)}${text}${" after 后文".repeat(5000)}`],
+  ])("a page with it, %s, is withheld", (_, pageOf) => {
+    expect(guard.leaksQuestion(pageOf(question), question)).toBe(true);
+  });
+
+  test("other questions and ordinary pages are not", () => {
+    for (const page of [...QUESTIONS.filter((other) => other !== question), ...ORDINARY])
+      expect(guard.leaksQuestion(page, question)).toBe(false);
+  });
+});
+
+/** About the same subjects, some with the answer. */
+const ORDINARY = [
+  ...worldPages.map(({ title, lines }) => `${title}\n${lines.join("\n")}`),
+  "某虚构小镇的盐矿博物馆于一九八七年开放。某虚构小镇的盐矿博物馆是阿兰迪亚最大的博物馆。",
+  "阿兰迪亚北部的图书馆由两位数学家共同创办,后来因洪水迁址,现名阿尔比图书馆。",
+  "虚構の町アルビーで最初に橋を架けた技師はアダム・ベルである。",
+  "The engineer who drew the third bridge of Alby is Adam Bell. Which engineer drew the first is not known.",
+  "Three made-up towns lie on the River Ale. Alby was founded before its own bridge was built, by forty years.",
+  "알비 마을의 소금 광산을 처음 발견한 사람은 세 명의 상인이다.",
+  "第十九届运动会在阿兰迪亚举行。".repeat(200),
+];
+
+test("a long question is found despite a typo, a short one is common", () => {
+  // 93 n-grams: one changed word is in 8 of them, so 85 are left, of which 84 suffice.
+  const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");
+  expect(guard.leaksQuestion(long.replace("word50", "wodr50"), long)).toBe(true);
+  expect(guard.leaksQuestion(long.replace("word50", "wodr50").replace("word90", "wodr90"), long)).toBe(false);
+  expect(guard.leaksQuestion(long.slice(0, long.length / 2), long)).toBe(false);
+  for (const short of ["阿兰迪亚的首都是哪里?", "What is the capital of Arlandia?", "???", ""])
+    expect(guard.leaksQuestion(`Quiz: ${short}`, short)).toBe(false);
+});
