@@ -23,6 +23,8 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
+  /** What `costOf` may return, in dollars: the run's budget must have room for it. */
+  readonly expectedUsd?: number;
   /** Of the question that the call serves. */
   readonly canary?: string | undefined;
 }
@@ -49,9 +51,9 @@ export function openExternalCalls({ cache, runBudget, backends, guard }: Externa
     backends,
     guard,
     bucket: openBucket,
-    call(request, schema, usd, ask, { costOf, canary } = {}) {
+    call(request, schema, usd, ask, { costOf, expectedUsd = 0, canary } = {}) {
       const pay = async () => {
-        await runBudget.charge(usd);
+        await runBudget.charge(usd, expectedUsd);
         const answer = await ask();
         const more = costOf?.(answer) ?? 0;
         if (more > 0) await runBudget.chargeMore(more);

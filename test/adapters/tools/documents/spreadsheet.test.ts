@@ -1,0 +1,18 @@
+/** @file Workbooks whose archive alone is too large, seen before anything is inflated. */
+import { zipSync } from "fflate";
+import { expect, test } from "vitest";
+import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
+import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
+
+const extracted = (bytes: Uint8Array) => extractSpreadsheet({ url: "", type: "", bytes, maxCharacters: 1000 });
+
+test("a workbook of thousands of parts, or of parts that would fill the memory, is not inflated", async () => {
+  const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`${i}.xml`, new Uint8Array()]));
+  expect(await extracted(zipSync(many))).toEqual(TOO_COMPLEX);
+  const bomb = zipSync({ "a.xml": new Uint8Array(210e6) }, { level: 1 });
+  expect(bomb.length).toBeLessThan(2e6);
+  expect(await extracted(bomb)).toEqual(TOO_COMPLEX);
+  expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual({
+    unreadable: "it is a damaged spreadsheet",
+  });
+});
