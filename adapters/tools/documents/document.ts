@@ -28,4 +28,6 @@ export interface Reply {
   readonly isSpent: boolean;
 }
 
+/** Messages of a process before its replies: it can read documents; it has one, and begins. */
 export const READY = "ready";
+export const STARTED = "started";

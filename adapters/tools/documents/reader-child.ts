@@ -6,7 +6,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../../built-module.ts";
-import { type Document, READY, type Reply, TOO_COMPLEX } from "./document.ts";
+import { type Document, READY, type Reply, STARTED, TOO_COMPLEX } from "./document.ts";
 import { extract } from "./extract.ts";
 
 /** Resident memory that a document should start with at most. Libraries and the memory watch take about 100 MB. */
@@ -19,10 +19,11 @@ if (!send) throw new Error("adapters/tools/documents/reader-child.ts runs as a c
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
 process.on("disconnect", () => process.exit());
 process.on("message", async (document: Document) => {
+  send(STARTED);
   const extracted = await extract(document).catch(() => TOO_COMPLEX);
   const reply: Reply = { extracted, isSpent: process.memoryUsage.rss() > MAX_BYTES_AT_START };
   send(reply);
 });
 
 const watch = new Worker(builtModule("adapters/tools/documents/memory-watch"), { execArgv: [], env: {} });
-watch.once("online", () => send(READY));
+watch.once("message", () => send(READY));

@@ -12,7 +12,7 @@ import { once } from "node:events";
 import * as z from "zod";
 import { builtModule } from "../../../built-module.ts";
 import { MgrpoError } from "../../../core/errors.ts";
-import { type Document, MAX_REASON, MAX_TITLE, READY, type Reply } from "./document.ts";
+import { type Document, MAX_REASON, MAX_TITLE, READY, type Reply, STARTED } from "./document.ts";
 
 const HEAP_MEGABYTES = 768;
 const START_SECONDS = 30;
@@ -31,6 +31,8 @@ export type Outcome = Reply | "fatal" | "undelivered";
 export class ReaderProcess {
   readonly #child: ChildProcess;
   #isReady = false;
+  /** On the latest document. */
+  #hasStarted = false;
 
   constructor() {
     this.#child = fork(builtModule("adapters/tools/documents/reader-child"), {
@@ -42,6 +44,9 @@ export class ReaderProcess {
     });
     // Whatever goes wrong, `exit` or a deadline reports it.
     this.#child.on("error", () => {});
+    this.#child.on("message", (message) => {
+      if (message === STARTED) this.#hasStarted = true;
+    });
   }
 
   get isAlive(): boolean {
@@ -53,14 +58,12 @@ export class ReaderProcess {
     this.#keepParentAlive(true);
     try {
       await this.#start();
+      this.#hasStarted = false;
       const message = this.#message(seconds);
-      let isDelivered = false;
-      this.#child.send(document, (error) => {
-        isDelivered = error === null;
-      });
+      this.#child.send(document, () => {});
       const reply = await message;
       if (reply !== undefined) return ReplySchema.parse(reply);
-      return isDelivered || this.isAlive ? "fatal" : "undelivered";
+      return this.#hasStarted || this.isAlive ? "fatal" : "undelivered";
     } finally {
       this.#keepParentAlive(false);
     }
@@ -78,17 +81,20 @@ export class ReaderProcess {
     if (!this.#isReady) throw noReader();
   }
 
-  /** The next message. Undefined: the process ends first, or the time does. */
+  /** `READY` or a reply. Undefined: the process ends first, or the time does. */
   #message(seconds: number): Promise<unknown> {
     return new Promise((resolve) => {
       const settle = (message?: unknown) => {
         clearTimeout(timer);
-        this.#child.off("message", settle).off("exit", end).off("error", end);
+        this.#child.off("message", receive).off("exit", end).off("error", end);
         resolve(message);
+      };
+      const receive = (message: unknown) => {
+        if (message !== STARTED) settle(message);
       };
       const end = () => settle();
       const timer = setTimeout(end, seconds * 1000);
-      this.#child.on("message", settle).on("exit", end).on("error", end);
+      this.#child.on("message", receive).on("exit", end).on("error", end);
       if (!this.isAlive) end();
     });
   }

@@ -1,9 +1,9 @@
-/** @file Processes by the kernel's records: the children of a process, and the memory of all of them together. Linux only. */
-import { readdirSync, readFileSync } from "node:fs";
+/** @file Processes by the kernel's records: the children of a process, and the memory of all of them together. Empty where there is no /proc. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 /** Process ids that are children of `parent` and run a reader. */
 export function childrenOf(parent: number): number[] {
-  const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const ids = (existsSync("/proc") ? readdirSync("/proc") : []).filter((name) => /^\d+$/.test(name));
   return ids.map(Number).filter((id) => statusOf(id, "PPid") === parent && commandOf(id).includes("reader-child"));
 }
 

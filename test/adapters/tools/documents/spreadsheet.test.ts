@@ -3,16 +3,20 @@ import { zipSync } from "fflate";
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
+import { declareSize, manyParts } from "../../../fixtures/hostile-documents.ts";
+
+const DAMAGED = { unreadable: "it is a damaged spreadsheet" };
 
 const extracted = (bytes: Uint8Array) => extractSpreadsheet({ url: "", type: "", bytes, maxCharacters: 1000 });
 
 test("a workbook of thousands of parts, or of parts that would fill the memory, is not inflated", async () => {
   const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`${i}.xml`, new Uint8Array()]));
   expect(await extracted(zipSync(many))).toEqual(TOO_COMPLEX);
-  const bomb = zipSync({ "a.xml": new Uint8Array(210e6) }, { level: 1 });
-  expect(bomb.length).toBeLessThan(2e6);
-  expect(await extracted(bomb)).toEqual(TOO_COMPLEX);
-  expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual({
-    unreadable: "it is a damaged spreadsheet",
-  });
+  expect(await extracted(manyParts(1, 210e6))).toEqual(TOO_COMPLEX);
+  expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual(DAMAGED);
+});
+
+test("a part that holds more than it says is not inflated further", async () => {
+  const archive = zipSync({ "xl/workbook.xml": Buffer.from("<workbook/>".padEnd(5e6)) });
+  expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
 });
