@@ -142,8 +142,8 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 export interface ToolContext {
   readonly question: Question;
-  /** The rollout's tool budget. A tool that costs must take from it before its first `await`. */
-  readonly budget: Pick<ToolBudget, "take" | "add">;
+  /** The rollout's tool budget. A tool that costs must take from it, and look at what is left, before its first `await`. */
+  readonly budget: Pick<ToolBudget, "take" | "add" | "leftUsd">;
   /** Characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;
   /** Tokens of the response that reach the agent. Absent: no such limit. */

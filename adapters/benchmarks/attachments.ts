@@ -3,7 +3,6 @@ import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
-import { clip } from "../tools/documents/parts.ts";
 import type { Reader } from "../tools/documents/reader.ts";
 import { type Row, rejectRow } from "./rows.ts";
 
@@ -32,7 +31,8 @@ export async function readAttachment(path: string, reader: Pick<Reader, "read"> 
   if (!reader) return unreadableFile(`no agent of this team has the tool ${READ_ATTACHMENT}`);
   if (statSync(path).size > MAX_BYTES) return unreadableFile(`it is larger than ${MAX_BYTES} bytes`);
   const type = TYPES[extname(name).toLowerCase()] ?? "text/plain";
-  const read = await reader.read({ url: pathToFileURL(path).href, type, bytes: readFileSync(path) });
+  const document = { url: pathToFileURL(path).href, type, bytes: readFileSync(path), maxCharacters: MAX_CHARACTERS };
+  const read = await reader.read(document);
   if ("unreadable" in read) return unreadableFile(read.unreadable);
-  return { name, title: read.title, text: clip(read.text, MAX_CHARACTERS) };
+  return { name, title: read.title, text: read.text };
 }

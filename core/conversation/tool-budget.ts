@@ -17,6 +17,8 @@ export interface ToolBudget {
   take(usd: number): string | undefined;
   /** Charges the additional cost of a call, in dollars, once it is known. */
   add(usd: number): void;
+  /** Dollars that are left, never below 0. Infinity without a limit. */
+  leftUsd(): number;
   /** Shares of the rest for n delegations; the first get the remainder of the division. Undefined without a limit. */
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
@@ -44,6 +46,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
     add(usd) {
       microUsd += micro(usd);
     },
+    leftUsd: () => (maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - microUsd) / MICRO_USD),
     split(delegations) {
       return Array.from({ length: delegations }, (_, i) =>
         allowance === undefined

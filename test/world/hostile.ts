@@ -65,6 +65,7 @@ export const hostile: Readonly<Record<string, Behaviour>> = {
   "/image": html("GIF89a\0\0", "image/gif"),
   "/binary": html("\0\0\u0001", "text/plain"),
   "/empty": html("", "text/html"),
+  "/long-title": html(`<title>${"t".repeat(900_000)}</title><p>Little text`),
   /** Deeper than any stack. */
   "/deep": html("<div>".repeat(8000)),
   "/latin1": (response) =>

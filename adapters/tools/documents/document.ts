@@ -1,14 +1,33 @@
-/** @file The messages to and from the thread that reads documents. */
+/** @file A document on its way to a process that reads it, and what comes back. Every field that comes back has a bound. */
 
 export interface Document {
   readonly url: string;
   /** The Content-Type header; may be empty. */
   readonly type: string;
   readonly bytes: Uint8Array;
+  /** Of the text; the rest is cut. */
+  readonly maxCharacters: number;
 }
 
 /** `unreadable`: why, for the agent. */
 export type Extracted = { readonly title: string; readonly text: string } | { readonly unreadable: string };
 
+/** Bounds in characters. Longer texts are cut; longer links, and names of sheets, too. */
+export const MAX_TITLE = 300;
+export const MAX_NAME = 100;
+export const MAX_LINK = 2000;
+export const MAX_REASON = 200;
+
 /** The document exceeds the time, the memory, or the limits of a library. */
-export const TOO_COMPLEX: Extracted = { unreadable: "it is too complex to be read" };
+export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or time" };
+
+/** What a process answers. */
+export interface Reply {
+  readonly extracted: Extracted;
+  /** The process holds so much memory that it should not read another document. */
+  readonly isSpent: boolean;
+}
+
+/** Messages of a process before its replies: it can read documents; it has one, and begins. */
+export const READY = "ready";
+export const STARTED = "started";

@@ -1,9 +1,11 @@
 /**
- * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text as it is. Runs in a thread (reader-thread.ts), because a
- * document can take any amount of time and memory. Libraries are loaded when a document first needs them.
+ * @file The text of a document as Markdown: HTML, PDF and Excel workbooks; plain text as it is. Runs in a process of its own
+ * (reader-child.ts), because a document can take any time and memory. What leaves that process is cut here. Libraries are loaded when a
+ * document first needs them.
  */
 import sniff from "html-encoding-sniffer";
-import type { Document, Extracted } from "./document.ts";
+import { type Document, type Extracted, MAX_REASON, MAX_TITLE } from "./document.ts";
+import { clip } from "./parts.ts";
 
 const PDF = "application/pdf";
 const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
@@ -11,17 +13,23 @@ const HTML = /^(text\/html|application\/xhtml\+xml)$/;
 const TEXT = /^(text\/.+|application\/(.+\+)?(json|xml|yaml|x-ndjson|javascript))$/;
 
 export async function extract(document: Document): Promise<Extracted> {
+  const extracted = await extractWhole(document);
+  if ("unreadable" in extracted) return { unreadable: clip(extracted.unreadable, MAX_REASON) };
+  return { title: clip(extracted.title, MAX_TITLE), text: clip(extracted.text, document.maxCharacters) };
+}
+
+async function extractWhole(document: Document): Promise<Extracted> {
   const [name = "", ...parameters] = document.type.toLowerCase().split(";");
   const charset = /charset="?([^";]+)/.exec(parameters.join(";"))?.[1]?.trim();
   const type = name.trim() || sniffType(document.bytes);
-  if (type === PDF) return (await import("./pdf.ts")).extractPdf(document.bytes);
-  if (type === XLSX) return (await import("./spreadsheet.ts")).extractSpreadsheet(document.bytes);
+  if (type === PDF) return (await import("./pdf.ts")).extractPdf(document);
+  if (type === XLSX) return (await import("./spreadsheet.ts")).extractSpreadsheet(document);
   const isHtml = HTML.test(type);
   if (!isHtml && !TEXT.test(type))
     return { unreadable: `it is ${type || "of an unknown type"}, which this tool cannot read` };
   const text = decode(document.bytes, charset, type);
   if (text.includes("\0")) return { unreadable: "it is binary data" };
-  if (isHtml) return (await import("./html.ts")).extractHtml(text, document.url);
+  if (isHtml) return (await import("./html.ts")).extractHtml(text, document);
   return { title: "", text: text.trim() };
 }
 

@@ -5,22 +5,22 @@
 import { gfm } from "@joplin/turndown-plugin-gfm";
 import { isProbablyReaderable, Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
-import { type DefaultTreeAdapterTypes, parse, serialize } from "parse5";
+import { defaultTreeAdapter, parse, serialize } from "parse5";
 import TurndownService from "turndown";
-import { type Extracted, TOO_COMPLEX } from "./document.ts";
+import { type Document, type Extracted, MAX_LINK, TOO_COMPLEX } from "./document.ts";
 import { removeHidden } from "./hidden.ts";
 
-/** Levels of elements. Browsers flatten deeper ones, and some libraries take quadratic time for them. */
+/** Levels of elements. Browsers flatten deeper ones, and libraries take quadratic time for them. */
 const MAX_DEPTH = 512;
 
 /** What a human reader could not read. */
 const NO_TEXT = "script, style, template, noscript, svg, canvas, iframe, object, embed, form input, link, meta";
 
-export function extractHtml(html: string, url: string): Extracted {
+export function extractHtml(html: string, { url }: Pick<Document, "url">): Extracted {
   // linkedom needs the tags that HTML lets authors omit; parse5 adds them.
-  const tree = parse(html);
-  if (isDeeper(tree, MAX_DEPTH)) return TOO_COMPLEX;
-  const { document } = parseHTML(serialize(tree));
+  const complete = completed(html);
+  if (complete === undefined) return TOO_COMPLEX;
+  const { document } = parseHTML(complete);
   const title = document.querySelector("title")?.textContent?.trim() ?? "";
   const base = baseOf(document, url);
   for (const node of document.querySelectorAll(NO_TEXT)) node.remove();
@@ -30,10 +30,9 @@ export function extractHtml(html: string, url: string): Extracted {
     ["img[src]", "src"],
   ] as const) {
     for (const node of document.querySelectorAll(selector)) {
-      const target = node.getAttribute(attribute) ?? "";
-      const absolute = URL.canParse(target, base) ? new URL(target, base) : undefined;
-      if (absolute && /^https?:$/.test(absolute.protocol)) node.setAttribute(attribute, absolute.href);
-      else node.removeAttribute(attribute);
+      const link = absoluteLink(node.getAttribute(attribute) ?? "", base);
+      if (link === undefined) node.removeAttribute(attribute);
+      else node.setAttribute(attribute, link);
     }
   }
   const body = document.body.innerHTML;
@@ -41,19 +40,39 @@ export function extractHtml(html: string, url: string): Extracted {
   return { title: article?.title?.trim() || title, text: markdownOf(article?.content || body) };
 }
 
-function isDeeper(root: DefaultTreeAdapterTypes.ParentNode, levels: number): boolean {
-  const open: { node: DefaultTreeAdapterTypes.ParentNode; level: number }[] = [{ node: root, level: 0 }];
-  for (let next = open.pop(); next; next = open.pop()) {
-    const { node, level } = next;
-    if (level > levels) return true;
-    for (const child of node.childNodes) if ("childNodes" in child) open.push({ node: child, level: level + 1 });
+/** The page with all its tags. Undefined: it is too deep, which is noticed as soon as it is parsed that deep. */
+function completed(html: string): string | undefined {
+  let depth = 0;
+  const treeAdapter = {
+    ...defaultTreeAdapter,
+    onItemPush() {
+      depth += 1;
+      if (depth > MAX_DEPTH) throw new TooDeep();
+    },
+    onItemPop() {
+      depth -= 1;
+    },
+  };
+  try {
+    return serialize(parse(html, { treeAdapter }));
+  } catch (error) {
+    if (error instanceof TooDeep) return undefined;
+    throw error;
   }
-  return false;
+}
+
+class TooDeep extends Error {}
+
+/** Undefined: it leads nowhere, or is too long to be shown. */
+function absoluteLink(target: string, base: string): string | undefined {
+  if (target.length > MAX_LINK || !URL.canParse(target, base)) return undefined;
+  const { protocol, href } = new URL(target, base);
+  return /^https?:$/.test(protocol) && href.length <= MAX_LINK ? href : undefined;
 }
 
 function baseOf(document: { querySelector(selector: string): Element | null }, url: string): string {
   const base = document.querySelector("base[href]")?.getAttribute("href");
-  return base && URL.canParse(base, url) ? new URL(base, url).href : url;
+  return base && base.length <= MAX_LINK && URL.canParse(base, url) ? new URL(base, url).href : url;
 }
 
 type Element = { getAttribute(name: string): string | null };

@@ -1,83 +1,126 @@
 /**
- * @file Reads documents in a separate thread, one at a time, so that none can block this process (and its heartbeats) or fill its memory. A
- * document that takes too much time or memory ends its thread; the next one gets a new thread.
+ * @file Reads documents in a small pool of processes, so that none can block this process (and its heartbeats), fill its memory or end it. The
+ * processes stay warm. Callers take turns, so that one with many documents does not hold up the others.
  *
- *     idle ──document──> reading ──text──> idle
- *                           └── too slow, out of memory, crashed ──> (no thread): "it cannot be read"
+ *     document ──> queue ──> an idle or new process ──text──> text
+ *                                   └── too slow, too large, crashed ──> "it cannot be read", remembered by its SHA-256
  *
- *     read   waits for: the documents before it      unblocked by: their text, or their deadline
+ *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
-import { Worker } from "node:worker_threads";
-import { builtModule } from "../../../built-module.ts";
+import { createHash } from "node:crypto";
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Document, type Extracted, TOO_COMPLEX } from "./document.ts";
+import { FairQueue } from "./fair-queue.ts";
+import { noReader, type Outcome, ReaderProcess } from "./reader-process.ts";
 
 export interface Reader {
-  read(document: Document): Promise<Extracted>;
+  /** Documents of different callers take turns. */
+  read(document: Document, caller?: object): Promise<Extracted>;
   close(): Promise<void>;
 }
 
 const SECONDS = 20;
-const MEMORY_MEGABYTES = 768;
+const PROCESSES = 2;
+/** Of processes that end before they have the document. */
+const MAX_TRIES = 3;
 
 export function openReader(seconds = SECONDS): Reader {
-  let worker: Worker | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  let closed = false;
+  return new ReaderPool(seconds, PROCESSES);
+}
 
-  async function end(): Promise<void> {
-    const ending = worker;
-    worker = undefined;
-    await ending?.terminate();
+interface Task {
+  readonly document: Document;
+  resolve(extracted: Extracted): void;
+  reject(error: unknown): void;
+}
+
+class ReaderPool implements Reader {
+  readonly #seconds: number;
+  readonly #maxProcesses: number;
+  readonly #queue = new FairQueue<Task>();
+  readonly #processes = new Set<ReaderProcess>();
+  readonly #idle: ReaderProcess[] = [];
+  /** SHA-256 of documents that ended their process. They are not read again. */
+  readonly #fatal = new Set<string>();
+  #busy = 0;
+  #isClosed = false;
+
+  constructor(seconds: number, maxProcesses: number) {
+    this.#seconds = seconds;
+    this.#maxProcesses = maxProcesses;
   }
 
-  async function readNow(document: Document): Promise<Extracted> {
-    if (closed) throw readerClosed();
-    const thread = worker ?? startWorker();
-    worker = thread;
-    thread.ref();
-    const extracted = await new Promise<Extracted | undefined>((resolve) => {
-      const answer = (value?: Extracted) => {
-        clearTimeout(timer);
-        thread.off("message", answer).off("exit", died);
-        resolve(value);
-      };
-      const died = () => answer();
-      const timer = setTimeout(died, seconds * 1000);
-      thread.on("message", answer).on("exit", died);
-      thread.postMessage(document);
+  read(document: Document, caller: object = this): Promise<Extracted> {
+    if (this.#isClosed) return Promise.reject(readerClosed());
+    return new Promise((resolve, reject) => {
+      this.#queue.add(caller, { document, resolve, reject });
+      this.#startNext();
     });
-    thread.unref();
-    if (extracted) return extracted;
-    // Closing says nothing about the document.
-    if (closed) throw readerClosed();
-    await end();
-    return TOO_COMPLEX;
   }
 
-  return {
-    read(document) {
-      const extracted = last.then(() => readNow(document));
-      last = extracted.catch(() => {});
-      return extracted;
-    },
-    close() {
-      closed = true;
-      return end();
-    },
-  };
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { reject } of this.#queue.clear()) reject(readerClosed());
+    await Promise.all([...this.#processes].map((process) => process.end()));
+  }
+
+  #startNext(): void {
+    if (this.#busy >= this.#maxProcesses) return;
+    const task = this.#queue.take();
+    if (!task) return;
+    this.#busy += 1;
+    const done = () => {
+      this.#busy -= 1;
+      this.#startNext();
+    };
+    const fail = (error: unknown) => task.reject(this.#isClosed ? readerClosed() : error);
+    this.#readNow(task.document).then(task.resolve, fail).finally(done);
+  }
+
+  async #readNow(document: Document): Promise<Extracted> {
+    if (this.#fatal.size > 0 && this.#fatal.has(sha256Of(document))) return TOO_COMPLEX;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const outcome = await this.#readBy(this.#takeProcess(), document);
+      // Closing says nothing about the document.
+      if (this.#isClosed) throw readerClosed();
+      if (outcome === "undelivered") continue;
+      if (outcome !== "fatal") return outcome.extracted;
+      this.#fatal.add(sha256Of(document));
+      return TOO_COMPLEX;
+    }
+    throw noReader();
+  }
+
+  async #readBy(process: ReaderProcess, document: Document): Promise<Outcome> {
+    let outcome: Outcome = "undelivered";
+    try {
+      outcome = await process.read(document, this.#seconds);
+      return outcome;
+    } finally {
+      if (typeof outcome === "object" && !outcome.isSpent) this.#idle.push(process);
+      else await this.#end(process);
+    }
+  }
+
+  #takeProcess(): ReaderProcess {
+    for (let idle = this.#idle.pop(); idle; idle = this.#idle.pop()) {
+      if (idle.isAlive) return idle;
+      this.#processes.delete(idle);
+    }
+    const process = new ReaderProcess();
+    this.#processes.add(process);
+    return process;
+  }
+
+  async #end(process: ReaderProcess): Promise<void> {
+    this.#processes.delete(process);
+    await process.end();
+  }
+}
+
+/** The same bytes may be read differently as another type. */
+function sha256Of({ type, bytes }: Document): string {
+  return createHash("sha256").update(`${type}\0`).update(bytes).digest("hex");
 }
 
 const readerClosed = () => new MgrpoError("cancelled", "the reader of documents was closed");
-
-function startWorker(): Worker {
-  const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MEGABYTES };
-  const worker = new Worker(builtModule("adapters/tools/documents/reader-thread"), {
-    execArgv: [],
-    env: {},
-    resourceLimits,
-  });
-  // An error (out of memory) ends the thread, which `exit` reports.
-  worker.on("error", () => {});
-  return worker;
-}

@@ -1,40 +1,107 @@
 /** @file The cells of an Excel workbook (.xlsx), sheet by sheet, one row per line. */
-import { unzipSync } from "fflate";
+import { unzipSync, zipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
-import { type Extracted, TOO_COMPLEX } from "./document.ts";
+import { type Document, type Extracted, MAX_NAME, TOO_COMPLEX } from "./document.ts";
+import { clip } from "./parts.ts";
 
-/** Limit on the declared size of all parts. They are unpacked into buffers, which no heap limit covers. */
+/** Of the parts that hold text, as the archive declares them. They are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;
-/** Each large part is unpacked in its own thread. */
 const MAX_PARTS = 2000;
+/** Rows and columns of a sheet in Excel. */
+const [MAX_ROWS, MAX_COLUMNS] = [1_048_576, 16_384];
+/** Of a sheet. Empty cells up to the last one count: the library makes an object of each row and a value of each cell. */
+const MAX_CELLS = 10e6;
 
-export async function extractSpreadsheet(bytes: Uint8Array): Promise<Extracted> {
+export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Promise<Extracted> {
   try {
-    if (!isWithinLimits(bytes)) return TOO_COMPLEX;
-    const sheets = await readWorkbook(new Uint8Array(bytes).buffer);
-    const texts = sheets.map(({ sheet, data }, i) => {
-      const rows = data.map((cells) => cells.map(textOf).join("\t"));
-      return [`[sheet ${i + 1} of ${sheets.length}: ${sheet}]`, ...rows].join("\n");
-    });
-    return { title: "", text: texts.join("\n\n") };
+    const parts = inflate(bytes);
+    if (!parts || !Object.values(parts).every(isModest)) return TOO_COMPLEX;
+    // The library would inflate large parts all at once, in a thread each. Parts that are stored as they are need none.
+    const sheets = await readWorkbook(new Uint8Array(zipSync(parts, { level: 0 })).buffer);
+    const text = new CappedText(maxCharacters);
+    for (const [i, { sheet, data }] of sheets.entries()) {
+      text.add(`${i > 0 ? "\n\n" : ""}[sheet ${i + 1} of ${sheets.length}: ${clip(sheet, MAX_NAME)}]`);
+      for (const cells of data) {
+        if (text.isFull) break;
+        text.add("\n");
+        for (const [column, cell] of cells.entries()) {
+          if (text.isFull) break;
+          if (column > 0) text.add("\t");
+          text.add(textOf(cell, text.room));
+        }
+      }
+    }
+    return { title: "", text: text.toString() };
   } catch {
     return { unreadable: "it is a damaged spreadsheet" };
   }
 }
 
-function isWithinLimits(bytes: Uint8Array): boolean {
-  let [size, parts] = [0, 0];
+/** The parts that hold text, inflated one after the other. Undefined: they are too many or too large. */
+function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
+  let [size, count] = [0, 0];
   unzipSync(bytes, {
-    filter({ originalSize }) {
-      size += originalSize;
-      parts += 1;
+    filter({ name, originalSize }) {
+      if (holdsText(name)) size += originalSize;
+      count += 1;
       return false;
     },
   });
-  return size <= MAX_BYTES && parts <= MAX_PARTS;
+  if (size > MAX_BYTES || count > MAX_PARTS) return undefined;
+  return unzipSync(bytes, { filter: ({ name }) => holdsText(name) });
 }
 
-function textOf(value: unknown): string {
+const holdsText = (name: string) => name.endsWith(".xml") || name.endsWith(".xml.rels");
+
+/** Whether the cells of a part, if it is a sheet, lie in a range that fits into memory. */
+function isModest(part: Uint8Array): boolean {
+  let [rows, columns] = [0, 0];
+  const xml = Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString("latin1");
+  for (const [, letters = "", digits] of xml.matchAll(/\sr\s*=\s*["']([A-Za-z]*)(\d+)["']/g)) {
+    rows = Math.max(rows, Number(digits));
+    columns = Math.max(columns, columnOf(letters));
+  }
+  return rows <= MAX_ROWS && columns <= MAX_COLUMNS && rows * columns <= MAX_CELLS;
+}
+
+/** A is 1, Z is 26, AA is 27. */
+function columnOf(letters: string): number {
+  let column = 0;
+  for (const letter of letters.toUpperCase()) column = column * 26 + letter.charCodeAt(0) - 64;
+  return column;
+}
+
+/** A text that takes no more than it may hold, however often the same long string is added. */
+class CappedText {
+  readonly #pieces: string[] = [];
+  #room: number;
+
+  constructor(maxCharacters: number) {
+    this.#room = maxCharacters;
+  }
+
+  get room(): number {
+    return this.#room;
+  }
+
+  get isFull(): boolean {
+    return this.#room <= 0;
+  }
+
+  add(text: string): void {
+    if (text === "" || this.isFull) return;
+    const piece = clip(text, this.#room);
+    this.#pieces.push(piece);
+    this.#room -= piece.length;
+  }
+
+  toString(): string {
+    return this.#pieces.join("");
+  }
+}
+
+/** Cut before its white space is collapsed. */
+function textOf(value: unknown, maxCharacters: number): string {
   if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, "");
-  return String(value ?? "").replace(/\s+/g, " ");
+  return clip(String(value ?? ""), maxCharacters).replace(/\s+/g, " ");
 }

@@ -17,12 +17,15 @@ test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4
 
 test("only a price above the rest is refused; a cost known afterwards may overdraw the budget", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
+  expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
     undefined,
     "no budget is left for this call: $0.003 were allowed",
     undefined,
   ]);
+  expect(budget.leftUsd()).toBe(0);
   budget.add(0.004);
+  expect(budget.leftUsd()).toBe(0);
   expect(budget.split(2)).toEqual([
     { calls: null, microUsd: 0 },
     { calls: null, microUsd: 0 },
@@ -31,6 +34,7 @@ test("only a price above the rest is refused; a cost known afterwards may overdr
 
 test("without a limit there is nothing to split", () => {
   const budget = openToolBudget(undefined);
+  expect(budget.leftUsd()).toBe(Number.POSITIVE_INFINITY);
   expect([budget.take(1e6), ...budget.split(2)]).toEqual([undefined, undefined, undefined]);
 });
 

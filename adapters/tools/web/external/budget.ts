@@ -24,9 +24,12 @@ export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): A
 }
 
 export interface RunBudget {
-  /** Counts a request before it is sent. Halts the run and rejects with `run-halted` if the budget is exceeded. */
-  charge(usd: number): Promise<void>;
-  /** Counts the cost of a request beyond its price, once known. */
+  /**
+   * Counts a request before it is sent. Halts the run and rejects with `run-halted` if the budget is exceeded, or has no room for what the
+   * request is expected to cost beyond its price.
+   */
+  charge(usd: number, expectedUsd?: number): Promise<void>;
+  /** Counts what a request cost beyond its price, once that is known. */
   chargeMore(usd: number): Promise<void>;
   /** Counts pages or results that the leakage guard withheld. */
   countBlocked(count: number): Promise<void>;
@@ -47,9 +50,10 @@ export async function openRunBudget(
   };
   await table.insert(tableKeys.toolSpending(run), unspent);
 
-  async function spend(part: Partial<ToolSpending>): Promise<void> {
+  async function spend(part: Partial<ToolSpending>, expectedMicroUsd = 0): Promise<void> {
     const { item } = await table.update(addToolSpending(run, { calls: 0, microUsd: 0, blocked: 0, ...part }));
-    const reason = overToolBudgetReason(parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`));
+    const spent = parse(ToolSpendingRecord, item, `TOOLS of run '${run}'`);
+    const reason = overToolBudgetReason({ ...spent, microUsd: spent.microUsd + expectedMicroUsd });
     if (reason === undefined) return;
     await haltRun(table, run, reason);
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);
@@ -57,7 +61,7 @@ export async function openRunBudget(
 
   const microUsd = (usd: number) => Math.round(usd * MICRO);
   return {
-    charge: (usd) => spend({ calls: 1, microUsd: microUsd(usd) }),
+    charge: (usd, expectedUsd = 0) => spend({ calls: 1, microUsd: microUsd(usd) }, microUsd(expectedUsd)),
     chargeMore: (usd) => spend({ microUsd: microUsd(usd) }),
     countBlocked: (blocked) => spend({ blocked }),
   };

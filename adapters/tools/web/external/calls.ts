@@ -26,6 +26,8 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
+  /** What `costOf` may return, in dollars: the run's budget must have room for it. */
+  readonly expectedUsd?: number;
   /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;
 }
@@ -60,9 +62,9 @@ export function openExternalCalls({ cache, runBudget, backends, guard, redact }:
     backends,
     guard,
     bucket: openTokenBucket,
-    call(request, schema, usd, ask, { costOf, canary } = {}) {
+    call(request, schema, usd, ask, { costOf, expectedUsd = 0, canary } = {}) {
       const pay = async () => {
-        await runBudget.charge(usd);
+        await runBudget.charge(usd, expectedUsd);
         const answer = await askRedacted(ask);
         const more = costOf?.(answer) ?? 0;
         if (more > 0) await runBudget.chargeMore(more);

@@ -20,18 +20,32 @@ const REFUSALS: Readonly<Record<string, string>> = {
   filtered: "(the model's filter refuses this text)",
 };
 
+type TokenCounts = Pick<z.infer<typeof Answer>, "inputTokens" | "outputTokens">;
+
 const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTokens: z.int() });
 
-/** The model's text, or that it refuses this content. Greedy, so that the answer depends little on who asks first. */
+export interface ModelCall {
+  readonly tool: string;
+  readonly messages: readonly ChatMessage[];
+  /** What the rollout's budget held when the call began. */
+  readonly leftUsd: number;
+}
+
+/**
+ * The model's text, or that it refuses this content, or that the budget is too small for it. Greedy, so that the answer depends little on who
+ * asks first.
+ */
 export async function callToolModel(
-  tool: string,
   { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
-  messages: readonly ChatMessage[],
+  { tool, messages, leftUsd }: ModelCall,
   calls: ExternalCalls,
   context: ToolContext,
 ): Promise<string> {
-  const costOf = ({ inputTokens, outputTokens }: z.infer<typeof Answer>) =>
+  const costOf = ({ inputTokens, outputTokens }: TokenCounts) =>
     (inputTokens * usd.input + outputTokens * usd.output) / 1e6;
+  const expectedUsd = costOf({ inputTokens: estimatedTokens(messages), outputTokens: maxTokens });
+  if (expectedUsd > leftUsd)
+    return `no budget is left for this call: it may cost $${shownUsd(expectedUsd)}, and $${shownUsd(leftUsd)} is left`;
   const request = {
     tool,
     backend: name,
@@ -47,7 +61,21 @@ export async function callToolModel(
     });
     return { text, ...usage };
   };
-  const answer = await calls.call(request, Answer, 0, complete, { costOf, canary: context.question.canary });
+  const answer = await calls.call(request, Answer, 0, complete, {
+    costOf,
+    expectedUsd,
+    canary: context.question.canary,
+  });
   context.budget.add(costOf(answer));
   return answer.text.trim();
 }
+
+/** Of English about 4 bytes of UTF-8 are a token, of Chinese 3, of numbers and odd text fewer. */
+const BYTES_PER_TOKEN = 3;
+
+function estimatedTokens(messages: readonly ChatMessage[]): number {
+  const bytes = messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+const shownUsd = (usd: number) => String(Number(usd.toPrecision(2)));

@@ -22,7 +22,8 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      return abortable(callToolModel("reason", model, messages, calls, context), context.signal);
+      const asked = { tool: "reason", messages, leftUsd: context.budget.leftUsd() };
+      return abortable(callToolModel(model, asked, calls, context), context.signal);
     },
   };
 }

@@ -43,13 +43,14 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
-  async function open(url: URL): Promise<Page> {
+  /** Readers serve callers in turn. A budget belongs to one conversation, so it stands for the caller. */
+  async function open(url: URL, caller: object): Promise<Page> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
-    const extracted = await reader.read({ url: fetched.url.href, type: fetched.type, bytes: fetched.bytes });
+    const { type, bytes } = fetched;
+    const extracted = await reader.read({ url: fetched.url.href, type, bytes, maxCharacters }, caller);
     if ("unreadable" in extracted) return { kind: "none", why: extracted.unreadable };
-    const { title, text } = extracted;
-    return { kind: "page", url: fetched.url.href, title, text: clip(text, maxCharacters) };
+    return { kind: "page", url: fetched.url.href, ...extracted };
   }
 
   async function fetchWithRetries(url: URL): Promise<FetchOutcome> {
@@ -66,6 +67,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     if (!address) return `${clip(url, MAX_TITLE)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
+    const leftUsd = context.budget.leftUsd();
     const blocked = async () => {
       await calls.countBlocked(1);
       return `${address.href} cannot be opened`;
@@ -73,13 +75,13 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     if (calls.guard.isBlocked(address)) return blocked();
     const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
     const { canary } = context.question;
-    const page = await calls.call(request, Page, usdPerCall, () => open(address), { canary });
+    const page = await calls.call(request, Page, usdPerCall, () => open(address, context.budget), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && extractForGoal)
-      return withHeading({ ...page, source: page.url }, "", await extractForGoal(page, goal, context));
+      return withHeading({ ...page, source: page.url }, "", await extractForGoal(page, goal, context, leftUsd));
     return showPart({ ...page, source: page.url }, part, context);
   }
 

@@ -1,11 +1,9 @@
 /**
- * @file The safety of visit: it connects to public addresses only, checked when the connection is made, and reads documents in a
- * thread that can be terminated.
+ * @file The guard of visit: it connects to public addresses only, whatever they are called, checked where the connection is made.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
 import { expect, test } from "vitest";
-import { openReader } from "../../../../adapters/tools/documents/reader.ts";
 import { addressCheck } from "../../../../adapters/tools/web/visit/addresses.ts";
 import { guardedAgent, type Resolve } from "../../../../adapters/tools/web/visit/guard.ts";
 import { serveWorld } from "../../../world/server.ts";
@@ -67,13 +65,4 @@ test("the name is resolved once, all its addresses are checked, and the connecti
   expect(await get(rebinding([]), [])).toContain("town.example is not a public address");
   expect(world.asked("/wiki/Alby")).toBe(1);
   await world.close();
-});
-
-const document = { url: "https://a.test/", type: "text/plain", bytes: new TextEncoder().encode("text") };
-
-test("a timeout: the agent reads it, and a late answer is not taken for the next document's", async () => {
-  const hurried = openReader(0.001);
-  const told = await Promise.all([hurried.read(document), hurried.read(document)]);
-  expect(told).toEqual(Array(2).fill({ unreadable: "it is too complex to be read" }));
-  await hurried.close();
 });

@@ -1,0 +1,25 @@
+/** @file The memory watch: it ends a process by what it holds outside of V8's heap, even while that process is busy. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { builtModule } from "../../../../built-module.ts";
+
+/** Fills buffers of 20 MB, in one synchronous loop. */
+const HOG = `
+  import { Worker } from "node:worker_threads";
+  const [, watch, buffers] = process.argv;
+  const thread = new Worker(new URL(watch), { execArgv: [] });
+  thread.once("message", () => {
+    const held = Array.from({ length: Number(buffers) }, () => Buffer.alloc(20e6, 1));
+    process.exit(held.length === Number(buffers) ? 0 : 1);
+  });
+`;
+
+test.each([
+  [10, 0, null],
+  [150, null, "SIGKILL"],
+])("%i buffers of 20 MB: exit code %s, signal %s", async (buffers, code, signal) => {
+  const watch = builtModule("adapters/tools/documents/memory-watch").href;
+  const hog = spawn(process.execPath, ["--input-type=module", "--eval", HOG, watch, String(buffers)]);
+  expect(await once(hog, "exit")).toEqual([code, signal]);
+});

@@ -1,0 +1,101 @@
+/** @file The pool of processes that read documents: deadlines, turns, processes that end or cannot start, and the end of the parent. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { afterEach, expect, test } from "vitest";
+import { type Document, TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
+import { openReader, type Reader } from "../../../../adapters/tools/documents/reader.ts";
+import { builtModule } from "../../../../built-module.ts";
+import { longPage, multipliedElements, PDF } from "../../../fixtures/hostile-documents.ts";
+import { childrenOf, isRunning } from "./memory.ts";
+
+const page = (html: string): Document => ({
+  type: "text/html",
+  url: "https://example.com/",
+  bytes: Buffer.from(html),
+  maxCharacters: 1000,
+});
+
+/** Where a test can find the processes. */
+const LINUX = process.platform === "linux";
+
+let reader: Reader;
+afterEach(() => reader.close());
+
+test("a document that misses its deadline is refused, and the next one gets no late reply", async () => {
+  reader = openReader(0.001);
+  const refused = await Promise.all([reader.read(page("<p>one</p>")), reader.read(page("<p>two</p>"))]);
+  expect(refused).toEqual([TOO_COMPLEX, TOO_COMPLEX]);
+});
+
+test("a document that ended its process is remembered, and not read again", async () => {
+  reader = openReader(2);
+  const slow = { ...page(""), type: PDF, bytes: longPage(98_000_000) };
+  expect(await reader.read(slow)).toEqual(TOO_COMPLEX);
+  const started = performance.now();
+  expect(await reader.read({ ...slow })).toEqual(TOO_COMPLEX);
+  expect(performance.now() - started).toBeLessThan(500);
+  expect(await reader.read({ ...page("ordinary"), type: "text/plain" })).toMatchObject({ text: "ordinary" });
+});
+
+test("a closed reader rejects, and says nothing about the document", async () => {
+  reader = openReader();
+  const reading = [1, 2, 3].map((i) => reader.read(page(`<p>${i}</p>`)));
+  const ends = Promise.allSettled(reading);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  await reader.close();
+  for (const end of await ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "cancelled" } });
+  await expect(reader.read(page("<p>late</p>"))).rejects.toMatchObject({ code: "cancelled" });
+});
+
+test("a caller with many documents does not hold up another", async () => {
+  reader = openReader();
+  const order: string[] = [];
+  const read = (caller: object, name: string) =>
+    reader.read(page(`<p>${name}</p>`), caller).then(() => order.push(name));
+  const [greedy, modest] = [{}, {}];
+  const all = Array.from({ length: 20 }, (_, i) => read(greedy, `greedy ${i}`));
+  await Promise.all([...all, read(modest, "modest")]);
+  // Two processes hold two documents of the greedy caller; two more may overtake while replies travel.
+  expect(order.indexOf("modest")).toBeLessThanOrEqual(4);
+});
+
+test.skipIf(!LINUX)(
+  "a process that was ended from outside is replaced, and signals to the whole group do not end it",
+  async () => {
+    const others = childrenOf(process.pid);
+    const ownChildren = () => childrenOf(process.pid).filter((id) => !others.includes(id));
+    reader = openReader();
+    expect(await reader.read(page("<p>one</p>"))).toMatchObject({ text: "one" });
+    const [child = 0] = ownChildren();
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.kill(child, signal);
+    expect(await reader.read(page("<p>two</p>"))).toMatchObject({ text: "two" });
+    expect(ownChildren()).toEqual([child]);
+    process.kill(child, "SIGKILL");
+    while (isRunning(child)) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(await reader.read(page("<p>three</p>"))).toMatchObject({ text: "three" });
+  },
+);
+
+/** Reads a document that keeps its process busy for longer than the test waits. */
+const PARENT = `
+  import { readFileSync } from "node:fs";
+  const { openReader } = await import(process.argv[1]);
+  const document = { url: "http://a.test/", type: "text/html", maxCharacters: 1000 };
+  const reader = openReader();
+  await reader.read({ ...document, type: "text/plain", bytes: Buffer.from("warm") });
+  reader.read({ ...document, bytes: readFileSync(0) });
+  setTimeout(() => console.log("reading"), 500);
+`;
+
+test.skipIf(!LINUX)("processes end with their parent, even while a document keeps them busy", async () => {
+  reader = openReader();
+  const built = builtModule("adapters/tools/documents/reader").href;
+  const parent = spawn(process.execPath, ["--input-type=module", "--eval", PARENT, built], { stdio: "pipe" });
+  parent.stdin.end(multipliedElements(400, 100_000));
+  const [line] = await once(parent.stdout, "data");
+  expect(String(line)).toBe("reading\n");
+  const children = childrenOf(parent.pid ?? 0);
+  expect(children).toHaveLength(1);
+  parent.kill("SIGKILL");
+  await expect.poll(() => children.some(isRunning), { timeout: 2000 }).toBe(false);
+});

@@ -1,0 +1,22 @@
+/** @file Workbooks whose archive alone is too large, seen before anything is inflated. */
+import { zipSync } from "fflate";
+import { expect, test } from "vitest";
+import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
+import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
+import { declareSize, manyParts } from "../../../fixtures/hostile-documents.ts";
+
+const DAMAGED = { unreadable: "it is a damaged spreadsheet" };
+
+const extracted = (bytes: Uint8Array) => extractSpreadsheet({ url: "", type: "", bytes, maxCharacters: 1000 });
+
+test("a workbook of thousands of parts, or of parts that would fill the memory, is not inflated", async () => {
+  const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`${i}.xml`, new Uint8Array()]));
+  expect(await extracted(zipSync(many))).toEqual(TOO_COMPLEX);
+  expect(await extracted(manyParts(1, 210e6))).toEqual(TOO_COMPLEX);
+  expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual(DAMAGED);
+});
+
+test("a part that holds more than it says is not inflated further", async () => {
+  const archive = zipSync({ "xl/workbook.xml": Buffer.from("<workbook/>".padEnd(5e6)) });
+  expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
+});

@@ -1,0 +1,78 @@
+/** @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
+import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
+import type { CompletionRequest } from "../../../../core/ports.ts";
+import { memoryStore } from "../../../fakes/memory-store.ts";
+import { runRecord } from "../../../fakes/scripted-team.ts";
+import { serveWorld, type WorldServer } from "../../../world/server.ts";
+import { openWorldTools } from "../../../world/tools.ts";
+
+let world: WorldServer;
+beforeAll(async () => {
+  world = await serveWorld();
+});
+afterAll(() => world.close());
+
+/** Answers at 1 dollar per million input tokens and 10 per million output tokens, of which it may give 100. */
+const model = {
+  model: "openai:http://127.0.0.1:1/v1#reader",
+  maxTokens: 100,
+  usdPerMillionTokens: { input: 1, output: 10 },
+};
+
+async function openTools(settings: object = {}, store = memoryStore()) {
+  const asked: CompletionRequest[] = [];
+  const openModel: OpenModel = async () => ({
+    async complete(request) {
+      asked.push(request);
+      return { text: "towns", usage: { inputTokens: 200, outputTokens: 10 } };
+    },
+  });
+  const tools = await openWorldTools(world, { extract: model, reason: model, ...settings }, { store, openModel });
+  return { ...tools, asked };
+}
+
+const page = (path: string) => ({ url: world.origin + path, goal: "towns" });
+const dollars = (microUsd: number) => ({ budget: openToolBudget({ calls: null, microUsd }) });
+
+test("a text that may cost more than is left is not sent to the model", async () => {
+  const { call, close, asked } = await openTools();
+  const poor = dollars(1000);
+  expect(await call("visit", page("/wiki/Alby"), poor)).toMatch(
+    /\n\nno budget is left for this call: it may cost \$0\.00\d+, and \$0\.001 is left$/,
+  );
+  expect(await call("reason", { problem: "2 + 2" }, poor)).toMatch(/^no budget is left for this call: it may cost/);
+  expect(asked).toEqual([]);
+  expect(poor.budget.spent()).toEqual({ calls: 2, microUsd: 0 });
+  const rich = dollars(10_000);
+  expect(await call("visit", page("/wiki/Alby"), rich)).toMatch(/\n\ntowns$/);
+  expect(rich.budget.spent()).toEqual({ calls: 1, microUsd: 300 });
+  await close();
+});
+
+test("the calls of one turn do not see what the others cost: that depends on timing", async () => {
+  const { call, close } = await openTools();
+  const { budget } = dollars(1400);
+  const turn = ["2 + 2", "3 + 3"].map((problem) => call("reason", { problem }, { budget }));
+  expect(await Promise.all(turn)).toEqual(["towns", "towns"]);
+  expect(await call("reason", { problem: "4 + 4" }, { budget })).toMatch(/^no budget is left/);
+  await close();
+});
+
+test("a run whose budget has no room for a text is halted before the model is asked", async () => {
+  const store = memoryStore();
+  await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
+  const { call, close, asked } = await openTools({ budget: { run: { usd: 0.001 } } }, store);
+  await expect(call("reason", { problem: "2 + 2" })).rejects.toMatchObject({ code: "run-halted" });
+  expect(asked).toEqual([]);
+  expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ microUsd: 0 });
+  await close();
+});
+
+test("the title of a page is cut before it reaches the model", async () => {
+  const { call, close, asked } = await openTools();
+  await call("visit", page("/long-title"));
+  expect(asked[0]?.messages[1]?.content.length).toBeLessThan(1000);
+  await close();
+});
