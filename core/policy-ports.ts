@@ -108,7 +108,17 @@ export interface CallJournal {
   write(calls: TinkerCalls | null): Promise<void>;
 }
 
+/** Wall-clock limits of an engine's calls. An engine that can end a call that hangs rejects it with `deadline` then. */
+export interface EngineLimits {
+  /** Of one sampled turn. */
+  readonly turnSeconds: number;
+  /** Of one call of a trainer, and of opening a sampler or trainer. */
+  readonly trainingSeconds: number;
+}
+
 export interface EngineOptions {
+  /** Absent: no limits. */
+  readonly limits?: EngineLimits;
   /** For engines that support several. Absent: the CPU. */
   readonly provider?: ProviderChoice;
   /** Absent: fp32. */

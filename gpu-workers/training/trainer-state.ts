@@ -66,10 +66,10 @@ export class TrainerState {
 
   /** Version 0, for the KL term. Of an adapter that starts fresh, this is its base. */
   async reference(): Promise<Trainer> {
-    const { agent, engine, checkpoints } = this.#parts;
+    const { run, agent, engine, checkpoints } = this.#parts;
     if (this.#reference) return this.#reference;
     const files = await checkpoints.files(await checkpoints.manifest(agent, 0), "all");
-    this.#reference = await engine.openTrainer(files, engineOptions(this.config));
+    this.#reference = await engine.openTrainer(files, engineOptions(this.config, run.config.limits));
     return this.#reference;
   }
 
@@ -110,7 +110,11 @@ export class TrainerState {
       await trainer.load(files);
       return trainer;
     }
-    this.#trainer = await engine.openTrainer(files, engineOptions(this.config), callJournal(run, agent, worker));
+    this.#trainer = await engine.openTrainer(
+      files,
+      engineOptions(this.config, run.config.limits),
+      callJournal(run, agent, worker),
+    );
     return this.#trainer;
   }
 }

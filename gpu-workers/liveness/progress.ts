@@ -1,0 +1,53 @@
+/**
+ * @file Whether this process's engine makes progress. Every call of a sampler or a trainer has a limit, start to close, at which its engine
+ * ends it. A call that is open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that
+ * other workers take over its work. Heartbeats say that the process lives; this says that its engine does.
+ */
+import type { EngineLimits } from "../../core/ports.ts";
+
+/** Seconds after the limit in which an engine ends a call: a cancelled sample gets 60 of them to stop. */
+const GRACE_SECONDS = 120;
+
+export type EngineWork = "sampling" | "training";
+
+interface EngineCall {
+  readonly work: EngineWork;
+  /** Monotonic time, in seconds. */
+  dueAt: number;
+}
+
+export class EngineProgress {
+  readonly #limits: EngineLimits;
+  readonly #now: () => number;
+  readonly #calls = new Set<EngineCall>();
+
+  constructor(limits: EngineLimits, now: () => number = () => performance.now() / 1000) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** A call that hangs and cannot be ended. Samples may wait while a training call runs: both may share a GPU's thread. */
+  get isStalled(): boolean {
+    const open = [...this.#calls].filter(({ dueAt }) => dueAt >= this.#now());
+    const overdue = [...this.#calls].filter(({ dueAt }) => dueAt < this.#now());
+    const isTraining = open.some(({ work }) => work === "training");
+    return overdue.some(({ work }) => work === "training" || !isTraining);
+  }
+
+  async during<T>(work: EngineWork, call: () => Promise<T>): Promise<T> {
+    const entry: EngineCall = { work, dueAt: this.#dueAt(work) };
+    this.#calls.add(entry);
+    try {
+      return await call();
+    } finally {
+      this.#calls.delete(entry);
+      if (work === "training")
+        for (const other of this.#calls) other.dueAt = Math.max(other.dueAt, this.#dueAt("sampling"));
+    }
+  }
+
+  #dueAt(work: EngineWork): number {
+    const { turnSeconds, trainingSeconds } = this.#limits;
+    return this.#now() + GRACE_SECONDS + (work === "sampling" ? turnSeconds : trainingSeconds);
+  }
+}
