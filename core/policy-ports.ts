@@ -89,7 +89,7 @@ export interface Trainer {
   optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
   /**
    * The state as files. Engines that hold it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
-   * `optimizer.safetensors`, whose bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
+   * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
    */
   save(): Promise<Map<string, Uint8Array>>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
@@ -130,6 +130,8 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
+  /** Most bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
+  readonly shardBytes?: number;
 }
 
 /**

@@ -214,16 +214,6 @@ export function releaseTrainer(run: string, agent: string, worker: string): Tabl
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** Gives the claim up after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */
-export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
-  return {
-    key: tableKeys.agent(run, agent),
-    set: [[["trainer"], ""]],
-    add: [[["takeovers"], 1]],
-    when: [is("trainer", worker)],
-  };
-}
-
 /** A heartbeat: increments the counter, and sets what is in flight if that changed. Fails once the worker is marked dead. */
 export function heartbeat(
   run: string,

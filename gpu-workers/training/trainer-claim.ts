@@ -9,7 +9,8 @@
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
-import { claimTrainer, releaseTrainer, yieldTrainer } from "../../core/training/writes.ts";
+import { yieldTrainer } from "../../core/training/call-writes.ts";
+import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
 
