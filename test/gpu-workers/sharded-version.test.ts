@@ -15,7 +15,7 @@ import { tinyCheckpoint } from "../engine/tiny.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
-const SHARD_BYTES = 20_000;
+const SHARD_BYTES = 5000;
 const config = relayConfig();
 const batch = [{ tokens: [1, 2, 3, 4], weights_T: Float32Array.of(0, 1, 1, 1) }];
 const adam = { learningRate: 1e-2, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
