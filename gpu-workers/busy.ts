@@ -48,8 +48,8 @@ export function createBusyMeter({
   });
   let since = now();
   const timers = { sampling, training };
-  const during = <T>(kind: EngineWork, work: () => Promise<T>) =>
-    either.during(() => timers[kind].during(() => progress.during(kind, work)));
+  const during = <T>(kind: EngineWork, work: () => Promise<T>, signal?: AbortSignal) =>
+    either.during(() => timers[kind].during(() => progress.during(kind, work, signal)));
 
   return {
     get isStalled() {
@@ -61,7 +61,7 @@ export function createBusyMeter({
       optimizerStep: (...args) => during("training", () => trainer.optimizerStep(...args)),
     }),
     sampler: (sampler) => ({
-      sample: (request, signal) => during("sampling", () => sampler.sample(request, signal)),
+      sample: (request, signal) => during("sampling", () => sampler.sample(request, signal), signal),
       release: (sequence) => sampler.release(sequence),
       close: () => sampler.close(),
     }),

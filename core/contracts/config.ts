@@ -71,8 +71,10 @@ const LimitsConfig = z.strictObject({
   turnSeconds: z
     .number()
     .positive()
-    .default(600)
-    .describe("Wall-clock seconds in which an engine samples one turn. Then its thread is ended and opened again."),
+    .default(3600)
+    .describe(
+      "Wall-clock seconds in which an engine samples one turn. Then its thread is ended and opened again, as it is 60 seconds after it was told to stop and did not.",
+    ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   rewardSeconds: z.number().positive().default(600).describe("Wall-clock seconds of one verdict in an evaluation."),
   trainingSeconds: z

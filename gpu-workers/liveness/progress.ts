@@ -34,16 +34,27 @@ export class EngineProgress {
     return overdue.some(({ work }) => work === "training" || !isTraining);
   }
 
-  async during<T>(work: EngineWork, call: () => Promise<T>): Promise<T> {
+  /** @param signal cancels the call: it has the grace time to end. */
+  async during<T>(work: EngineWork, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const entry: EngineCall = { work, dueAt: this.#dueAt(work) };
+    const cancel = () => {
+      entry.dueAt = Math.min(entry.dueAt, this.#now() + GRACE_SECONDS);
+    };
     this.#calls.add(entry);
+    signal?.addEventListener("abort", cancel, { once: true });
     try {
       return await call();
     } finally {
+      signal?.removeEventListener("abort", cancel);
       this.#calls.delete(entry);
-      if (work === "training")
-        for (const other of this.#calls) other.dueAt = Math.max(other.dueAt, this.#dueAt("sampling"));
+      if (work === "training") this.#graceSamples();
     }
+  }
+
+  /** Samples that waited for a training call. */
+  #graceSamples(): void {
+    const due = this.#now() + GRACE_SECONDS;
+    for (const call of this.#calls) call.dueAt = Math.max(call.dueAt, due);
   }
 
   #dueAt(work: EngineWork): number {

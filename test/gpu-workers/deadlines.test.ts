@@ -139,6 +139,18 @@ test("an engine call is stalled long after its limit; samples may wait for a tra
   expect(progress.isStalled).toBe(true);
 });
 
+test("a cancelled call that goes on is stalled long before its limit", () => {
+  let now = 0;
+  const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
+  const stop = new AbortController();
+  void progress.during("sampling", forever, stop.signal);
+  now = 200;
+  expect(progress.isStalled).toBe(false);
+  stop.abort();
+  now = 321;
+  expect(progress.isStalled).toBe(true);
+});
+
 test("a stalled worker sends no heartbeat more: its process ends", async () => {
   const { config, store } = await openRun({ liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
