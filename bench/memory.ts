@@ -12,9 +12,9 @@ import { builtModule } from "../built-module.ts";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import type { WrittenType } from "../engine/checkpoint/safetensors.ts";
-import { OPTIMIZER_FILE } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMemory, totalBytes } from "../engine/compiled/memory.ts";
+import { isOptimizer } from "../gpu-workers/checkpoints.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import { OPTIONS, sample, trainStep, watchMemory, withFreshAdapter } from "./qwen3/work.ts";
 
@@ -52,7 +52,7 @@ async function measure(name: string): Promise<void> {
     const sampling = await sample(sampler, MODEL, NEW_TOKENS);
     const trainer = await compiledEngine.openTrainer(files, OPTIONS);
     const training = await trainStep(trainer, MODEL, OPTIONS.contextTokens);
-    const saved = [...(await trainer.save())].filter(([name]) => name !== OPTIMIZER_FILE);
+    const saved = [...(await trainer.save())].filter(([name]) => !isOptimizer(name));
     const next = await compiledEngine.openSampler(new Map([...files, ...saved]), OPTIONS);
     await sample(next, MODEL, NEW_TOKENS);
     const peak = memory.stop();

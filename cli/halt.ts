@@ -9,6 +9,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { endRun } from "../core/training/writes.ts";
 import { namesOfStage } from "./deployment.ts";
 import { storeNames } from "./store-names.ts";
+import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
 const REASON = "halted by its user; launch it again to resume";
@@ -20,7 +21,7 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
     const { item } = await store.table.update(endRun(run, "halted", REASON));
     if (!item) throw new MgrpoError("not-found", `no run '${run}' in table '${names.table}': ${MGRPO} runs lists them`);
     const { status, reason } = parse(RunRecord, item, `RUN '${run}'`);
-    if (process.stdout.isTTY) console.log(`run '${run}' is ${status}${reason ? `: ${reason}` : ""}`);
+    if (process.stdout.isTTY) console.log(`run '${run}' is ${status}${reason ? `: ${clean(reason)}` : ""}`);
     else console.log(JSON.stringify({ kind: "halted", run, status, reason }));
   } finally {
     store.close();

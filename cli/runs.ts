@@ -8,6 +8,7 @@ import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-fol
 import { heldOutScore, openBook } from "./run-report.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
+import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
 import { hanging, terminalWidth } from "./terminal/rows.ts";
@@ -126,7 +127,7 @@ function tableLines(rows: readonly (Row | Damaged)[]): string[] {
     row.run,
     row.state,
     ...("step" in row ? progress(row) : ["-", "-", "-"]),
-    row.reason,
+    clean(row.reason),
   ]);
   const widths = TITLES.map((title, i) => Math.max(title.length, ...table.map((cells) => cells[i]?.length ?? 0)));
   const line = (cells: readonly string[]) =>

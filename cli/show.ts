@@ -13,6 +13,7 @@ import { drawPage } from "./show/page.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import type { Tree } from "./show/tree.ts";
+import { clean } from "./terminal/clean.ts";
 import { openDisplay } from "./terminal/display.ts";
 
 /** The address of the case studies; all other addresses are numbers. */
@@ -111,10 +112,10 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
     return console.log(JSON.stringify({ kind: "spent", ...spent }));
   }
-  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${reason}`);
-  if (wait !== undefined) console.log(`  ${wait}`);
+  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${clean(reason)}`);
+  if (wait !== undefined) console.log(`  ${clean(wait)}`);
   for (const { fleet, reason: why } of refusals)
-    console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${why}`));
+    console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${clean(why)}`));
   console.log(
     colors.dim(`  spent: ${describeBills(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
   );

@@ -88,8 +88,8 @@ export interface Trainer {
   /** AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of the scaled gradient. */
   optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
   /**
-   * The state as files. An engine that holds it in this process: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
-   * `optimizer.safetensors`, whose bytes are a function of the state. An engine on a server: `tinker.json`, which names it there.
+   * The state as files. Engines that hold it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
+   * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
    */
   save(): Promise<Map<string, Uint8Array>>;
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
@@ -108,7 +108,17 @@ export interface CallJournal {
   write(calls: TinkerCalls | null): Promise<void>;
 }
 
+/** Wall-clock limits of an engine's calls. An engine that can end a call that hangs rejects it with `deadline` then. */
+export interface EngineLimits {
+  /** Of one sampled turn. */
+  readonly turnSeconds: number;
+  /** Of one call of a trainer, and of opening a sampler or trainer. */
+  readonly trainingSeconds: number;
+}
+
 export interface EngineOptions {
+  /** Absent: no limits. */
+  readonly limits?: EngineLimits;
   /** For engines that support several. Absent: the CPU. */
   readonly provider?: ProviderChoice;
   /** Absent: fp32. */
@@ -120,6 +130,8 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
+  /** Most bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
+  readonly shardBytes?: number;
 }
 
 /**

@@ -18,6 +18,7 @@ export type {
   ChatMessage,
   CheckpointFile,
   CheckpointFiles,
+  EngineLimits,
   EngineOptions,
   ForwardBackward,
   LocalFile,

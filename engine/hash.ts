@@ -3,7 +3,17 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { CheckpointFile, Hash } from "../core/ports.ts";
 
-export const sha256: Hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
+/** Node.js hashes less than 2 GiB at a time. */
+const CHUNK_BYTES = 2 ** 30;
+
+export const sha256: Hash = (bytes) =>
+  typeof bytes === "string" ? createHash("sha256").update(bytes).digest("hex") : sha256InChunks(bytes, CHUNK_BYTES);
+
+export function sha256InChunks(bytes: Uint8Array, chunkBytes: number): string {
+  const hash = createHash("sha256");
+  for (let at = 0; at < bytes.length; at += chunkBytes) hash.update(bytes.subarray(at, at + chunkBytes));
+  return hash.digest("hex");
+}
 
 /** Streams files on disk. */
 export async function sha256OfFile(file: CheckpointFile): Promise<string> {

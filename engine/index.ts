@@ -7,6 +7,7 @@
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
 import { longestContext } from "./checkpoint/config.ts";
+import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
 import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
 import { tinkerEngine } from "./tinker/engine.ts";
@@ -58,7 +59,9 @@ export function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): 
 
 /** The checkpoint with what a trainer saved in place of the old weights. */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
-  return new Map([...files, ...saved]);
+  // A single file of old weights would win over new shards.
+  const isReplaced = (name: string) => name === MODEL_FILE && saved.has(INDEX_FILE);
+  return new Map([...[...files].filter(([name]) => !isReplaced(name)), ...saved]);
 }
 
 /**

@@ -37,6 +37,7 @@ export function openAgents(
       config,
       policy: policyOf(parts, name, config, checkpoints, meter),
       tools: toolsOf(name, config, parts.tools),
+      toolSeconds: parts.run.config.limits.toolSeconds,
       ...(parts.allowance && { allowance: parts.allowance }),
     }),
   );
@@ -50,7 +51,8 @@ function policyOf(
   checkpoints: Checkpoints,
   meter: BusyMeter,
 ): Policy {
-  if (!isEndpointPolicy(config.policy)) return openPolicy(name, config, engineOf(config.policy), checkpoints, meter);
+  if (!isEndpointPolicy(config.policy))
+    return openPolicy(name, config, engineOf(config.policy), checkpoints, meter, run.config.limits);
   return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
 }
 

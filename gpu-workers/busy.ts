@@ -1,9 +1,11 @@
 /**
  * @file Where a worker's time goes: the union of the intervals in which at least one engine call is in flight, for sampling, for
- * training, and for either. Seconds go into manifests; the intervals themselves are kept only for benches.
+ * training, and for either. Seconds go into manifests; the intervals themselves are kept only for benches. Whether a call hangs:
+ * liveness/progress.ts.
  */
 import type { WorkerSeconds } from "../core/contracts/checkpoint.ts";
-import type { Sampler, Trainer } from "../core/ports.ts";
+import type { EngineLimits, Sampler, Trainer } from "../core/ports.ts";
+import { EngineProgress, type EngineWork } from "./liveness/progress.ts";
 
 /** Start and end, in milliseconds since the epoch. */
 export type BusyInterval = readonly [number, number];
@@ -12,6 +14,8 @@ export type BusyInterval = readonly [number, number];
 export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
 
 export interface BusyMeter {
+  /** Whether an engine call hangs and cannot be ended. */
+  readonly isStalled: boolean;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;
   /** The same sampler, metered. */
@@ -22,7 +26,20 @@ export interface BusyMeter {
   takeIntervals(): BusyInterval[];
 }
 
-export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {}): BusyMeter {
+export interface BusyMeterOptions {
+  readonly keepsIntervals?: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+  /** Absent: no call is ever called stalled. */
+  readonly limits?: EngineLimits;
+}
+
+export function createBusyMeter({
+  keepsIntervals = false,
+  now = sinceEpoch,
+  limits = { turnSeconds: Number.POSITIVE_INFINITY, trainingSeconds: Number.POSITIVE_INFINITY },
+}: BusyMeterOptions = {}): BusyMeter {
+  const progress = new EngineProgress(limits);
   const intervals: BusyInterval[] = [];
   const sampling = createBusyTimer(now);
   const training = createBusyTimer(now);
@@ -30,16 +47,21 @@ export function createBusyMeter({ keepsIntervals = false, now = sinceEpoch } = {
     if (keepsIntervals) intervals.push(interval);
   });
   let since = now();
-  const during = <T>(kind: BusyTimer, work: () => Promise<T>) => either.during(() => kind.during(work));
+  const timers = { sampling, training };
+  const during = <T>(kind: EngineWork, work: () => Promise<T>, signal?: AbortSignal) =>
+    either.during(() => timers[kind].during(() => progress.during(kind, work, signal)));
 
   return {
+    get isStalled() {
+      return progress.isStalled;
+    },
     trainer: (trainer) => ({
-      logProbs: (...args) => during(training, () => trainer.logProbs(...args)),
-      forwardBackward: (...args) => during(training, () => trainer.forwardBackward(...args)),
-      optimizerStep: (...args) => during(training, () => trainer.optimizerStep(...args)),
+      logProbs: (...args) => during("training", () => trainer.logProbs(...args)),
+      forwardBackward: (...args) => during("training", () => trainer.forwardBackward(...args)),
+      optimizerStep: (...args) => during("training", () => trainer.optimizerStep(...args)),
     }),
     sampler: (sampler) => ({
-      sample: (request, signal) => during(sampling, () => sampler.sample(request, signal)),
+      sample: (request, signal) => during("sampling", () => sampler.sample(request, signal), signal),
       release: (sequence) => sampler.release(sequence),
       close: () => sampler.close(),
     }),

@@ -13,15 +13,21 @@ import { recordBytes } from "./identity.ts";
 
 export const WEIGHTS = "model.safetensors";
 export const ADAPTER = "adapter_model.safetensors";
+/** The index of weights in shards. */
+const WEIGHTS_INDEX = `${WEIGHTS}.index.json`;
 export const OPTIMIZER = "optimizer.safetensors";
 /** Identifies the model of an agent behind an API, which has no weights. */
 export const ENDPOINT = "endpoint.json";
 
 type Files = Manifest["files"];
 
+/** Adam's state, in one file or in shards. */
+export const isOptimizer = (name: string): boolean =>
+  /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/.test(name);
+
 /** `tinker.json` names weights that a server keeps. */
 const isWeights = (name: string): boolean =>
-  name !== OPTIMIZER && /(\.safetensors(\.index\.json)?|^tinker\.json)$/.test(name);
+  !isOptimizer(name) && /(\.safetensors(\.index\.json)?|^tinker\.json)$/.test(name);
 
 /**
  * The SHA-256 that identifies a version's weights: that of its adapter (its base does not change), of its single file, of the list of its
@@ -41,9 +47,12 @@ export function weightsSha256(files: Files): string {
   return second ? sha256(hashes.map((entry) => entry.join(" ")).join("\n")) : first[1];
 }
 
-/** A version's files after a save. A single saved file of weights replaces all shards of the base. */
+/** A version's files after a save. Saved weights of the whole model replace all those of the base, and so does Adam's state. */
 export function replaceFiles(files: Files, saved: Files): Files {
-  const kept = Object.entries(files).filter(([name]) => !(WEIGHTS in saved && isWeights(name)));
+  const isModel = WEIGHTS in saved || WEIGHTS_INDEX in saved;
+  const hasOptimizer = Object.keys(saved).some(isOptimizer);
+  const isReplaced = (name: string) => (isModel && isWeights(name)) || (hasOptimizer && isOptimizer(name));
+  const kept = Object.entries(files).filter(([name]) => !isReplaced(name));
   return { ...Object.fromEntries(kept), ...saved };
 }
 
@@ -124,14 +133,14 @@ class RunCheckpoints implements Checkpoints {
 
   async files({ agent, files }: Pick<Manifest, "agent" | "files">, which: "all" | "inference") {
     const wanted = Object.entries(files)
-      .filter(([name]) => which === "all" || name !== OPTIMIZER)
+      .filter(([name]) => which === "all" || !isOptimizer(name))
       .sort(([a], [b]) => (a < b ? -1 : 1));
     const loaded = await Promise.all(
       wanted.map(async ([name, part]) => ({ name, part, file: await this.#load(agent, name, part) })),
     );
     const cached = new Map<string, Uint8Array>();
     for (const { name, part, file } of loaded) {
-      if (name !== OPTIMIZER && file instanceof Uint8Array) cached.set(part.sha256, file);
+      if (!isOptimizer(name) && file instanceof Uint8Array) cached.set(part.sha256, file);
     }
     this.#cache.set(agent, cached);
     return new Map(loaded.map(({ name, file }) => [name, file]));
@@ -139,7 +148,7 @@ class RunCheckpoints implements Checkpoints {
 
   register(agent: string, name: string, bytes: Uint8Array): Part {
     const hash = sha256(bytes);
-    if (name !== OPTIMIZER) this.#cacheOf(agent).set(hash, bytes);
+    if (!isOptimizer(name)) this.#cacheOf(agent).set(hash, bytes);
     return { sha256: hash, bytes: bytes.length };
   }
 

@@ -31,6 +31,22 @@ export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLi
   };
 }
 
+/** Settles as the work does, or rejects with the error when it takes longer; then the work's signal aborts. */
+export async function withinSeconds<T>(
+  seconds: number,
+  late: () => MgrpoError,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = timeLimitAfter(Promise.resolve(), seconds);
+  try {
+    return await abortable(work(limit.signal), limit.signal);
+  } catch (error) {
+    throw limit.signal.aborted ? late() : error;
+  } finally {
+    limit.end();
+  }
+}
+
 /** Settles as the promise does, or rejects with `cancelled` when the signal aborts first. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@
 
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Manifest } from "../core/contracts/checkpoint.ts";
-import type { EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
+import type { EngineLimits, EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";
 import { type Checkpoints, weightsSha256 } from "./checkpoints.ts";
@@ -40,9 +40,10 @@ export interface Policy {
 
 type Files = Manifest["files"];
 
-/** The part of an agent's config that its engine needs. */
-export function engineOptions({ engine, limits }: AgentConfig): EngineOptions {
-  return { ...engine, contextTokens: limits.contextTokens };
+/** The engine's share of an agent's config, and of the run's limits where it computes. */
+export function engineOptions({ engine, limits }: AgentConfig, run?: EngineLimits): EngineOptions {
+  const options = { ...engine, contextTokens: limits.contextTokens };
+  return run ? { ...options, limits: { turnSeconds: run.turnSeconds, trainingSeconds: run.trainingSeconds } } : options;
 }
 
 export function openPolicy(
@@ -51,6 +52,7 @@ export function openPolicy(
   engine: PolicyEngine,
   checkpoints: Checkpoints,
   meter: BusyMeter,
+  limits?: EngineLimits,
 ): Policy {
   let tokenizer: { readonly sha256: string | undefined; readonly opened: Tokenizer } | undefined;
   return new EnginePolicy({
@@ -59,7 +61,7 @@ export function openPolicy(
       const local = await checkpoints.files({ agent, files }, "inference");
       const sha256 = files["tokenizer.json"]?.sha256;
       if (!tokenizer || tokenizer.sha256 !== sha256) tokenizer = { sha256, opened: openTokenizer(local) };
-      const sampler = meter.sampler(await engine.openSampler(local, engineOptions(config)));
+      const sampler = meter.sampler(await engine.openSampler(local, engineOptions(config, limits)));
       return { sampler, tokenizer: tokenizer.opened };
     },
   });

@@ -38,7 +38,8 @@ export async function serveWorker(
       if (end !== "lost") return end;
     }
   } finally {
-    await closeWorkerProcess(worker);
+    // An engine that hangs cannot be closed.
+    if (!worker.meter.isStalled) await closeWorkerProcess(worker);
   }
 }
 
@@ -46,7 +47,7 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
   const { parts, options, observer, invocations, crashed } = worker;
   const { run } = parts;
   const place = { agent: options.agent, roles: options.roles, url: invocations?.url ?? "" };
-  const membership = await register(run, place, observer, stop);
+  const membership = await register(run, place, observer, stop, () => worker.meter.isStalled);
   if (options.enter && !(await options.enter(membership.id))) {
     await membership.leave();
     return "unneeded";

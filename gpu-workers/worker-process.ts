@@ -68,7 +68,7 @@ export async function openWorkerProcess(
 ): Promise<WorkerProcess> {
   const { run } = parts;
   requireKnownAgent(run, options);
-  const meter = createBusyMeter({ keepsIntervals: options.recordBusy });
+  const meter = createBusyMeter({ keepsIntervals: options.recordBusy, limits: run.config.limits });
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
   const agents = openAgents(parts, options.agent, checkpoints, meter);

@@ -167,5 +167,7 @@ try {
   // An expected failure takes one line; a bug shows its stack.
   if (isMgrpoError(error)) log.error("worker failed", { code: error.code, error: error.message });
   else log.error("worker failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  // A thread that hangs in native code would hold up a normal exit for ever.
+  if (isMgrpoError(error, "deadline")) process.kill(process.pid, "SIGKILL");
   process.exit(1);
 }

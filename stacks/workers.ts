@@ -10,6 +10,7 @@ import { createRelease, type Release } from "./release.ts";
 import { createWorkerSecrets, type WorkerKey, type WorkerSecrets } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
 import type { Storage } from "./storage.ts";
+import { workerStatements } from "./worker-policy.ts";
 
 export interface DeployedFleet extends Fleet {
   readonly group: aws.autoscaling.Group;
@@ -109,24 +110,16 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   return group;
 }
 
-/** An instance may use records and objects of runs, base models, the release, its log and its secrets, and terminate itself. */
 function allowed(fleet: Fleet, { table, bucket }: Storage, secrets: WorkerSecrets, group: $util.Output<string>) {
-  const dynamodb = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"].map((name) => `dynamodb:${name}`);
   const keys = secrets.keys.filter((key) => key.isFor(fleet));
-  const s3 = ["GetObject", "PutObject", "PutObjectTagging", "AbortMultipartUpload"].map((name) => `s3:${name}`);
+  const arns = {
+    table: table.arn,
+    bucket: bucket.arn,
+    group,
+    secrets: $resolve([secrets.token.arn, ...keys.map(({ parameter }) => parameter.arn)]),
+  };
   return aws.iam.getPolicyDocumentOutput({
-    statements: [
-      { actions: dynamodb, resources: [table.arn] },
-      { actions: s3, resources: [$interpolate`${bucket.arn}/runs/*`] },
-      { actions: ["s3:ListBucket"], resources: [bucket.arn] },
-      {
-        actions: ["s3:GetObject"],
-        resources: [$interpolate`${bucket.arn}/releases/*`, $interpolate`${bucket.arn}/models/*`],
-      },
-      { actions: ["s3:PutObject"], resources: [$interpolate`${bucket.arn}/logs/${fleet.name}/*`] },
-      { actions: ["ssm:GetParameter"], resources: [secrets.token.arn, ...keys.map(({ parameter }) => parameter.arn)] },
-      { actions: ["autoscaling:TerminateInstanceInAutoScalingGroup"], resources: [group] },
-    ],
+    statements: $resolve(arns).apply((known) => workerStatements(fleet, known)),
   });
 }
 

@@ -15,7 +15,7 @@ import { findRun, readConfig } from "../local/run-folder.ts";
 import { advisedBy, isTeamFile, readTeamFile, untrained } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
-const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400"];
+const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400", "limits.turnSeconds=86400"];
 
 export interface AskOptions {
   readonly team: string;

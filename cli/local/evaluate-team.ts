@@ -15,6 +15,7 @@ import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { BudgetExtension } from "../../core/training/run-budget.ts";
+import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
@@ -46,7 +47,7 @@ export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationR
 /** `3 answers lost, not counted (why)`; undefined if none is lost. */
 export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
   if (lost.length === 0) return undefined;
-  return `${counted(lost.length, "answer")} lost, not counted (${reasons[0] ?? "infrastructure"})`;
+  return `${counted(lost.length, "answer")} lost, not counted (${clean(reasons[0] ?? "infrastructure")})`;
 }
 
 /** Ends early when `stop` says so; rejects if the evaluation halts. */

@@ -15,8 +15,9 @@ import {
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
-import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { OPTIMIZER_FILE, readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { writeModelFiles } from "../../engine/checkpoint/shards.ts";
+import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
+import { isOptimizer } from "../../gpu-workers/checkpoints.ts";
 import { BASE_FILE } from "./adapters.ts";
 
 export interface ExportForm {
@@ -49,7 +50,7 @@ export function exportedFiles(
   return new Map([
     ...[...files].filter(([name]) => !WEIGHTS.test(name) && name !== ADAPTER_CONFIG_FILE),
     ["config.json", withDtype(files, torch)],
-    [MODEL_FILE, writeModel(checkpoint.layout, checkpoint.weights, file)],
+    ...writeModelFiles(checkpoint.layout, checkpoint.weights, file),
   ]);
 }
 
@@ -64,7 +65,7 @@ function adapterFiles(
   if (!adapter) throw new Error(`${ADAPTER_CONFIG_FILE} is present, the adapter is not`);
   const path = base.startsWith("s3://") ? base : resolve(base);
   const isModel = (name: string) =>
-    name === "config.json" || (WEIGHTS.test(name) && name !== ADAPTER_FILE && name !== OPTIMIZER_FILE);
+    name === "config.json" || (WEIGHTS.test(name) && name !== ADAPTER_FILE && !isOptimizer(name));
   const pointer: BasePointer = {
     path,
     files: Object.fromEntries(Object.entries(manifest.files).filter(([name]) => isModel(name))),

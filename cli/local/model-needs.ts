@@ -6,12 +6,13 @@ import { totalmem } from "node:os";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { withSettings } from "../../core/training/resolve-config.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
+import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
 import { locateParameters } from "../../engine/checkpoint/weights.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { isMemoryMapped } from "../../engine/compiled/open-weights.ts";
@@ -75,9 +76,10 @@ export function checkMemory(
 ): void {
   const plans = Object.entries(agents).flatMap(([name, agent]) => {
     const files = bases.get(name);
-    return files && agent.trained && agent.policy === "compiled"
-      ? [{ name, ...needsOf(agent, files, algorithm.kl.coefficient > 0) }]
-      : [];
+    if (!files || !agent.trained || agent.policy !== "compiled") return [];
+    const needs = needsOf(agent, files, algorithm.kl.coefficient > 0);
+    if (!needs.lora) refuse(findings, name, () => refuseUnsavable(parameterLayout(readModelConfig(files))));
+    return [{ name, ...needs }];
   });
   const needed = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
   const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
@@ -90,6 +92,16 @@ export function checkMemory(
     `most of it is the ${largest} of '${most.name}', ${gigabytes(most.plan[largest])}: ${ADVICE[largest]}`;
   if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
   else findings.warn(message);
+}
+
+/** Adds the error to the findings, under the agent's name. */
+function refuse(findings: Findings, name: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    findings.refuse(new MgrpoError(error.code, `agents.${name}.model: ${error.message}`, { cause: error }));
+  }
 }
 
 /** Undefined where the weights are not in files that this program reads. */

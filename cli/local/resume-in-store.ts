@@ -16,8 +16,9 @@ import {
 } from "../../core/training/run-budget.ts";
 import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
 import { extendBudget, resetFleet, resumeRun } from "../../core/training/writes.ts";
+import { refuseExpired } from "./expired-step.ts";
 
-type Resumed = Pick<Store, "table" | "clock">;
+type Resumed = Pick<Store, "table" | "clock" | "objects">;
 
 export async function resumeInStore(
   store: Resumed,
@@ -31,6 +32,7 @@ export async function resumeInStore(
     if (!extendsBudget(extension)) return;
     throw new MgrpoError("config-invalid", `run '${run}' is finished: there is nothing to extend`);
   }
+  await refuseExpired(store, record);
   if (status === "halted") await forgiveFleets(table, run);
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = extension;

@@ -50,8 +50,8 @@ export const Manifest = z.strictObject({
   /** False if there was nothing to learn: the parts are those of the previous version, and Adam was not called. */
   trained: z.boolean(),
   /**
-   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state. With an
-   * adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same parts of the base model.
+   * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state;
+   * each may be in shards with an index. With an adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same parts of the base model.
    */
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),

@@ -68,6 +68,22 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(60)
     .describe("Wall-clock seconds that a caller waits for an invocation."),
+  turnSeconds: z
+    .number()
+    .positive()
+    .default(3600)
+    .describe(
+      "Wall-clock seconds in which an engine samples one turn. Then its thread is ended and opened again, as it is 60 seconds after it was told to stop and did not.",
+    ),
+  toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
+  rewardSeconds: z.number().positive().default(600).describe("Wall-clock seconds of one verdict in an evaluation."),
+  trainingSeconds: z
+    .number()
+    .positive()
+    .default(7200)
+    .describe(
+      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. Then the step is leased again.",
+    ),
   attempts: z
     .int()
     .positive()

@@ -1,4 +1,7 @@
-/** @file The conditional writes of the record of a trainer's calls to its Tinker server (CALLS), as data. Repeating one changes nothing. */
+/**
+ * @file The conditional writes of a trainer's calls, as data: the record of those to its Tinker server (CALLS), and the claim that it gives up
+ * when a call takes too long. Each is safe to repeat.
+ */
 import { tableKeys } from "../contracts/keys.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
@@ -14,5 +17,15 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
     key: tableKeys.calls(run, agent),
     set: [[["calls"], calls]],
     when: [{ equals: [["writer"], worker] }],
+  };
+}
+
+/** Gives the claim up after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */
+export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
+  return {
+    key: tableKeys.agent(run, agent),
+    set: [[["trainer"], ""]],
+    add: [[["takeovers"], 1]],
+    when: [{ equals: [["trainer"], worker] }],
   };
 }

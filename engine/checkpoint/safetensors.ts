@@ -137,6 +137,9 @@ export function readSafetensors(file: CheckpointFile, what: string): Safetensors
 /** Types that we write. */
 export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 
+/** Bytes of values in a file. */
+export const bytesOf = ({ length }: Float32Array, dtype: WrittenType): number => length * BYTES[dtype];
+
 /** Writes tensors in the map's order. The header is padded to eight bytes, as in the reference implementation. */
 export function writeSafetensors(
   tensors: ReadonlyMap<string, NamedTensor>,

@@ -1,6 +1,6 @@
 /**
  * @file Locates the tensors of a model: in `model.safetensors`, or in the shards that `model.safetensors.index.json` names. As in transformers,
- * the single file wins: a version that training published has one, even if its base had shards.
+ * the single file wins. The same for Adam's moments.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -10,7 +10,8 @@ import { wholeFile } from "./files.ts";
 import { readHeader, type TensorEntry } from "./safetensors.ts";
 
 export const MODEL_FILE = "model.safetensors";
-export const INDEX_FILE = "model.safetensors.index.json";
+export const indexOf = (single: string): string => `${single}.index.json`;
+export const INDEX_FILE = indexOf(MODEL_FILE);
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
@@ -22,20 +23,21 @@ export interface TensorLocation {
 }
 
 /** Reads headers only. Refuses an index that names missing shards or tensors. */
-export function locateTensors(files: CheckpointFiles): Map<string, TensorLocation> {
-  const single = files.get(MODEL_FILE);
-  if (single) return new Map(tensorsOf(MODEL_FILE, single));
-  const index = files.get(INDEX_FILE);
+export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<string, TensorLocation> {
+  const whole = files.get(single);
+  if (whole) return new Map(tensorsOf(single, whole));
+  const indexFile = indexOf(single);
+  const index = files.get(indexFile);
   if (!index) {
-    const fault = `${MODEL_FILE}: not in the checkpoint, nor ${INDEX_FILE}: add the model's weights as safetensors`;
+    const fault = `${single}: not in the checkpoint, nor ${indexFile}: add the model's weights as safetensors`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
-  const { weight_map } = parseJson(Index, wholeFile(index), INDEX_FILE, "checkpoint-damaged");
+  const { weight_map } = parseJson(Index, wholeFile(index), indexFile, "checkpoint-damaged");
   const locations = new Map<string, TensorLocation>();
   for (const fileName of new Set(Object.values(weight_map))) {
     const file = files.get(fileName);
     if (!file) {
-      const fault = `${fileName}: not in the checkpoint, though ${INDEX_FILE} names it: add the missing shard`;
+      const fault = `${fileName}: not in the checkpoint, though ${indexFile} names it: add the missing shard`;
       throw new MgrpoError("checkpoint-damaged", fault);
     }
     for (const [name, location] of tensorsOf(fileName, file))
@@ -43,7 +45,7 @@ export function locateTensors(files: CheckpointFiles): Map<string, TensorLocatio
   }
   for (const [name, fileName] of Object.entries(weight_map)) {
     if (locations.has(name)) continue;
-    const fault = `${fileName}: no tensor '${name}', which ${INDEX_FILE} says is there: restore both from their origin`;
+    const fault = `${fileName}: no tensor '${name}', which ${indexFile} says is there: restore both from their origin`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
   return locations;

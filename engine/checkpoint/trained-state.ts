@@ -7,11 +7,11 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
 import { adamStep } from "../model/adamw.ts";
 import { checkGradient } from "../model/input-checks.ts";
-import { ADAPTER_FILE, readAdapter } from "./adapter.ts";
+import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "./adapter.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
-import type { ParameterLayout } from "./parameters.ts";
-import { MODEL_FILE } from "./tensors.ts";
-import { OPTIMIZER_FILE, readCheckpoint, readOptimizer, withConfigOf, writeModel, writeOptimizer } from "./weights.ts";
+import { type ParameterLayout, parameterLayout } from "./parameters.ts";
+import { readOptimizer, refuseUnsavable, writeModelFiles, writeOptimizerFiles } from "./shards.ts";
+import { readCheckpoint, withConfigOf, writeModel } from "./weights.ts";
 
 export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "load"> {
   readonly config: ModelConfig;
@@ -24,8 +24,10 @@ export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "
   readonly gradient: Float32Array;
 }
 
-export function openTrainedState(files: CheckpointFiles): TrainedState {
+/** @param shardBytes most bytes of a saved file; absent: 1 GiB. */
+export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
+  if (!readAdapterConfig(files)) refuseUnsavable(parameterLayout(config));
   const adapter = readAdapter(files, config);
   const { layout, weights } = adapter ?? readCheckpoint(files);
   const lora = adapter?.lora ?? null;
@@ -45,8 +47,10 @@ export function openTrainedState(files: CheckpointFiles): TrainedState {
     },
     async save() {
       return new Map([
-        [lora ? ADAPTER_FILE : MODEL_FILE, writeModel(layout, weights)],
-        [OPTIMIZER_FILE, writeOptimizer(adam)],
+        ...(lora
+          ? [[ADAPTER_FILE, writeModel(layout, weights)] as const]
+          : writeModelFiles(layout, weights, "F32", shardBytes)),
+        ...writeOptimizerFiles(adam, shardBytes),
       ]);
     },
     async load(from) {

@@ -1,13 +1,11 @@
-/** @file A checkpoint's weights and optimizer state: Hugging Face files <-> one flat vector each. */
+/** @file A checkpoint's weights: Hugging Face files <-> one flat vector. Files of trained state: shards.ts. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { type AdamState, freshAdamState } from "../model/adamw.ts";
 import { type ModelConfig, readModelConfig } from "./config.ts";
 import { HEAD, type ParameterLayout, parameterLayout, views } from "./parameters.ts";
-import { type NamedTensor, readSafetensors, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
+import { type NamedTensor, readTensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
 import { locateTensors, MODEL_FILE, type TensorLocation } from "./tensors.ts";
 
-export const OPTIMIZER_FILE = "optimizer.safetensors";
 const CHECKED_AT_A_TIME = 1 << 20;
 
 export interface Checkpoint {
@@ -98,7 +96,7 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
   throw new MgrpoError("checkpoint-damaged", "config.json: another model than the one this trainer was opened with");
 }
 
-/** All parameters of a layout as a safetensors file. */
+/** All parameters of a small layout as one safetensors file. */
 export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype: WrittenType = "F32"): Uint8Array {
   const parts = views(layout, weights);
   const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
@@ -106,31 +104,4 @@ export function writeModel(layout: ParameterLayout, weights: Float32Array, dtype
     { shape, values: parts.get(name) ?? new Float32Array() },
   ]);
   return writeSafetensors(new Map(tensors), { format: "pt" }, dtype);
-}
-
-/** Tensors `m` and `v`, flat in parameter order; the number of updates is in the header. */
-export function writeOptimizer(state: AdamState): Uint8Array {
-  const flat = (values: Float32Array): NamedTensor => ({ shape: [values.length], values });
-  return writeSafetensors(
-    new Map([
-      ["m", flat(state.m)],
-      ["v", flat(state.v)],
-    ]),
-    { step: String(state.step) },
-  );
-}
-
-export function readOptimizer(files: CheckpointFiles, length: number): AdamState {
-  const file = files.get(OPTIMIZER_FILE);
-  if (!file) return freshAdamState(length);
-  const { tensors, metadata } = readSafetensors(file, OPTIMIZER_FILE);
-  const [m, v] = [tensors.get("m")?.values, tensors.get("v")?.values];
-  const step = Number(metadata["step"]);
-  if (m?.length !== length || v?.length !== length || !Number.isInteger(step)) {
-    throw new MgrpoError(
-      "checkpoint-damaged",
-      `${OPTIMIZER_FILE}: not the state of this model (${length} parameters): remove it to start afresh`,
-    );
-  }
-  return { m, v, step };
 }

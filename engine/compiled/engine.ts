@@ -2,14 +2,14 @@
  * @file The compiled engine: the model traced to ONNX and run by onnxruntime, in its own threads. Sampling and training use separate
  * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
  */
-import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
+import { openSampler, openTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
 import { dataParallel } from "./training/data-parallel.ts";
-import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];
@@ -59,32 +59,4 @@ async function decideProvider({
   decisions.set(key, deciding);
   deciding.catch(() => decisions.delete(key));
   return deciding;
-}
-
-async function openSampler(thread: EngineThread, files: CheckpointFiles, options: LaneOptions): Promise<Sampler> {
-  const handle = thread.newHandle();
-  await thread.call(handle, { method: "openSampler", files, options });
-  return {
-    sample: (request, signal) => thread.call(handle, { method: "sample", request }, signal),
-    release: (sequence) => thread.release(handle, sequence),
-    close: () => thread.call(handle, { method: "close" }),
-  };
-}
-
-async function openTrainer(thread: EngineThread, files: CheckpointFiles, options: LaneOptions): Promise<LaneTrainer> {
-  const handle = thread.newHandle();
-  await thread.call(handle, { method: "openTrainer", files, options });
-  return {
-    logProbs: (sequences, temperature) => thread.call(handle, { method: "logProbs", sequences, temperature }),
-    forwardBackward: (batch, loss, temperature) =>
-      thread.call(handle, { method: "forwardBackward", batch, loss, temperature }),
-    takeGradient: () => thread.call(handle, { method: "takeGradient" }),
-    optimizerStep: (config, scale, gradients) =>
-      thread.call(handle, { method: "optimizerStep", config, scale, gradients }),
-    weights: () => thread.call(handle, { method: "weights" }),
-    setWeights: (weights) => thread.call(handle, { method: "setWeights", weights }),
-    save: () => thread.call(handle, { method: "save" }),
-    load: (from) => thread.call(handle, { method: "load", files: from }),
-    close: () => thread.call(handle, { method: "close" }),
-  };
 }

@@ -1,57 +1,122 @@
 /**
  * @file The main thread's side of an engine thread. The thread starts with the first call and is reused by all later ones, so its graphs are
  * compiled once. It keeps the process alive only while a call is open.
+ *
+ *     open ──answered──> closed
+ *       ├── time over, a training call ──────────────────────> the thread is ended
+ *       └── aborted, or time over, a sample ──> cancelled ──not closed in time──> the thread is ended
+ *
+ * When the thread ends, the call that hung rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
+ * a new thread, without the samplers and trainers of the old one (session.ts).
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../built-module.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
+/** Seconds in which a thread that works closes a sample or a sampler: it looks for messages between two runs of a graph. */
+export const CANCEL_SECONDS = 60;
+
 interface OpenCall {
-  readonly resolve: (value: never) => void;
+  readonly method: EngineCall["method"];
+  readonly seconds: number | undefined;
+  readonly resolve: (value: unknown) => void;
   readonly reject: (error: MgrpoError) => void;
+  timer: NodeJS.Timeout | undefined;
+  isCancelled: boolean;
+  isOverdue: boolean;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Wall-clock limit of the call. Absent: none. */
+  readonly seconds?: number | undefined;
 }
 
 export class EngineThread {
   #worker: Worker | undefined;
   #calls = 0;
   #handles = 0;
+  #generation = 0;
   readonly #openCalls = new Map<number, OpenCall>();
+
+  /** Changes when the thread ends: samplers and trainers that were opened before are lost. */
+  get generation(): number {
+    return this.#generation;
+  }
 
   /** A handle for a sampler or trainer that is about to be opened in this thread. */
   newHandle(): number {
     return this.#handles++;
   }
 
-  call<T>(handle: number, body: EngineCall, signal?: AbortSignal): Promise<T> {
-    if (signal?.aborted)
-      return Promise.reject(new MgrpoError("cancelled", `${body.method} was cancelled by its caller`));
-    const call = this.#calls++;
-    return new Promise<T>((resolve, reject) => {
-      const cancel = () => this.#post({ kind: "cancel", call });
-      const settle = () => {
-        signal?.removeEventListener("abort", cancel);
-        this.#openCalls.delete(call);
-        if (this.#openCalls.size === 0) this.#worker?.unref();
+  /** Settles when the thread has closed the call, or has ended. */
+  call<T>(handle: number, body: EngineCall, { signal, seconds }: CallOptions = {}): Promise<T> {
+    const { method } = body;
+    if (signal?.aborted) return Promise.reject(new MgrpoError("cancelled", `${method} was cancelled by its caller`));
+    const id = this.#calls++;
+    const settled = new Promise<unknown>((resolve, reject) => {
+      const call: OpenCall = {
+        method,
+        seconds,
+        resolve,
+        reject,
+        timer: undefined,
+        isCancelled: false,
+        isOverdue: false,
       };
-      this.#openCalls.set(call, {
-        resolve: (value) => {
-          settle();
-          resolve(value);
-        },
-        reject: (error) => {
-          settle();
-          reject(error);
-        },
-      });
-      signal?.addEventListener("abort", cancel, { once: true });
-      this.#post({ kind: "call", call, handle, body });
-      this.#worker?.ref();
+      this.#openCalls.set(id, call);
+      this.#armTimer(id, call, seconds);
     });
+    const abort = () => this.#cancel(id);
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#post({ kind: "call", call: id, handle, body });
+    this.#worker?.ref();
+    // The thread answers each method with a value of its type.
+    return settled.finally(() => signal?.removeEventListener("abort", abort)) as Promise<T>;
   }
 
   release(handle: number, sequence: string): void {
-    this.#post({ kind: "release", handle, sequence });
+    if (this.#worker) this.#post({ kind: "release", handle, sequence });
+  }
+
+  #armTimer(id: number, call: OpenCall, seconds: number | undefined): void {
+    clearTimeout(call.timer);
+    if (seconds === undefined) return;
+    call.timer = setTimeout(() => this.#onTimeOver(id, call, seconds), Math.min(seconds * 1000, 2 ** 31 - 1));
+    call.timer.unref();
+  }
+
+  #onTimeOver(id: number, call: OpenCall, seconds: number): void {
+    // Training on the same thread, a GPU's, delays samples: their time starts again.
+    if (!isTraining(call) && this.#isTraining) {
+      this.#armTimer(id, call, seconds);
+      return;
+    }
+    call.isOverdue = true;
+    if (call.method === "sample" && !call.isCancelled) this.#cancel(id);
+    else void this.#worker?.terminate();
+  }
+
+  get #isTraining(): boolean {
+    return [...this.#openCalls.values()].some((call) => isTraining(call) && !call.isOverdue);
+  }
+
+  #cancel(id: number): void {
+    const call = this.#openCalls.get(id);
+    if (!call || call.isCancelled) return;
+    call.isCancelled = true;
+    this.#post({ kind: "cancel", call: id });
+    if (call.seconds !== undefined) this.#armTimer(id, call, Math.min(call.seconds, CANCEL_SECONDS));
+  }
+
+  /** Takes a call out of the open ones. */
+  #close(id: number): OpenCall | undefined {
+    const call = this.#openCalls.get(id);
+    clearTimeout(call?.timer);
+    this.#openCalls.delete(id);
+    if (this.#openCalls.size === 0) this.#worker?.unref();
+    return call;
   }
 
   #post(message: ToThread): void {
@@ -61,21 +126,43 @@ export class EngineThread {
 
   #start(): Worker {
     const worker = new Worker(builtModule("engine/compiled/worker"), { execArgv: [] });
-    worker.on("message", (message: FromThread) => {
-      if (message.kind === "result") this.#openCalls.get(message.call)?.resolve(message.value as never);
-      else {
-        const { code, message: text, retryable, evidence } = message.error;
-        this.#openCalls.get(message.call)?.reject(new MgrpoError(code, text, { retryable, evidence }));
-      }
-    });
-    const died = (reason: string) => {
-      if (this.#worker === worker) this.#worker = undefined;
-      const error = new MgrpoError("worker-unavailable", `the engine thread ended: ${reason}`, { retryable: true });
-      for (const open of [...this.#openCalls.values()]) open.reject(error);
-    };
-    worker.on("error", (error) => died(error instanceof Error ? error.message : String(error)));
-    worker.on("exit", (code) => died(`exit code ${code}`));
+    worker.on("message", (message: FromThread) => this.#onAnswer(message));
+    worker.on("error", (error) => this.#onEnd(worker, error instanceof Error ? error.message : String(error)));
+    worker.on("exit", (code) => this.#onEnd(worker, `exit code ${code}`));
     worker.unref();
     return worker;
   }
+
+  #onAnswer(message: FromThread): void {
+    const call = this.#close(message.call);
+    if (!call) return;
+    if (message.kind === "result") call.resolve(message.value);
+    // Its caller did not cancel it.
+    else if (call.isOverdue && message.error.code === "cancelled") call.reject(deadlineError(call));
+    else {
+      const { code, message: text, retryable, evidence } = message.error;
+      call.reject(new MgrpoError(code, text, { retryable, evidence }));
+    }
+  }
+
+  #onEnd(worker: Worker, reason: string): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    this.#generation += 1;
+    for (const id of [...this.#openCalls.keys()]) {
+      const call = this.#close(id);
+      if (call?.isOverdue) call.reject(deadlineError(call));
+      else
+        call?.reject(new MgrpoError("worker-unavailable", `the engine thread ended: ${reason}`, { retryable: true }));
+    }
+  }
+}
+
+const isTraining = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
+
+function deadlineError({ method, seconds }: OpenCall): MgrpoError {
+  const setting = method === "sample" ? "limits.turnSeconds" : "limits.trainingSeconds";
+  return new MgrpoError("deadline", `the engine did not answer '${method}' within ${setting} ${seconds}`, {
+    retryable: true,
+  });
 }

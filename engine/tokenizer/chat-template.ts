@@ -4,6 +4,7 @@ import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
+import { TEMPLATE_MILLISECONDS, withinMilliseconds } from "./time-limit.ts";
 import { damaged, messageOf } from "./vocabulary.ts";
 
 export const CONFIG = "tokenizer_config.json";
@@ -23,7 +24,12 @@ export const TokenizerConfig = z.looseObject({
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
-export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): Tokenizer["render"] {
+/** @param milliseconds limit on parsing the template and on each rendering. */
+export function openTemplate(
+  files: CheckpointFiles,
+  config: TokenizerConfig,
+  milliseconds = TEMPLATE_MILLISECONDS,
+): Tokenizer["render"] {
   const separate = files.get(JINJA);
   const file = separate ? JINJA : CONFIG;
   const source = separate ? new TextDecoder().decode(wholeFile(separate)) : templateIn(config);
@@ -31,7 +37,8 @@ export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): T
   let template: Template;
   try {
     // A template that prints today's date would give other tokens every day.
-    template = new Template(source.includes("strftime_now") ? FIXED_DATE + source : source);
+    const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
+    template = withinMilliseconds(milliseconds, () => new Template(dated));
   } catch (cause) {
     throw damaged(file, `chat_template is not Jinja: ${messageOf(cause)}`, undefined, cause);
   }
@@ -50,13 +57,14 @@ export function openTemplate(files: CheckpointFiles, config: TokenizerConfig): T
       throw new MgrpoError("config-invalid", fault);
     }
     try {
-      return template.render({
+      const variables = {
         ...names,
         messages,
         tools: tools.length > 0 ? tools : null,
         add_generation_prompt: addGenerationPrompt,
         ...(thinking !== undefined && { enable_thinking: thinking }),
-      });
+      };
+      return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
       throw damaged(
         file,

@@ -21,6 +21,7 @@ import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
+import { withinSeconds } from "../limits.ts";
 import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
@@ -189,7 +190,9 @@ async function judge(
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
   const subject = sha256(recordBytes(outcome));
-  const ask = () => scorer.correct(question, conversation);
+  const { rewardSeconds } = run.config.limits;
+  const late = () => new MgrpoError("judge-failed", `a verdict took more than limits.rewardSeconds ${rewardSeconds}`);
+  const ask = () => withinSeconds(rewardSeconds, late, async () => scorer.correct(question, conversation));
   for (let attempt = 1; ; attempt++) {
     try {
       return await askForVerdict(run.store, run.name, scorer.judge, subject, ask);

@@ -4,7 +4,8 @@
  *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──everything returned──> dead (by itself)
  *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *
- * The main thread sends the heartbeats while engines work in threads of their own, so a long engine call never looks like a death.
+ * The main thread sends the heartbeats while engines work in threads of their own, so a long engine call never looks like a death. A
+ * worker whose engine hangs sends none (progress.ts).
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -25,7 +26,10 @@ export interface Registration {
 
 export interface Membership {
   readonly id: string;
-  /** Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. */
+  /**
+   * Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. Rejects with `deadline`
+   * when the worker has stalled: the process must end.
+   */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
   /** Records the rollout that is about to run alone, before it starts; an empty list when it has ended (poison). */
   setInFlight(rollouts: readonly string[]): Promise<void>;
@@ -39,6 +43,7 @@ export async function register(
   registration: Registration,
   observer: WorkerObserver,
   stop: AbortSignal,
+  isStalled: () => boolean = () => false,
 ): Promise<Membership> {
   await refuseOtherRelease(run, observer, stop);
   const { table, clock } = run.store;
@@ -51,6 +56,9 @@ export async function register(
       while (!signal.aborted) {
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
         if (signal.aborted) break;
+        if (isStalled()) {
+          throw new MgrpoError("deadline", "a call of the engine hangs and cannot be ended: the worker ends");
+        }
         const { item } = await table.update(heartbeat(run.name, id, state));
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });

@@ -5,6 +5,7 @@ import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/r
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
+import { abortable } from "../limits.ts";
 import type { Lease, Policy } from "../policy.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
@@ -14,6 +15,8 @@ export interface HostedAgent {
   readonly config: AgentConfig;
   readonly policy: Policy;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** Limit on the time of one tool call; absent: none. */
+  readonly toolSeconds?: number;
   /** Limit on the tool calls of a rollout that it starts, sub-agents included. */
   readonly allowance?: Allowance;
   /** Observes its conversations; `call` as in `ConversationRequest`. */
@@ -66,7 +69,7 @@ export async function runConversation(
   signal: AbortSignal,
 ): Promise<ConversationResult> {
   for (;;) {
-    const lease = await agent.policy.acquire(request.version);
+    const lease = await acquire(agent.policy, request.version, signal);
     try {
       const result = await converseWith(agent, lease, request, signal);
       if (await lease.activated(signal)) return result;
@@ -76,13 +79,27 @@ export async function runConversation(
   }
 }
 
+/** Rejects as soon as the signal aborts. A lease that comes later is released. */
+async function acquire(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
+  const acquired = policy.acquire(version);
+  try {
+    return await abortable(acquired, signal);
+  } catch (error) {
+    acquired.then(
+      (lease) => lease.release(),
+      () => {},
+    );
+    throw error;
+  }
+}
+
 function converseWith(
   agent: HostedAgent,
   lease: Lease,
   request: ConversationRequest,
   signal: AbortSignal,
 ): Promise<ConversationResult> {
-  const { name, config, tools } = agent;
+  const { name, config, tools, toolSeconds } = agent;
   const { address, version, sampling, call } = request;
   // The main agent has "asked" instead of a call index. It is part of the stream's name: another word would draw other samples.
   const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
@@ -95,6 +112,7 @@ function converseWith(
     delegate: request.delegate,
     sequence,
     closedBook: request.closedBook,
+    toolSeconds,
     allowance: request.allowance,
     onProgress: agent.onProgress && ((progress) => agent.onProgress?.(progress, call)),
     signal,

@@ -10,6 +10,7 @@ import type { ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
+import { withinSeconds } from "../limits.ts";
 
 /** What the main agent reads if a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
 export const NO_REPORT = "no report";
@@ -34,6 +35,8 @@ export interface CallContext {
   readonly budget: ToolBudget;
   /** Tools do not run and return the empty text. */
   readonly closedBook: boolean;
+  /** Limit on the time of one tool call; undefined: none. */
+  readonly toolSeconds?: number | undefined;
   /** Names the conversation in errors. */
   readonly sequence: string;
   /** Called as each call completes. */
@@ -104,13 +107,21 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   return { response };
 }
 
-/** An error that is not a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
-async function runTool(call: PlannedTool, { tools, toolContext }: CallContext, signal: AbortSignal): Promise<string> {
+/** An error that is no MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {
+  const { tools, toolContext, toolSeconds } = context;
   const tool = tools.get(call.name);
   if (!tool) throw new RangeError(`tool '${call.name}' was parsed but does not exist`);
+  // The parser has checked the arguments against this schema; a map of tools cannot express their type.
+  const run = (until: AbortSignal) =>
+    tool.run(tool.parameters.parse(call.arguments) as never, { ...toolContext, signal: until });
+  const late = () =>
+    new MgrpoError("deadline", `tool '${call.name}' took more than limits.toolSeconds ${toolSeconds}`, {
+      retryable: true,
+    });
   try {
-    // The parser has checked the arguments against this schema; a map of tools cannot express their type.
-    return await tool.run(tool.parameters.parse(call.arguments) as never, { ...toolContext, signal });
+    if (toolSeconds === undefined) return await run(signal);
+    return await withinSeconds(toolSeconds, late, (limit) => run(AbortSignal.any([signal, limit])));
   } catch (cause) {
     if (cause instanceof MgrpoError) throw cause;
     if (signal.aborted) throw new MgrpoError("cancelled", `tool '${call.name}' was cancelled`, { cause });
@@ -132,7 +143,7 @@ export function throwIfAborted(signal: AbortSignal, sequence: string): void {
   if (signal.aborted) throw abortError(signal, sequence);
 }
 
-function abortError(signal: AbortSignal, sequence: string): MgrpoError {
+export function abortError(signal: AbortSignal, sequence: string): MgrpoError {
   const cause: unknown = signal.reason;
   return cause instanceof MgrpoError
     ? cause

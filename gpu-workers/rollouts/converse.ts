@@ -1,9 +1,9 @@
 /**
  * @file One agent's conversation, main and sub-agents alike. The reducer (core/conversation/reducer.ts) decides; here are the effects:
  *
- *     sample   waits for: the backend                                      unblocked by: end of turn, or maxTokens
+ *     sample   waits for: the backend                                      unblocked by: end of turn, maxTokens, or the signal
  *     call     waits for: every tool and sub-agent of the turn (answer-calls.ts)
- *     finish   closes the backend, also after an error
+ *     finish   closes the backend, also after an error, once its last turn has ended
  *
  * A rejection is always infrastructure: backend, tool, worker or cancellation. The agent's own failures are conversations with their `stop`.
  */
@@ -19,7 +19,9 @@ import {
 } from "../../core/conversation/reducer.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { openToolBudget, type ToolBudget } from "../../core/conversation/tool-budget.ts";
-import { answerCalls, type CallContext, type Delegate, throwIfAborted } from "./answer-calls.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import { abortable } from "../limits.ts";
+import { abortError, answerCalls, type CallContext, type Delegate, throwIfAborted } from "./answer-calls.ts";
 import type { AgentBackend } from "./backend.ts";
 
 export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
@@ -33,6 +35,8 @@ export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly sequence: string;
   /** Tools do not run and return the empty text; delegations run. */
   readonly closedBook: boolean;
+  /** Limit on the time of one tool call; undefined: none. */
+  readonly toolSeconds?: number | undefined;
   /** Limit on tool calls, those of its delegations included; undefined: none. */
   readonly allowance?: Allowance | undefined;
   /** Called as the conversation proceeds. */
@@ -63,6 +67,8 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const context = callContext(options, budget, onProgress);
   const invocations: InvocationRef[] = [];
   const prompt = escapeSpecialTokens(options.prompt);
+  /** A turn that still runs after the signal has aborted. */
+  let abandoned: Promise<unknown> | undefined;
   try {
     onProgress({ kind: "asked", prompt });
     const opened: ConversationEvent = { kind: "opened", promptTokens: backend.start(prompt) };
@@ -70,7 +76,10 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     while (command.kind !== "finish") {
       if (command.kind === "sample") {
         throwIfAborted(signal, sequence);
-        const turn = await backend.generate(command.turn, command.maxTokens, signal);
+        const generating = backend.generate(command.turn, command.maxTokens, signal);
+        abandoned = generating;
+        const turn = await abortable(generating, signal);
+        abandoned = undefined;
         ({ state, command } = advanceConversation(state, { kind: "sampled", ...turn }, rules));
         const last = state.turns.at(-1);
         if (last) onProgress({ kind: "said", turn: last });
@@ -85,13 +94,17 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     const { conversation } = command;
     onProgress({ kind: "ended", conversation });
     return { conversation, trajectory: backend.trajectory(), invocations, spent: budget.spent() };
+  } catch (error) {
+    throw signal.aborted && isMgrpoError(error, "cancelled") ? abortError(signal, sequence) : error;
   } finally {
-    backend.close();
+    const close = () => backend.close();
+    if (abandoned) abandoned.then(close, close);
+    else close();
   }
 }
 
 function callContext(
-  { backend, limits, question, delegate, closedBook, sequence }: ConverseOptions,
+  { backend, limits, question, delegate, closedBook, toolSeconds, sequence }: ConverseOptions,
   budget: ToolBudget,
   onProgress: (progress: ConversationProgress) => void,
 ): CallContext {
@@ -108,6 +121,7 @@ function callContext(
     delegate,
     budget,
     closedBook,
+    toolSeconds,
     sequence,
     onAnswered: (call, response) => onProgress({ kind: "answered", call, response }),
   };

@@ -7,6 +7,7 @@
  *
  *     a step    waits for: STEP open or ready            unblocked by: tick
  *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
+ *     a call    waits for: the engine                    unblocked by: its answer, or limits.trainingSeconds: then the claim is given up
  *
  * The manifest is the version: a trainer that loses the race for it adopts the winner's, whatever its engine holds. AGENT.version caches
  * it; the tick that finds the manifest advances the cache.
@@ -50,6 +51,8 @@ export interface TrainRole extends TrainerParts {
   /** Called with each published version, whether this trainer published it or another. */
   published(version: number, step: number): Promise<void>;
 }
+
+type TrainResult = "published" | "replaced" | "halted" | "stalled";
 
 /** A trainer between its steps. */
 interface TrainLoop {
@@ -120,10 +123,17 @@ async function train(loop: TrainLoop, step: StepRecord, isTakeover: boolean): Pr
   const role: TrainRole = isTakeover ? { ...loop.role, preload: () => {} } : loop.role;
   const result = await resultOf(trainVersion(role, loop.trainer, step, loop.signal), run);
   if (result === "halted") await watch.refresh();
-  loop.hasClaim = result !== "replaced";
+  if (result === "stalled") await giveUp(loop);
+  loop.hasClaim = result === "published" || result === "halted";
   if (result !== "published") return;
   watch.expectChange();
   await finishStep(loop, step);
+}
+
+/** Leaves the step to another worker, or to this one after a lease time. */
+async function giveUp({ role: { run }, claim, signal }: TrainLoop): Promise<void> {
+  await claim.yield();
+  await run.store.clock.sleep(run.config.liveness.leaseSeconds, signal);
 }
 
 async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
@@ -135,15 +145,20 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[agent] ?? 0) + 1;
 
 /**
- * `replaced`: another worker took over because it saw this one as dead, or published before this one began. `halted`: a service refused
- * or the loss is not a number, and the run is halted for that reason.
+ * `replaced`: another worker took over meanwhile, since it found this one dead, or published before this one began. `halted`: a service
+ * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason. `stalled`: a call of the engine
+ * took too long, or its thread ended.
  */
-async function resultOf(training: Promise<void>, run: RunContext): Promise<"published" | "replaced" | "halted"> {
+async function resultOf(training: Promise<void>, run: RunContext): Promise<TrainResult> {
   try {
     await training;
     return "published";
   } catch (error) {
     if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
+    if (isMgrpoError(error, "deadline", "worker-unavailable")) {
+      run.log.warn("the training step is given up", { code: error.code, error: error.message });
+      return "stalled";
+    }
     if (isMgrpoError(error, "run-halted")) await run.store.table.update(endRun(run.name, "halted", error.message));
     else if (!(await haltIfRefused(run, error))) throw error;
     return "halted";

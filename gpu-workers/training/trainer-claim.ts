@@ -9,6 +9,7 @@
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
+import { yieldTrainer } from "../../core/training/call-writes.ts";
 import { claimTrainer, releaseTrainer } from "../../core/training/writes.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
@@ -22,6 +23,8 @@ export interface TrainerClaim {
   /** Undefined while another worker holds the claim, unless that one is dead and `mayTakeOver`. */
   acquire(mayTakeOver: boolean): Promise<HeldClaim | undefined>;
   release(): Promise<void>;
+  /** Gives the claim up after a step that failed here. It counts as a takeover. */
+  yield(): Promise<void>;
 }
 
 export function openTrainerClaim(
@@ -45,6 +48,9 @@ export function openTrainerClaim(
     },
     async release() {
       await table.update(releaseTrainer(name, agent, worker));
+    },
+    async yield() {
+      await table.update(yieldTrainer(name, agent, worker));
     },
   };
 }

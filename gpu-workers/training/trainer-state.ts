@@ -7,7 +7,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
-import { type Checkpoints, OPTIMIZER, weightsSha256 } from "../checkpoints.ts";
+import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../policy.ts";
 import type { RunContext } from "../run-context.ts";
 import { callJournal } from "./call-journal.ts";
@@ -66,10 +66,10 @@ export class TrainerState {
 
   /** Version 0, for the KL term. For an adapter that starts fresh, this is its base. */
   async reference(): Promise<Trainer> {
-    const { agent, engine, checkpoints } = this.#parts;
+    const { run, agent, engine, checkpoints } = this.#parts;
     if (this.#reference) return this.#reference;
     const files = await checkpoints.files(await checkpoints.manifest(agent, 0), "all");
-    this.#reference = await engine.openTrainer(files, engineOptions(this.config));
+    this.#reference = await engine.openTrainer(files, engineOptions(this.config, run.config.limits));
     return this.#reference;
   }
 
@@ -83,10 +83,10 @@ export class TrainerState {
       bytes,
       part: checkpoints.register(agent, name, bytes),
     });
-    const weights = saved.filter(([name]) => name !== OPTIMIZER).map(register);
+    const weights = saved.filter(([name]) => !isOptimizer(name)).map(register);
     onWeights(namedParts(weights));
     // Hashed only now: sampling the new weights need not wait for it.
-    const optimizer = saved.filter(([name]) => name === OPTIMIZER).map(register);
+    const optimizer = saved.filter(([name]) => isOptimizer(name)).map(register);
     const all = [...weights, ...optimizer];
     await Promise.all(all.map(({ part, bytes }) => checkpoints.store(part, bytes)));
     const files = namedParts(all);
@@ -110,12 +110,19 @@ export class TrainerState {
       await trainer.load(files);
       return trainer;
     }
-    this.#trainer = await engine.openTrainer(files, engineOptions(this.config), callJournal(run, agent, worker));
+    this.#trainer = await engine.openTrainer(
+      files,
+      engineOptions(this.config, run.config.limits),
+      callJournal(run, agent, worker),
+    );
     return this.#trainer;
   }
 }
 
-const identityOf = (files: Files): string => `${weightsSha256(files)} ${files[OPTIMIZER]?.sha256 ?? "fresh"}`;
+function identityOf(files: Files): string {
+  const optimizer = Object.keys(files).filter(isOptimizer).sort();
+  return [weightsSha256(files), ...optimizer.map((name) => files[name]?.sha256)].join(" ");
+}
 
 const namedParts = (files: readonly SavedFile[]): Files =>
   Object.fromEntries(files.map(({ name, part }) => [name, part]));

@@ -5,8 +5,9 @@ import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { checkContext, type ModelConfig, parseModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { readOptimizer } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { readCheckpoint, readOptimizer, writeModel } from "../../engine/checkpoint/weights.ts";
+import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { checkpointFiles, checkpointPath, localFiles } from "../fixtures/checkpoints.ts";
 import { TINY, tinyCheckpoint } from "./tiny.ts";
 

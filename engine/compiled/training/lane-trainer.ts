@@ -29,7 +29,7 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
 }
 
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
-  const state = openTrainedState(files);
+  const state = openTrainedState(files, options.shardBytes);
   const { weights, gradient, optimizerStep, save, load } = state;
   const passes = openPasses(state, files, options);
   return {

@@ -1,0 +1,46 @@
+/**
+ * @file Whether the open step of a run that was halted for long has expired: the store deletes conversations and GROUP records after 90 days
+ * (core/training/retention.ts), and nothing can be trained on what is gone.
+ */
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { GroupRecord, type RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Store } from "../../core/ports.ts";
+import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
+
+type Records = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Store["objects"], "head"> };
+
+/** Rejects if a group of the current step, or a conversation that it has counted, has expired or may expire any time. */
+export async function refuseExpired(store: Records, { run, step, startedAt }: RunRecord): Promise<void> {
+  const now = await store.clock.storeTime();
+  // Nothing of a younger run has expired. A group without a record is one that tick is about to add.
+  if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
+  const item = await store.table.get(tableKeys.step(run, step));
+  if (!item) return;
+  const { groups, state } = parse(StepRecord, item, `STEP ${step} of run '${run}'`);
+  if (state === "closed") return;
+  const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now / 1000)));
+  if (!expired.includes(true)) return;
+  throw new MgrpoError(
+    "run-halted",
+    `run '${run}' cannot resume: conversations of step ${step} have expired after ${CONVERSATION_DAYS} days: export its last version with \`mgrpo export\` and train from that`,
+  );
+}
+
+async function isExpired(
+  { table, objects }: Records,
+  run: string,
+  step: number,
+  group: number,
+  now: number,
+): Promise<boolean> {
+  const item = await table.get(tableKeys.group(run, step, group));
+  if (!item) return true;
+  const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
+  if (expiresAt !== undefined && expiresAt <= now) return true;
+  const [counted] = Object.entries(rollouts).flatMap(([k, score]) => ("reward" in score ? [Number(k)] : []));
+  if (counted === undefined) return false;
+  const key = objectKeys.outcome({ run, phase: "train", step, group, rollout: counted });
+  return (await objects.head(key)) === undefined;
+}

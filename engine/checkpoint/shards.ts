@@ -1,0 +1,137 @@
+/**
+ * @file Trained weights and Adam's moments as files of at most 1 GiB, in the Hugging Face layout: `<stem>.safetensors`, or shards
+ * `<stem>-0000i-of-0000n.safetensors` and `<stem>.safetensors.index.json`. A tensor is never split, except Adam's flat moments. Equal state
+ * gives equal bytes.
+ */
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { type AdamState, freshAdamState } from "../model/adamw.ts";
+import { type ParameterLayout, views } from "./parameters.ts";
+import {
+  bytesOf,
+  type NamedTensor,
+  readHeader,
+  readTensor,
+  type WrittenType,
+  writeSafetensors,
+} from "./safetensors.ts";
+import { indexOf, locateTensors, MODEL_FILE } from "./tensors.ts";
+
+export const OPTIMIZER_FILE = "optimizer.safetensors";
+/** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
+export const SHARD_BYTES = 2 ** 30;
+/** The longest typed array of Node.js, in elements. */
+const MAXIMUM_LENGTH = 2 ** 32;
+/** For a file's header. */
+const HEADER_ROOM = 2 ** 20;
+
+type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
+
+/** Refuses weights that no version could hold: they are trained as one vector, and a tensor is written as one array of bytes. */
+export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
+  const largest = parameters.reduce((a, b) => (b.length > a.length ? b : a));
+  const isFine = length < MAXIMUM_LENGTH && 4 * largest.length < MAXIMUM_LENGTH - HEADER_ROOM;
+  if (isFine) return;
+  const why =
+    length < MAXIMUM_LENGTH
+      ? `'${largest.name}' has ${largest.length} of them, more than fit into an array of 4 GiB`
+      : `an array holds less than ${MAXIMUM_LENGTH}`;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `all ${length} parameters cannot be trained on this engine: ${why}: train an adapter (lora={}), or use a tinker policy`,
+  );
+}
+
+/** All parameters of a layout. */
+export function writeModelFiles(
+  layout: ParameterLayout,
+  weights: Float32Array,
+  dtype: WrittenType = "F32",
+  shardBytes = SHARD_BYTES,
+): Map<string, Uint8Array> {
+  const parts = views(layout, weights);
+  const tensors = layout.parameters.map(({ name, shape }): [string, NamedTensor] => [
+    name,
+    { shape, values: parts.get(name) ?? new Float32Array() },
+  ]);
+  return writeFiles(MODEL_FILE, tensors, { format: "pt" }, dtype, shardBytes);
+}
+
+/** Tensors `m` and `v`, flat in parameter order, or pieces `m.0`, `m.1`, … of them; the number of updates is in each header. */
+export function writeOptimizerFiles({ m, v, step }: AdamState, shardBytes = SHARD_BYTES): Map<string, Uint8Array> {
+  const isWhole = m.byteLength + v.byteLength <= shardBytes;
+  const tensors = Object.entries({ m, v }).flatMap(([name, values]) =>
+    isWhole ? [[name, flat(values)] as const] : piecesOf(name, values, Math.max(1, Math.floor(shardBytes / 4))),
+  );
+  return writeFiles(OPTIMIZER_FILE, tensors, { step: String(step) }, "F32", shardBytes);
+}
+
+const flat = (values: Float32Array): NamedTensor => ({ shape: [values.length], values });
+
+function piecesOf(name: string, values: Float32Array, size: number): Tensors {
+  const count = Math.ceil(values.length / size);
+  return Array.from({ length: count }, (_, i) => [`${name}.${i}`, flat(values.subarray(i * size, (i + 1) * size))]);
+}
+
+export function readOptimizer(files: CheckpointFiles, length: number): AdamState {
+  const isThere = files.has(OPTIMIZER_FILE) || files.has(indexOf(OPTIMIZER_FILE));
+  const state = freshAdamState(length);
+  if (!isThere) return state;
+  const locations = locateTensors(files, OPTIMIZER_FILE);
+  const steps = new Set<number>();
+  const filled = { m: 0, v: 0 };
+  for (const name of ["m", "v"] as const) {
+    for (let i = 0; filled[name] < length; i++) {
+      const location = locations.get(name) ?? locations.get(`${name}.${i}`);
+      const end = filled[name] + (location?.entry.length ?? 0);
+      if (!location || end > length) break;
+      readTensor(location.file, location.entry, state[name].subarray(filled[name], end));
+      filled[name] = end;
+      steps.add(Number(readHeader(location.file, location.fileName).metadata["step"]));
+    }
+  }
+  const [step = Number.NaN] = steps;
+  if (filled.m === length && filled.v === length && steps.size === 1 && Number.isInteger(step))
+    return { ...state, step };
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    `${OPTIMIZER_FILE}: not the state of this model (${length} parameters): remove it to start afresh`,
+  );
+}
+
+/** One file if everything fits into it, otherwise shards and their index. */
+function writeFiles(
+  single: string,
+  tensors: Tensors,
+  metadata: Readonly<Record<string, string>>,
+  dtype: WrittenType,
+  shardBytes: number,
+): Map<string, Uint8Array> {
+  const groups = groupsOf(tensors, dtype, shardBytes);
+  const write = (group: Tensors) => writeSafetensors(new Map(group), metadata, dtype);
+  if (groups.length <= 1) return new Map([[single, write(tensors)]]);
+  const padded = (n: number) => String(n).padStart(5, "0");
+  const stem = single.replace(/\.safetensors$/, "");
+  const names = groups.map((_, i) => `${stem}-${padded(i + 1)}-of-${padded(groups.length)}.safetensors`);
+  const total = tensors.reduce((sum, [, { values }]) => sum + bytesOf(values, dtype), 0);
+  const weightMap = Object.fromEntries(groups.flatMap((group, i) => group.map(([name]) => [name, names[i]])));
+  const index = `${JSON.stringify({ metadata: { total_size: total }, weight_map: weightMap }, null, 2)}\n`;
+  return new Map([
+    ...groups.map((group, i): [string, Uint8Array] => [names[i] ?? single, write(group)]),
+    [indexOf(single), new TextEncoder().encode(index)],
+  ]);
+}
+
+/** Tensors in order; a group is full when the next tensor would take it over the limit. */
+function groupsOf(tensors: Tensors, dtype: WrittenType, shardBytes: number): Tensors[] {
+  const groups: (readonly [string, NamedTensor])[][] = [];
+  let room = 0;
+  for (const tensor of tensors) {
+    const bytes = bytesOf(tensor[1].values, dtype);
+    const last = groups.at(-1);
+    if (last && bytes <= room) last.push(tensor);
+    else groups.push([tensor]);
+    room = (last && bytes <= room ? room : shardBytes) - bytes;
+  }
+  return groups;
+}

@@ -1,0 +1,122 @@
+/**
+ * @file Samplers and trainers in engine threads, as their callers hold them. A thread that ends takes them with it. A sampler opens again with
+ * its next sample, and so does a trainer whose state is still that of its files. A trainer that has changed since rejects with
+ * `replay-failed` until it is loaded: its gradient and weights are gone.
+ */
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles, Sampler } from "../../core/ports.ts";
+import type { LaneOptions } from "./lanes.ts";
+import type { EngineCall } from "./protocol.ts";
+import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
+import type { LaneTrainer } from "./training/lane-trainer.ts";
+
+/** One sampler or trainer in a thread. */
+class Session {
+  readonly #thread: EngineThread;
+  readonly #handle: number;
+  readonly #opening: EngineCall;
+  readonly #seconds: number | undefined;
+  /** The thread's generation that has it. */
+  #generation = -1;
+  #reopening: Promise<void> | undefined;
+
+  constructor(thread: EngineThread, opening: EngineCall, seconds: number | undefined) {
+    this.#thread = thread;
+    this.#handle = thread.newHandle();
+    this.#opening = opening;
+    this.#seconds = seconds;
+  }
+
+  get isLost(): boolean {
+    return this.#generation !== this.#thread.generation;
+  }
+
+  /** Opens it, unless the thread has it. */
+  async open(): Promise<void> {
+    if (!this.isLost) return;
+    this.#reopening ??= this.#open().finally(() => {
+      this.#reopening = undefined;
+    });
+    await this.#reopening;
+  }
+
+  async #open(): Promise<void> {
+    const { generation } = this.#thread;
+    await this.call(this.#opening);
+    this.#generation = generation;
+  }
+
+  call<T>(body: EngineCall): Promise<T> {
+    return this.#thread.call<T>(this.#handle, body, { seconds: this.#seconds });
+  }
+
+  sample: Sampler["sample"] = async (request, signal) => {
+    if (this.isLost) await this.open();
+    return this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#turnSeconds });
+  };
+
+  get #turnSeconds(): number | undefined {
+    return "options" in this.#opening ? this.#opening.options.limits?.turnSeconds : undefined;
+  }
+
+  release(sequence: string): void {
+    if (!this.isLost) this.#thread.release(this.#handle, sequence);
+  }
+
+  /** A thread that has ended has closed it. */
+  async close(): Promise<void> {
+    if (this.isLost) return;
+    const seconds = this.#seconds === undefined ? undefined : Math.min(this.#seconds, CANCEL_SECONDS);
+    await this.#thread.call(this.#handle, { method: "close" }, { seconds }).catch((error: unknown) => {
+      if (!this.isLost) throw error;
+    });
+  }
+}
+
+export async function openSampler(
+  thread: EngineThread,
+  files: CheckpointFiles,
+  options: LaneOptions,
+): Promise<Sampler> {
+  const session = new Session(thread, { method: "openSampler", files, options }, options.limits?.trainingSeconds);
+  await session.open();
+  return {
+    sample: session.sample,
+    release: (sequence) => session.release(sequence),
+    close: () => session.close(),
+  };
+}
+
+export async function openTrainer(
+  thread: EngineThread,
+  files: CheckpointFiles,
+  options: LaneOptions,
+): Promise<LaneTrainer> {
+  const session = new Session(thread, { method: "openTrainer", files, options }, options.limits?.trainingSeconds);
+  await session.open();
+  /** Whether its state may differ from that of its files. */
+  let isChanged = false;
+  const call = async <T>(body: EngineCall): Promise<T> => {
+    if (session.isLost && isChanged) {
+      throw new MgrpoError("replay-failed", "the engine thread ended during the training step: the step starts again");
+    }
+    await session.open();
+    isChanged ||= body.method !== "logProbs";
+    return session.call<T>(body);
+  };
+  return {
+    logProbs: (sequences, temperature) => call({ method: "logProbs", sequences, temperature }),
+    forwardBackward: (batch, loss, temperature) => call({ method: "forwardBackward", batch, loss, temperature }),
+    takeGradient: () => call({ method: "takeGradient" }),
+    optimizerStep: (config, scale, gradients) => call({ method: "optimizerStep", config, scale, gradients }),
+    weights: () => call({ method: "weights" }),
+    setWeights: (weights) => call({ method: "setWeights", weights }),
+    save: () => call({ method: "save" }),
+    async load(from) {
+      await session.open();
+      isChanged = true;
+      await session.call({ method: "load", files: from });
+    },
+    close: () => session.close(),
+  };
+}

@@ -1,0 +1,20 @@
+/** @file Runs code that a checkpoint brings, a chat template, for a limited time: one that loops must not block the heartbeats of its worker. */
+import { createContext, Script } from "node:vm";
+
+const script = new Script("work()");
+const context: { work: () => unknown } = { work: () => undefined };
+createContext(context);
+
+/** Well below the lease time of a worker. */
+export const TEMPLATE_MILLISECONDS = 5000;
+
+/** Calls the function, and throws if it takes longer. Its own errors pass through. */
+export function withinMilliseconds<T>(timeout: number, work: () => T): T {
+  context.work = work;
+  try {
+    return script.runInContext(context, { timeout }) as T;
+  } catch (error) {
+    if ((error as { code?: string } | undefined)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
+    throw new Error(`it took more than ${timeout / 1000} seconds: it loops, or does far too much`, { cause: error });
+  }
+}

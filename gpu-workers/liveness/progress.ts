@@ -1,0 +1,64 @@
+/**
+ * @file Whether this process's engine makes progress. Every call of a sampler or a trainer has a limit, start to close, at which its engine
+ * ends it. A call that is open long after its limit cannot be ended: then the worker sends no more heartbeats and its process ends, so that
+ * other workers take over its work. Heartbeats say that the process lives; this says that its engine does.
+ */
+import type { EngineLimits } from "../../core/ports.ts";
+
+/** Seconds after the limit in which an engine ends a call: a cancelled sample gets 60 of them to stop. */
+const GRACE_SECONDS = 120;
+
+export type EngineWork = "sampling" | "training";
+
+interface EngineCall {
+  readonly work: EngineWork;
+  /** Monotonic time, in seconds. */
+  dueAt: number;
+}
+
+export class EngineProgress {
+  readonly #limits: EngineLimits;
+  readonly #now: () => number;
+  readonly #calls = new Set<EngineCall>();
+
+  constructor(limits: EngineLimits, now: () => number = () => performance.now() / 1000) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** A call that hangs and cannot be ended. Samples may wait while a training call runs: both may share a GPU's thread. */
+  get isStalled(): boolean {
+    const open = [...this.#calls].filter(({ dueAt }) => dueAt >= this.#now());
+    const overdue = [...this.#calls].filter(({ dueAt }) => dueAt < this.#now());
+    const isTraining = open.some(({ work }) => work === "training");
+    return overdue.some(({ work }) => work === "training" || !isTraining);
+  }
+
+  /** @param signal cancels the call: it has the grace time to end. */
+  async during<T>(work: EngineWork, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const entry: EngineCall = { work, dueAt: this.#dueAt(work) };
+    const cancel = () => {
+      entry.dueAt = Math.min(entry.dueAt, this.#now() + GRACE_SECONDS);
+    };
+    this.#calls.add(entry);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      return await call();
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+      this.#calls.delete(entry);
+      if (work === "training") this.#graceSamples();
+    }
+  }
+
+  /** Samples that waited for a training call. */
+  #graceSamples(): void {
+    const due = this.#now() + GRACE_SECONDS;
+    for (const call of this.#calls) call.dueAt = Math.max(call.dueAt, due);
+  }
+
+  #dueAt(work: EngineWork): number {
+    const { turnSeconds, trainingSeconds } = this.#limits;
+    return this.#now() + GRACE_SECONDS + (work === "sampling" ? turnSeconds : trainingSeconds);
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * @file What AWS lets a fleet's instances do: read their deployment's table and the objects of runs, base models and the release; write records
+ * and objects of runs, and their log; read their secrets; and terminate themselves. Policies are made before any run: they can name the agent
+ * of a version, but not the run, and no attribute or sort key of a record.
+ */
+import type { Fleet } from "./fleet.ts";
+
+export interface WorkerArns {
+  readonly table: string;
+  readonly bucket: string;
+  /** The autoscaling group. */
+  readonly group: string;
+  readonly secrets: readonly string[];
+}
+
+export interface PolicyStatement {
+  readonly effect?: "Allow" | "Deny";
+  readonly actions: string[];
+  readonly resources: string[];
+  readonly conditions?: { readonly test: string; readonly variable: string; readonly values: string[] }[];
+}
+
+export function workerStatements(fleet: Fleet, { table, bucket, group, secrets }: WorkerArns): PolicyStatement[] {
+  const dynamodb = (...names: string[]) => names.map((name) => `dynamodb:${name}`);
+  const { kept, expiring } = writtenBy(fleet);
+  const inRuns = (path: string) => `${bucket}/runs/*/${path}`;
+  return [
+    { actions: dynamodb("GetItem", "BatchGetItem", "Query"), resources: [table] },
+    {
+      // Neither the DEPLOYMENT record nor the list of runs.
+      actions: dynamodb("PutItem", "UpdateItem"),
+      resources: [table],
+      conditions: [
+        { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: ["RUN#*", "GROUP#*"] },
+        // "For all" holds of a request without keys, too.
+        { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] },
+      ],
+    },
+    { actions: ["s3:GetObject"], resources: ["runs", "releases", "models"].map((prefix) => `${bucket}/${prefix}/*`) },
+    { actions: ["s3:PutObject", "s3:AbortMultipartUpload"], resources: [...kept, ...expiring].map(inRuns) },
+    { actions: ["s3:PutObjectTagging"], resources: expiring.map(inRuns) },
+    {
+      // Only the first write of a key counts. The parts of an upload cannot carry the header; its completion does.
+      effect: "Deny",
+      actions: ["s3:PutObject"],
+      resources: [`${bucket}/runs/*`],
+      conditions: [
+        { test: "Null", variable: "s3:if-none-match", values: ["true"] },
+        { test: "Bool", variable: "s3:ObjectCreationOperation", values: ["true"] },
+      ],
+    },
+    { actions: ["s3:ListBucket"], resources: [bucket] },
+    { actions: ["s3:PutObject"], resources: [`${bucket}/logs/${fleet.name}/*`] },
+    { actions: ["ssm:GetParameter"], resources: [...secrets] },
+    { actions: ["autoscaling:TerminateInstanceInAutoScalingGroup"], resources: [group] },
+  ];
+}
+
+/** What its workers write under `runs/<run>/`, by role (core/contracts/keys.ts). Objects that expire carry a tag. */
+function writtenBy({ agent, roles }: Fleet): { readonly kept: string[]; readonly expiring: string[] } {
+  const has = (role: string) => roles.split(",").includes(role);
+  return {
+    kept: [
+      "tools/*",
+      "busy/*",
+      ...(has("train") ? ["parts/*", `manifests/${agent}/*`] : []),
+      ...(has("eval") ? ["verdicts/*"] : []),
+    ],
+    expiring: [
+      "invocations/*",
+      ...(has("rollout") ? ["outcomes/*"] : []),
+      // Results, beside the conversations.
+      ...(has("eval") ? ["evaluations/*"] : []),
+    ],
+  };
+}

@@ -1,0 +1,65 @@
+/** @file A run that was halted for longer than its conversations are kept: resume says so in one line, and does not resume it. */
+import { expect, test } from "vitest";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
+import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
+import { endRun, finalizeGroupRecord, recordScores } from "../../core/training/writes.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+const DAY = 86_400_000;
+
+async function halted() {
+  const config = teamConfig();
+  const store = memoryStore();
+  let time = DAY;
+  store.clock.storeTime = async () => time;
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await functions.startRun(await prepare(store.objects, config));
+  await store.table.update(endRun(config.run, "halted", "no money"));
+  const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
+  const address = { run: config.run, step: 0, group: 0 };
+  return {
+    store,
+    run,
+    address,
+    wait: (days: number) => {
+      time += days * DAY;
+    },
+    resume: async () => resumeInStore(store, config, await run(), {}),
+  };
+}
+
+const refusal = {
+  code: "run-halted",
+  message: expect.stringMatching(/cannot resume: conversations of step 0 have expired after 90 days: .*`mgrpo export`/),
+};
+const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
+
+test("a group that was finalized and has expired, deleted or not", async () => {
+  const { store, run, address, wait, resume } = await halted();
+  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 1)) / 1000));
+  wait(CONVERSATION_DAYS - 1);
+  await store.table.update(endRun(address.run, "halted", "no money"));
+  await resume();
+  expect(await run()).toMatchObject({ status: "running" });
+  await store.table.update(endRun(address.run, "halted", "no money"));
+  wait(1);
+  await expect(resume()).rejects.toMatchObject(refusal);
+  expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
+});
+
+test("a conversation that was counted and is gone", async () => {
+  const { store, address, wait, resume } = await halted();
+  await store.table.update(recordScores(address, new Map([[1, score]])));
+  const key = objectKeys.outcome({ ...address, phase: "train", rollout: 1 });
+  await store.objects.commit(key, new Uint8Array(1));
+  wait(CONVERSATION_DAYS);
+  await resume();
+  await store.table.update(endRun(address.run, "halted", "no money"));
+  await store.objects.delete([key]);
+  await expect(resume()).rejects.toMatchObject(refusal);
+});

@@ -1,0 +1,32 @@
+/** @file A chat template that loops is refused after a time limit, while it is parsed as well as rendered. */
+import { expect, test } from "vitest";
+import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
+import { withinMilliseconds } from "../../engine/tokenizer/time-limit.ts";
+
+const LOOP =
+  "{%- for a in range(10000) -%}{%- for b in range(10000) -%}{%- set c = a * b -%}{%- endfor -%}{%- endfor -%}";
+const configOf = (chat_template: string) => TokenizerConfig.parse({ chat_template });
+const MESSAGES = [{ role: "user", content: "hello" }] as const;
+
+test("a template that loops is damaged: its worker is blocked no longer than the limit", () => {
+  const render = openTemplate(new Map(), configOf(LOOP), 200);
+  const since = performance.now();
+  expect(() => render(MESSAGES, [], true)).toThrow(
+    expect.objectContaining({
+      code: "tokenizer-damaged",
+      message: expect.stringMatching(/chat_template failed on user: it took more than 0.2 seconds/),
+    }),
+  );
+  expect(performance.now() - since).toBeLessThan(5000);
+});
+
+test("the next template renders as ever, and its own errors keep their reason", () => {
+  const render = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 200);
+  expect(render(MESSAGES, [], true)).toBe("hello!");
+  const raising = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 200);
+  expect(() => raising(MESSAGES, [], true)).toThrow(/chat_template failed on user: .*no/);
+});
+
+test("a limited function returns its value; nested limits work", () => {
+  expect(withinMilliseconds(1000, () => withinMilliseconds(1000, () => 7) + 1)).toBe(8);
+});

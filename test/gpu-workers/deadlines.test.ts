@@ -1,0 +1,168 @@
+/** @file Nothing waits for ever: turns, tools, verdicts and training steps that hang end at their limits, and their work is done again. */
+import { expect, test, vi } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { AgentRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { PolicyEngine, Sampler } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { register } from "../../gpu-workers/liveness/membership.ts";
+import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
+import { EngineProgress } from "../../gpu-workers/liveness/progress.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { callText, play, playOn, script, searchTool } from "../fakes/conversations.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { bpeFiles } from "../fixtures/tokenizers.ts";
+
+const bpe = openTokenizer(bpeFiles());
+const log = createLog(() => {});
+const never = new AbortController().signal;
+const forever = () => new Promise<never>(() => {});
+
+test("a conversation ends with its signal, though its sampler ignores it; the turn is released when it ends", async () => {
+  const released = vi.fn();
+  let end = (_error: Error) => {};
+  const deaf: Sampler = {
+    sample: () =>
+      new Promise((_, reject) => {
+        end = reject;
+      }),
+    release: released,
+    close: async () => {},
+  };
+  const stop = new AbortController();
+  const playing = playOn(bpe, deaf, { signal: stop.signal });
+  await new Promise((resolve) => setTimeout(resolve));
+  stop.abort();
+  await expect(playing).rejects.toMatchObject({ code: "cancelled" });
+  expect(released).not.toHaveBeenCalled();
+  end(new MgrpoError("deadline", "at last"));
+  await vi.waitFor(() => expect(released).toHaveBeenCalledOnce());
+});
+
+test("a tool that hangs is cancelled at its limit, which is a failure of the infrastructure", async () => {
+  let seen: AbortSignal | undefined;
+  const tools = searchTool((_query, signal) => {
+    seen = signal;
+    return forever();
+  });
+  const playing = play(bpe, script(callText("search", { query: "x" })), { tools, toolSeconds: 0.1 });
+  await expect(playing).rejects.toMatchObject({
+    code: "deadline",
+    message: "tool 'search' took more than limits.toolSeconds 0.1",
+  });
+  expect(seen?.aborted).toBe(true);
+});
+
+async function openRun(changes: object = {}) {
+  const config = relayConfig({ steps: 1, ...changes });
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  return { config, store, functions };
+}
+
+/** The relay's engine; its trainers run out of time in their first `times` passes. */
+function slowEngine(times: number): PolicyEngine {
+  let passes = 0;
+  return {
+    ...relayEngine,
+    async openTrainer(...given) {
+      const trainer = await relayEngine.openTrainer(...given);
+      return {
+        ...trainer,
+        async forwardBackward(...batch) {
+          if (passes++ < times) throw new MgrpoError("deadline", "the engine did not answer", { retryable: true });
+          return trainer.forwardBackward(...batch);
+        },
+      };
+    },
+  };
+}
+
+async function trained(times: number) {
+  const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 };
+  const { config, store, functions } = await openRun({ liveness });
+  const workers = [{}, { agent: "searcher" }].map((options) =>
+    startWorker(store, config.run, options, never, log, { engineOf: () => slowEngine("agent" in options ? 0 : times) }),
+  );
+  return { config, store, functions, workers };
+}
+
+test("a training step that runs out of time is leased again, and comes to the same weights", {
+  timeout: 30_000,
+}, async () => {
+  const [calm, slow] = [await trained(0), await trained(2)];
+  await Promise.all([...calm.workers, ...slow.workers]);
+  const { weights, status } = await recordsOf(slow.store, slow.config);
+  expect(status).toBe("finished");
+  expect(weights).toEqual((await recordsOf(calm.store, calm.config)).weights);
+});
+
+test("a training step that always runs out of time counts its takeovers, which halt the run", {
+  timeout: 30_000,
+}, async () => {
+  const { store, functions, workers } = await trained(Number.POSITIVE_INFINITY);
+  await vi.waitFor(
+    async () => {
+      const agent = AgentRecord.parse(await store.table.get(tableKeys.agent("relay", "main")));
+      expect(agent.takeovers).toBeGreaterThanOrEqual(3);
+    },
+    { timeout: 20_000 },
+  );
+  await functions.tickAll();
+  const ends = await Promise.allSettled(workers);
+  expect(ends.map(({ status }) => status)).toContain("rejected");
+  expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted" });
+});
+
+test("an engine call is stalled long after its limit; samples may wait for a training call", async () => {
+  let now = 0;
+  const progress = new EngineProgress({ turnSeconds: 10, trainingSeconds: 1000 }, () => now);
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const training = progress.during("training", () => answered);
+  void progress.during("sampling", forever);
+  now = 1000;
+  expect(progress.isStalled).toBe(false);
+  answer();
+  await training;
+  now = 1100;
+  expect(progress.isStalled).toBe(false);
+  now = 1131;
+  expect(progress.isStalled).toBe(true);
+});
+
+test("a cancelled call that goes on is stalled long before its limit", () => {
+  let now = 0;
+  const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
+  const stop = new AbortController();
+  void progress.during("sampling", forever, stop.signal);
+  now = 200;
+  expect(progress.isStalled).toBe(false);
+  stop.abort();
+  now = 321;
+  expect(progress.isStalled).toBe(true);
+});
+
+test("a stalled worker sends no heartbeat more: its process ends", async () => {
+  const { config, store } = await openRun({ liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
+  const run = await readRunContext(config.run, "0.0.0", store, log);
+  let isStalled = false;
+  const place = { agent: "main", roles: ["train"], url: "" } as const;
+  const membership = await register(run, place, openWorkerObserver(run), never, () => isStalled);
+  const beating = membership.beat(never);
+  const counter = async () => Number((await store.table.get(tableKeys.worker(config.run, membership.id)))?.["counter"]);
+  await vi.waitFor(async () => expect(await counter()).toBeGreaterThan(1));
+  isStalled = true;
+  await expect(beating).rejects.toMatchObject({ code: "deadline" });
+  const last = await counter();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await counter()).toBe(last);
+});

@@ -1,0 +1,94 @@
+/** @file What a fleet's instances may write: records of runs, and each object that their roles make, once. */
+import { expect, test } from "vitest";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { Fleet } from "../../stacks/fleet.ts";
+import { workerStatements } from "../../stacks/worker-policy.ts";
+
+const ARNS = { table: "table", bucket: "bucket", group: "group", secrets: ["token"] };
+const fleetOf = (agent: string, roles: string): Fleet => ({
+  name: "fleet",
+  agent,
+  roles,
+  gpu: true,
+  instanceTypes: ["g6.xlarge"],
+  max: 1,
+  onDemand: 0,
+});
+const main = workerStatements(fleetOf("main", "rollout,train"), ARNS);
+const evaluators = workerStatements(fleetOf("*", "eval"), ARNS);
+
+/** As AWS matches: `*` is any text. */
+const matches = (pattern: string, text: string) =>
+  new RegExp(
+    `^${pattern
+      .split("*")
+      .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"))
+      .join(".*")}$`,
+  ).test(text);
+
+const mayPut = (statements: typeof main, key: string) =>
+  statements
+    .filter(({ effect, actions }) => effect !== "Deny" && actions.includes("s3:PutObject"))
+    .some(({ resources }) => resources.some((resource) => matches(resource, `bucket/${key}`)));
+
+const mayWrite = (statements: typeof main, { pk }: { pk: string }) =>
+  statements
+    .filter(({ actions }) => actions.includes("dynamodb:UpdateItem"))
+    .every(({ conditions = [] }) =>
+      conditions
+        .filter(({ test }) => test === "ForAllValues:StringLike")
+        .some(({ values }) => values.some((value) => matches(value, pk))),
+    );
+
+test("workers write records of runs, and neither the deployment's nor the list of runs", () => {
+  for (const key of [
+    tableKeys.run("r"),
+    tableKeys.worker("r", "w"),
+    tableKeys.group("r", 0, 0),
+    tableKeys.job("r", "j"),
+  ])
+    expect(mayWrite(main, key)).toBe(true);
+  for (const key of [tableKeys.deployment, tableKeys.listed("r")]) expect(mayWrite(main, key)).toBe(false);
+});
+
+test("a worker writes what its roles make, and versions of its own agent only", () => {
+  const address = { run: "r", step: 1, group: 2, rollout: 3 };
+  const outcome = objectKeys.outcome({ ...address, phase: "train" });
+  const hash = "0".repeat(64);
+  const byTrainers = [objectKeys.manifest("r", "main", 1), objectKeys.part("r", hash), outcome];
+  const byEvaluators = [
+    objectKeys.outcome({ ...address, phase: "eval:job" }),
+    objectKeys.evaluation("r", "job"),
+    objectKeys.verdict("r", hash, "judge"),
+  ];
+  const byBoth = [objectKeys.invocation("r", 1, "id"), objectKeys.toolAnswer("r", hash)];
+  const byNone = [
+    objectKeys.manifest("r", "searcher", 1),
+    objectKeys.config("r"),
+    objectKeys.questions("r"),
+    objectKeys.team("r", 1),
+  ];
+  for (const key of [...byTrainers, ...byBoth]) expect(mayPut(main, key), key).toBe(true);
+  for (const key of [...byEvaluators, ...byNone]) expect(mayPut(main, key), key).toBe(false);
+  for (const key of [...byEvaluators, ...byBoth]) expect(mayPut(evaluators, key), key).toBe(true);
+  for (const key of [...byTrainers, ...byNone]) expect(mayPut(evaluators, key), key).toBe(false);
+});
+
+test.each([
+  ["main", main],
+  ["evaluators", evaluators],
+])("%s: a write under runs/ without If-None-Match is denied, except the parts of an upload", (_, statements) => {
+  const denied = statements.filter(({ effect }) => effect === "Deny");
+  expect(denied).toEqual([
+    {
+      effect: "Deny",
+      actions: ["s3:PutObject"],
+      resources: ["bucket/runs/*"],
+      conditions: [
+        { test: "Null", variable: "s3:if-none-match", values: ["true"] },
+        { test: "Bool", variable: "s3:ObjectCreationOperation", values: ["true"] },
+      ],
+    },
+  ]);
+  expect(statements.flatMap(({ actions }) => actions)).not.toContain("s3:DeleteObject");
+});
