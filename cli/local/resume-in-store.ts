@@ -6,6 +6,7 @@ import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from ".
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableResult } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
+import { forgiveFleet } from "../../core/training/fleet-writes.ts";
 import {
   type BudgetExtension,
   extendLimits,
@@ -15,7 +16,7 @@ import {
   spending,
 } from "../../core/training/run-budget.ts";
 import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
-import { extendBudget, forgiveFleet, resumeRun } from "../../core/training/writes.ts";
+import { extendBudget, resumeRun } from "../../core/training/writes.ts";
 
 type Resumed = Pick<Store, "table" | "clock">;
 

@@ -1,12 +1,11 @@
 /**
  * @file The conditional writes of records, as data: what each changes, and under which conditions. Each is safe to repeat: either its
- * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; trainers' calls: call-writes.ts.
+ * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; fleets: fleet-writes.ts; trainers' calls: call-writes.ts.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentBatch,
   AgentRecord,
-  FleetRecord,
   GroupRecord,
   RolloutScore,
   RunRecord,
@@ -17,9 +16,20 @@ import type { TableChange, TableCondition, TablePath, TableValue } from "../port
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
+
+/**
+ * Rollouts that one write may claim or score: DynamoDB accepts expressions of 4,096 bytes and 300 operators. A claim of 50 takes about 3,300
+ * bytes and 201 operators.
+ */
+const ROLLOUTS_PER_WRITE = 50;
+
+/** The rollouts of a group in parts that one write can hold. */
+export function partsOfOneWrite<T>(rollouts: readonly T[]): T[][] {
+  const parts = Math.ceil(rollouts.length / ROLLOUTS_PER_WRITE);
+  return Array.from({ length: parts }, (_, i) => rollouts.slice(i * ROLLOUTS_PER_WRITE, (i + 1) * ROLLOUTS_PER_WRITE));
+}
 
 /** Claims rollouts of a group without any claims, in one small write. */
 export function claimUnbegun(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
@@ -30,7 +40,7 @@ export function claimUnbegun(address: GroupAddress, rollouts: readonly number[],
   };
 }
 
-/** Claims rollouts of a group for a worker. `takenOver`: per rollout, the dead worker whose claim is replaced. */
+/** Claims rollouts of a group for a worker, at most a part of `partsOfOneWrite`. `takenOver`: per rollout, the dead worker whose claim is replaced. */
 export function claimRollouts(
   address: GroupAddress,
   rollouts: readonly number[],
@@ -79,7 +89,7 @@ function incrementCount(address: GroupAddress, path: TablePath, known: number): 
   };
 }
 
-/** Records the scores of rollouts, once. From then on their claims mean nothing. */
+/** Records the scores of rollouts, once, at most a part of `partsOfOneWrite`. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
@@ -251,44 +261,5 @@ export function sawWorker(worker: WorkerRecord, storeTime: number): TableChange 
       [["seenAt"], storeTime],
     ],
     when: [is("seenCounter", worker.seenCounter)],
-  };
-}
-
-const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
-
-/** Gives a worker a place of its fleet in a run: a free one, or that of a dead worker. */
-export function takePlace(known: FleetRecord, place: string, worker: string): TableChange {
-  const path = ["places", place];
-  const before = known.places[place];
-  const when: TableCondition = before === undefined ? { absent: path } : { equals: [path, before] };
-  return { key: fleetKey(known), set: [[path, worker]], when: [when] };
-}
-
-/** Counts a request for instances while the run was at `progress`. A repeat finds another count. */
-export function countRaise(known: FleetRecord, progress: number): TableChange {
-  return {
-    key: fleetKey(known),
-    set: [
-      [["progress"], progress],
-      [["raises"], known.progress === progress ? known.raises + 1 : 1],
-    ],
-    when: [is("progress", known.progress), is("raises", known.raises)],
-  };
-}
-
-/** Records why an instance does not serve the run. The last refusal counts; a repeat says the same. */
-export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
-  return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
-}
-
-/** Resets requests and refusals, so that a run that is launched again gets new instances. */
-export function forgiveFleet(known: FleetRecord): TableChange {
-  return {
-    key: fleetKey(known),
-    set: [
-      [["raises"], 0],
-      [["refusal"], null],
-    ],
-    when: [is("raises", known.raises)],
   };
 }

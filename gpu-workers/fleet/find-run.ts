@@ -17,8 +17,8 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { limitedBills } from "../../core/training/bills.ts";
+import { refuseRun, takePlace } from "../../core/training/fleet-writes.ts";
 import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
-import { refuseRun, takePlace } from "../../core/training/writes.ts";
 
 /** Between two reads of the runs. */
 const LOOK_SECONDS = 10;
