@@ -1,6 +1,6 @@
 /**
- * @file Bounds of what is recorded, so that every record fits in a DynamoDB item. Names and ids are bounded by their schemas; free text is
- * bounded here.
+ * @file Bounds of what is recorded, so that every record fits in a DynamoDB item. Names and ids are bounded by their schemas; all other text
+ * is bounded here: cut where it is written and where it is parsed, or refused if it cannot be cut.
  */
 import * as z from "zod";
 

@@ -3,6 +3,7 @@
  * item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record.
  */
 import * as z from "zod";
+import { Reason, RecordedText } from "./bounds.ts";
 import { JudgeCost } from "./judge.ts";
 import { AgentName, Digest, GroupIndex, InvocationId, RunName, Sha256, Step, Version, WorkerId } from "./names.ts";
 
@@ -10,7 +11,7 @@ export const RunRecord = z.strictObject({
   run: RunName,
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
-  reason: z.string(),
+  reason: Reason,
   /** The step that is open or ready now; `steps` when the run is finished. */
   step: Step,
   /** Of config.json and questions.json, as start-run found them. Readers refuse objects with other hashes. */
@@ -89,7 +90,7 @@ export const ScoredRollout = z.strictObject({
 export type ScoredRollout = z.infer<typeof ScoredRollout>;
 
 /** A rollout's score. `excluded`: lost to infrastructure or a failing judge, and left out of every mean, std and batch. */
-export const RolloutScore = z.union([z.strictObject({ excluded: z.string() }), ScoredRollout]);
+export const RolloutScore = z.union([z.strictObject({ excluded: Reason }), ScoredRollout]);
 export type RolloutScore = z.infer<typeof RolloutScore>;
 
 /** What one agent trains on in a finalized group: parallel arrays, one entry per distinct trajectory. */
@@ -160,7 +161,7 @@ export const WorkerRecord = z.strictObject({
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
   /** The address of its invocation server. Empty: it has none. */
-  url: z.string(),
+  url: RecordedText,
   state: z.enum(["alive", "draining", "dead"]),
   /** Incremented by every heartbeat. */
   counter: z.int().nonnegative(),
@@ -168,7 +169,7 @@ export const WorkerRecord = z.strictObject({
   seenCounter: z.int(),
   seenAt: z.number(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
-  release: z.string(),
+  release: RecordedText,
   /** Rollouts in flight, as `<step>/<group>/<rollout>`. If the worker crashes, they are suspects. */
   inFlight: z.array(z.string()),
 });
@@ -208,7 +209,7 @@ export const FleetRecord = z.strictObject({
   /** Requests for instances at that progress. */
   raises: z.int().nonnegative(),
   /** Why an instance does not serve the run, and its release: no other instance of that release would. */
-  refusal: z.strictObject({ release: z.string(), reason: z.string() }).nullable(),
+  refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 

@@ -1,4 +1,5 @@
 /** @file The conditional writes of FLEET records, as data. The other records: writes.ts. */
+import { boundReason } from "../contracts/bounds.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord } from "../contracts/records.ts";
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
@@ -30,8 +31,8 @@ export function countRaise(known: FleetRecord, progress: number): TableChange {
 }
 
 /** Records why an instance does not serve the run. The last refusal counts; a repeat says the same. */
-export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
-  return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
+export function refuseRun(known: Pick<FleetRecord, "run" | "fleet">, { release, reason }: FleetRefusal): TableChange {
+  return { key: fleetKey(known), set: [[["refusal"], { release, reason: boundReason(reason) }]], when: [] };
 }
 
 /** Resets requests and refusals, so that a run that is launched again gets new instances. */

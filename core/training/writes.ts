@@ -2,6 +2,7 @@
  * @file The conditional writes of records, as data: what each changes, and under which conditions. Each is safe to repeat: either its
  * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; fleets: fleet-writes.ts; trainers' calls: call-writes.ts.
  */
+import { boundReason } from "../contracts/bounds.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentBatch,
@@ -94,9 +95,13 @@ export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, 
   const rollouts = [...scores.keys()].map(String);
   return {
     key: groupKey(address),
-    set: [...scores].map(([k, score]) => [["rollouts", String(k)], score]),
+    set: [...scores].map(([k, score]) => [["rollouts", String(k)], boundedScore(score)]),
     when: [is("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
+}
+
+function boundedScore(score: RolloutScore): RolloutScore {
+  return "excluded" in score ? { excluded: boundReason(score.excluded) } : score;
 }
 
 /** Finalizes a complete group with what each agent trains on. The table may delete it from `expiresAt` on, in seconds since 1970. */
@@ -164,7 +169,7 @@ function changeStatus(run: string, from: Status, to: Status, reason: string): Ta
     key: tableKeys.run(run),
     set: [
       [["status"], to],
-      [["reason"], reason],
+      [["reason"], boundReason(reason)],
     ],
     when: [is("status", from)],
   };
