@@ -1,10 +1,11 @@
 /** @file Resumes a run that is in its store: with a larger budget if the user extends it, never past a spent one. */
+import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Store, Table, TableResult } from "../../core/ports.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { Store, Table, TableChange } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { forgiveFleet } from "../../core/training/fleet-writes.ts";
 import {
@@ -36,13 +37,16 @@ export async function resumeInStore(
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = extension;
   const extendsTools = toolCalls !== undefined || toolUsd !== undefined;
+  const spent = await readSpent(store, config, record);
+  const limits = extendLimits(record, spent, extension);
+  const id = randomUUID();
   if (extendsTools) {
     if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no tools that count: leave the option out`);
-    await applied(run, table.update(extendToolBudget(tools, extension)));
+    await apply(table, run, extendToolBudget(tools, extension, id), id);
   }
-  const spent = await readSpent(store, config, record);
   if (hours !== undefined || usd !== undefined) {
-    return applied(run, table.update(extendBudget(record, extendLimits(record, spent, extension))));
+    const done = extendsTools ? "; the tools' budget is extended already: leave that option out" : "";
+    return apply(table, run, extendBudget(record, limits, id), id, done);
   }
   const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
@@ -67,7 +71,13 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
 }
 
-async function applied(run: string, update: Promise<TableResult>): Promise<void> {
-  if ((await update).applied) return;
-  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again`);
+/** Makes the extension `id`. An earlier try may have made it without an answer. `done`: what the user must not repeat. */
+async function apply(table: Table, run: string, change: TableChange, id: string, done = ""): Promise<void> {
+  const { applied, item } = await table.update(change).catch((error: unknown) => {
+    if (!isMgrpoError(error, "store-unreachable")) throw error;
+    const advice = `whether the budget of run '${run}' was extended is unknown; compare its limit before you repeat the option${done}`;
+    throw new MgrpoError(error.code, `${error.message}; ${advice}`, { cause: error, retryable: error.retryable });
+  });
+  if (applied || item?.["extension"] === id) return;
+  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again${done}`);
 }

@@ -5,7 +5,21 @@
 import * as z from "zod";
 import { Reason, RecordedText } from "./bounds.ts";
 import { JudgeCost } from "./judge.ts";
-import { AgentName, Digest, GroupIndex, InvocationId, RunName, Sha256, Step, Version, WorkerId } from "./names.ts";
+import {
+  AgentName,
+  Digest,
+  GroupIndex,
+  InvocationId,
+  RolloutIndex,
+  RunName,
+  Sha256,
+  Step,
+  Version,
+  WorkerId,
+} from "./names.ts";
+
+/** Names one `resume --extend-…`, so that a try whose answer was lost is recognised as made. */
+const ExtensionId = z.string().max(40);
 
 export const RunRecord = z.strictObject({
   run: RunName,
@@ -22,6 +36,8 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
+  /** Id of the last request that raised the limits. */
+  extension: ExtensionId.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -122,8 +138,8 @@ export const GroupRecord = z.strictObject({
    * correctness never depends on them.
    */
   claims: z.record(z.string(), WorkerId).exactOptional(),
-  /** Rollout index -> crashes of its worker while it ran alone. */
-  crashes: z.record(z.string(), z.int()),
+  /** Worker that crashed while it ran one rollout alone -> that rollout's index. A worker crashes once, so a repeated count changes nothing. */
+  crashes: z.record(z.string(), RolloutIndex),
   /** Rollout index -> failures of its judge. */
   judgeFailures: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
@@ -170,7 +186,7 @@ export const WorkerRecord = z.strictObject({
   seenAt: z.number(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
-  /** Rollouts in flight, as `<step>/<group>/<rollout>`. If the worker crashes, they are suspects. */
+  /** Rollouts in flight, as `<step>/<group>/<rollout>`. Of a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
@@ -225,6 +241,8 @@ export const ToolSpendingRecord = z.strictObject({
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
   maxUsd: z.number().nullable(),
+  /** Id of the last request that raised the limits. */
+  extension: ExtensionId.exactOptional(),
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 

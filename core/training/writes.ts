@@ -13,7 +13,7 @@ import type {
   StepRecord,
   WorkerRecord,
 } from "../contracts/records.ts";
-import type { TableChange, TableCondition, TablePath, TableValue } from "../ports.ts";
+import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
@@ -71,18 +71,14 @@ export function releaseClaim(address: GroupAddress, rollout: number, worker: str
   return { key: groupKey(address), remove: [claim], when: [{ equals: [claim, worker] }] };
 }
 
-/** Counts a crash of a worker that ran only this rollout. `known`: the count as read. */
-export function countCrash(address: GroupAddress, rollout: number, known: number): TableChange {
-  return incrementCount(address, ["crashes", String(rollout)], known);
+/** Counts the crash of a worker that ran only this rollout. A repeat sets what is already there. */
+export function countCrash(address: GroupAddress, rollout: number, worker: string): TableChange {
+  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [is("state", "open")] };
 }
 
-/** Counts a failure of the judge of a finished rollout. `known`: the count as read. */
+/** Counts a failure of the judge of a finished rollout. `known`: the count as read. A repeat finds another count. */
 export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
-  return incrementCount(address, ["judgeFailures", String(rollout)], known);
-}
-
-/** A repeat finds another count. */
-function incrementCount(address: GroupAddress, path: TablePath, known: number): TableChange {
+  const path = ["judgeFailures", String(rollout)];
   return {
     key: groupKey(address),
     set: [[path, known + 1]],
@@ -180,12 +176,24 @@ export function resumeRun(run: string): TableChange {
   return changeStatus(run, "halted", "running", "");
 }
 
-/** Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits. */
-export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
+/**
+ * Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits, and its own id
+ * in `extension`.
+ */
+export function extendBudget(
+  run: RunRecord,
+  limits: Pick<RunRecord, "maxHours" | "maxUsd">,
+  extension: string,
+): TableChange {
   const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
   return {
     key: tableKeys.run(run.run),
-    set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
+    set: [
+      [["status"], "running"],
+      [["reason"], ""],
+      [["extension"], extension],
+      ...known.map((name) => [[name], limits[name]] as const),
+    ],
     when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
   };
 }
@@ -248,11 +256,11 @@ export function drainWorker(run: string, worker: string): TableChange {
   return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [is("state", "alive")] };
 }
 
-/** Final: the process can only come back under a new worker id. */
+/** Final: the process can only come back under a new worker id. What a draining worker had in flight did not crash it. */
 export function markDead(worker: WorkerRecord): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
-    set: [[["state"], "dead"]],
+    set: [[["state"], "dead"], ...(worker.state === "draining" ? [[["inFlight"], []] as const] : [])],
     when: [is("state", worker.state), is("counter", worker.counter)],
   };
 }

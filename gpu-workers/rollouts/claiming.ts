@@ -15,7 +15,7 @@
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
-import { POISON_CRASHES } from "../../core/training/give-up.ts";
+import { crashesOf, POISON_CRASHES } from "../../core/training/give-up.ts";
 import { claimRollouts, claimUnbegun, partsOfOneWrite } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
@@ -162,7 +162,7 @@ export class Claiming {
     const instead = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
     if (!(await this.#write(view, change))) return;
-    const crashes = view.record?.crashes[k] ?? 0;
+    const crashes = view.record ? crashesOf(view.record, k) : 0;
     if (crashes < Math.min(POISON_CRASHES, this.#work.role.run.config.limits.attempts)) {
       return this.#attempts.startAlone(view, k);
     }

@@ -222,7 +222,7 @@ test("a rollout that kills its worker three times while alone is given up; what 
     await observer.refresh(true);
     expect(observer.isDead(worker)).toBe(true);
   }
-  expect((await groupOf(store, 0, 0)).crashes).toEqual({ 0: 3 });
+  expect((await groupOf(store, 0, 0)).crashes).toEqual({ "doomed-1": 0, "doomed-2": 0, "doomed-3": 0 });
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, searcher, never, log),

@@ -43,7 +43,7 @@ function largestGroup(K: number, invocations: number, excluded?: string): GroupR
     rolloutsPerQuestion: K,
     state: "finalized",
     claims: perRollout("w".repeat(40)),
-    crashes: perRollout(3),
+    crashes: Object.fromEntries(ids.flatMap((k) => [0, 1, 2].map((n) => [`${k}/${n}`.padEnd(40, "w"), k]))),
     judgeFailures: perRollout(4),
     rollouts: perRollout(score),
     finalized: {
