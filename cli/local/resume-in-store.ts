@@ -7,6 +7,7 @@ import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from ".
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
+import { relistRun } from "../../core/training/clock-list.ts";
 import { forgiveFleet } from "../../core/training/fleet-writes.ts";
 import {
   type BudgetExtension,
@@ -21,7 +22,18 @@ import { extendBudget, resumeRun } from "../../core/training/writes.ts";
 
 type Resumed = Pick<Store, "table" | "clock">;
 
+/** Resumes the run, and lists it for the clock again, in this order (core/training/clock-list.ts). */
 export async function resumeInStore(
+  store: Resumed,
+  config: RunConfig,
+  record: RunRecord,
+  extension: BudgetExtension,
+): Promise<void> {
+  await resumeRecord(store, config, record, extension);
+  await relistRun(store.table, record.run, await store.clock.storeTime());
+}
+
+async function resumeRecord(
   store: Resumed,
   config: RunConfig,
   record: RunRecord,

@@ -41,6 +41,18 @@ export const RunRecord = z.strictObject({
 });
 export type RunRecord = z.infer<typeof RunRecord>;
 
+/** A run in the clock's list (core/training/clock-list.ts). */
+export const ListedRun = z.strictObject({
+  run: RunName,
+  /** Changes whenever the run moves; its status once it is over; empty when it was resumed. Absent until the first tick. */
+  progress: z.string().max(100).exactOptional(),
+  /** Store time in ms at which tick first saw that progress. */
+  progressAt: z.number().exactOptional(),
+  /** Archived: the clock skips the run, and the table may delete the item from then on, in seconds since 1970. */
+  expiresAt: z.int().exactOptional(),
+});
+export type ListedRun = z.infer<typeof ListedRun>;
+
 /** The curriculum's state between two steps. */
 export const CurriculumState = z.strictObject({
   stage: z.int().nonnegative(),
@@ -188,6 +200,8 @@ export const WorkerRecord = z.strictObject({
   release: RecordedText,
   /** Rollouts in flight, as `<step>/<group>/<rollout>`. Of a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
+  /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
+  expiresAt: z.int().exactOptional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 

@@ -150,7 +150,10 @@ test("a run of one step, with every function called from its bundle by AWS event
   await expect(invoke("tick", scheduled)).resolves.toEqual({ batchItemFailures: [] });
   const told = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
-  expect(told).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 }, ...raised]);
+  expect(told).toEqual([
+    { level: "info", what: "pulse", running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
+    ...raised,
+  ]);
   expect(plane).toMatchObject({
     clock: "on",
     writes: ["clock on", "clock on", "g-main 1", "g-searcher 1", "g-eval 1"],
