@@ -1,8 +1,8 @@
 /** @file `mgrpo runs`: lists the runs of this folder and of the store that the environment names, with their state and scores. */
 import colors from "picocolors";
-import { tableKeys } from "../core/contracts/keys.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
+import { allRuns } from "../core/training/clock-list.ts";
 import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
 import { heldOutScore, openBook } from "./run-report.ts";
@@ -81,10 +81,9 @@ const progress = (run: Row) => [
 ];
 
 async function storedRows(store: Store): Promise<(Row | Damaged)[]> {
-  const { pk, sk } = tableKeys.listed("");
   const rows: (Row | Damaged)[] = [];
-  for (const { run } of await store.table.query(pk, sk))
-    rows.push(await storedRow(store, String(run)).catch((error: unknown) => damaged(String(run), error)));
+  for (const run of await allRuns(store.table))
+    rows.push(await storedRow(store, run).catch((error: unknown) => damaged(run, error)));
   return rows;
 }
 

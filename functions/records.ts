@@ -1,25 +1,23 @@
 /** @file Parsed reads of the DynamoDB records. What cannot change any more (a finalized group, a step's plan) is read once per process. */
-import * as z from "zod";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
-import { RunName } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import {
   AgentRecord,
   FleetRecord,
   GroupRecord,
   JobRecord,
+  ListedRun,
   RunRecord,
   StepRecord,
   WorkerRecord,
 } from "../core/contracts/records.ts";
 import type { Table, TableItem } from "../core/ports.ts";
+import { listedRuns } from "../core/training/clock-list.ts";
 import { evictOldest, memo } from "./memo.ts";
 
 /** More than a step has: otherwise every read of a large step would fetch all its groups again. */
 const CACHED_GROUPS = 5000;
 const CACHED_PLANS = 100;
-
-const ListedRun = z.strictObject({ run: RunName });
 
 /** Groups of a step by index, undefined where the item is missing. */
 export type Groups = (GroupRecord | undefined)[];
@@ -40,10 +38,14 @@ export class Records {
     });
   }
 
-  /** Names of all runs. An interrupted start leaves a name without a RUN. */
-  async listedRuns(): Promise<string[]> {
-    const items = await this.#table.query(tableKeys.listed("").pk, "RUN#");
-    return items.map((item) => parse(ListedRun, item, "list of runs").run);
+  /** The runs that the clock ticks. An interrupted start leaves a name without a RUN. */
+  listedRuns(): Promise<ListedRun[]> {
+    return listedRuns(this.#table);
+  }
+
+  async listedRun(run: string): Promise<ListedRun | undefined> {
+    const item = await this.#table.get(tableKeys.listed(run));
+    return item && parse(ListedRun, item, "list of runs");
   }
 
   async run(run: string): Promise<RunRecord | undefined> {

@@ -1,6 +1,7 @@
 /**
  * @file What the clock's tick does first: marks dead workers, halts a run whose budget is spent, scores outcomes whose event was lost,
- * finalizes groups whose last scorer died, and records missed evaluations. With every event dropped, this alone completes a run.
+ * finalizes groups whose last scorer died, records missed evaluations, and archives runs that are over. With every event dropped, this
+ * alone completes a run.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -8,6 +9,7 @@ import type { GroupRecord, RunRecord, StepRecord } from "../core/contracts/recor
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { readBillsIfLimited } from "../core/training/bills.ts";
+import { archiveRun, noteProgress, progressOf } from "../core/training/clock-list.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
 import { haltIfOverBudget } from "../core/training/run-budget.ts";
@@ -24,7 +26,8 @@ const PARALLEL_GROUPS = 16;
 export async function repair(context: Context, record: RunRecord): Promise<void> {
   const { run, status } = record;
   const { table, records, clock } = context;
-  await recordMissedResults(context, run);
+  const openJobs = await recordMissedResults(context, run);
+  const listed = await records.listedRun(run);
   const config = await context.runObjects.config(run);
   const step = status === "running" ? await records.step(run, record.step) : undefined;
   const groups = step?.state === "open" ? await records.groups(step) : [];
@@ -32,10 +35,16 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const workers = await records.workers(run);
   const storeTime = await clock.storeTime();
   await execute(context, observeWorkers(config, workers, openGroups, storeTime));
-  if (status !== "running") return;
+  if (status !== "running") {
+    const isOver = status === "halted" || openJobs === 0;
+    if (listed && isOver) await execute(context, archiveRun(listed, status, workers, storeTime));
+    return;
+  }
   const bills = await readBillsIfLimited(table, record);
   await execute(context, haltIfOverBudget(config, record, workers, bills, storeTime));
-  await execute(context, haltLostTrainers(run, await records.agents(run)));
+  const agents = await records.agents(run);
+  if (listed) await execute(context, noteProgress(listed, progressOf(step, groups, agents), storeTime));
+  await execute(context, haltLostTrainers(run, agents));
   await repairGroups(context, config, step, groups, openGroups);
 }
 

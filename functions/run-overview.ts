@@ -9,6 +9,8 @@ import type { Context } from "./context.ts";
 export interface RunOverview {
   /** Running runs, and finished ones with open evaluations. */
   readonly runs: readonly RunView[];
+  /** By run: the store's time in ms at which tick first saw its progress as it is. */
+  readonly progressAt: ReadonlyMap<string, number>;
   /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
   readonly failures: readonly Error[];
   readonly storeTime: number;
@@ -17,7 +19,8 @@ export interface RunOverview {
 export async function readRunOverview(context: Context): Promise<RunOverview> {
   const runs: RunView[] = [];
   const failures: Error[] = [];
-  for (const run of await context.records.listedRuns()) {
+  const listed = await context.records.listedRuns();
+  for (const { run } of listed) {
     try {
       const record = await context.records.run(run);
       const view = record && record.status !== "halted" ? await viewOf(context, record) : undefined;
@@ -27,7 +30,10 @@ export async function readRunOverview(context: Context): Promise<RunOverview> {
       failures.push(error);
     }
   }
-  return { runs, failures, storeTime: await context.clock.storeTime() };
+  const progressAt = new Map(
+    listed.flatMap(({ run, progressAt: at }) => (at === undefined ? [] : [[run, at] as const])),
+  );
+  return { runs, progressAt, failures, storeTime: await context.clock.storeTime() };
 }
 
 async function viewOf({ table, runObjects, records }: Context, record: RunRecord): Promise<RunView | undefined> {
@@ -47,9 +53,11 @@ export interface RunMetrics {
   readonly unserved: number;
   /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
   readonly spent: number;
+  /** Minutes since the last outcome or version of a running run: of the run that has waited longest. */
+  readonly idleMinutes: number;
 }
 
-export function metricsOf({ runs, storeTime }: RunOverview): RunMetrics {
+export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetrics {
   const running = runs.filter(({ record }) => record.status === "running");
   const unserved = running.flatMap(({ config, workers }) => {
     const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
@@ -58,10 +66,16 @@ export function metricsOf({ runs, storeTime }: RunOverview): RunMetrics {
   const spent = running.map(({ config, record, workers, bills }) =>
     shareSpent(record, spending(config, record, workers, bills, storeTime)),
   );
-  return { running: running.length, unserved: unserved.length, spent: Math.max(0, ...spent) };
+  const idle = running.map(({ record: { run } }) => storeTime - (progressAt.get(run) ?? storeTime));
+  return {
+    running: running.length,
+    unserved: unserved.length,
+    spent: Math.max(0, ...spent),
+    idleMinutes: Math.floor(Math.max(0, ...idle) / 60_000),
+  };
 }
 
 /** The log line that the alarms' metric filters read (stacks/alarms.ts). None while nothing runs: a metric costs for each hour with a value. */
-export function metricsLine({ running, unserved, spent }: RunMetrics): string | undefined {
-  return running > 0 ? JSON.stringify({ level: "info", what: "pulse", running, unserved, spent }) : undefined;
+export function metricsLine(metrics: RunMetrics): string | undefined {
+  return metrics.running > 0 ? JSON.stringify({ level: "info", what: "pulse", ...metrics }) : undefined;
 }

@@ -5,7 +5,7 @@
 import type { RolloutScore } from "../core/contracts/records.ts";
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../core/ports.ts";
-import { recordScores } from "../core/training/writes.ts";
+import { partsOfOneWrite, recordScores } from "../core/training/writes.ts";
 
 type GroupAddress = Pick<RolloutAddress, "run" | "step" | "group">;
 
@@ -62,8 +62,9 @@ async function writeScores(
   scores: Map<number, RolloutScore>,
 ): Promise<TableItem | undefined> {
   for (;;) {
-    const { applied, item } = await table.update(recordScores(address, scores));
-    if (applied || item?.["state"] !== "open") return item;
+    const [part = []] = partsOfOneWrite([...scores]);
+    const { item } = await table.update(recordScores(address, new Map(part)));
+    if (item?.["state"] !== "open") return item;
     for (const rollout of Object.keys(item["rollouts"] ?? {})) scores.delete(Number(rollout));
     if (scores.size === 0) return item;
   }

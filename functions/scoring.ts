@@ -34,7 +34,7 @@ import { countJudgeFailure, endRun, finalizeGroupRecord } from "../core/training
 import type { Context } from "./context.ts";
 import { sha256 } from "./sha256.ts";
 
-/** True when this call finalized the group. */
+/** True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. */
 export async function scoreAndFinalize(context: Context, address: RolloutAddress): Promise<boolean> {
   let score: RolloutScore;
   try {
@@ -56,16 +56,16 @@ export async function scoreAndFinalize(context: Context, address: RolloutAddress
 const hasAllScores = ({ rollouts, rolloutsPerQuestion }: TableItem): boolean =>
   Object.keys(rollouts ?? {}).length >= Number(rolloutsPerQuestion);
 
-/** Also repairs a crash between the last score and the finalization. True when this call finalized the group. */
+/** Also repairs a crash between the last score and the finalization. True when the group is finalized. */
 export async function finalizeIfComplete(context: Context, group: GroupRecord): Promise<boolean> {
-  if (group.state !== "open" || !isComplete(group)) return false;
+  if (group.state === "finalized") return true;
+  if (!isComplete(group)) return false;
   const { main, agents, algorithm, seed } = await context.runObjects.config(group.run);
   const subs = Object.keys(agents).filter((name) => name !== main);
   const finalized = finalizeGroup(group.rollouts, main, subs, algorithm, [seed, "alignment", group.step, group.group]);
   const expiresAt = expiryOf(await context.clock.storeTime());
-  const result = await context.table.update(finalizeGroupRecord(group, finalized, expiresAt));
-  if (result.item) context.records.parseGroup(result.item);
-  return result.applied;
+  const { item } = await context.table.update(finalizeGroupRecord(group, finalized, expiresAt));
+  return item !== undefined && context.records.parseGroup(item).state === "finalized";
 }
 
 /** Counts the failure and rethrows it, so that it is retried. After the last attempt: returns the reason of the exclusion. */

@@ -57,7 +57,7 @@ export class Ticker {
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
     const { records } = this.#context;
     const failures: unknown[] = [];
-    for (const run of await records.listedRuns()) {
+    for (const { run } of await records.listedRuns()) {
       try {
         if (await records.run(run)) await this.tick(run, true);
       } catch (error) {

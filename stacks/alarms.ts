@@ -26,7 +26,7 @@ export function createAlarms(functions: Functions, settings: Settings): void {
   const notify = { alarmActions: [topic.arn], okActions: [topic.arn], treatMissingData: "notBreaching" };
   for (const fn of [tick, scoreRollout, enqueueEvaluation, recordEvaluation]) createDeadLetterAlarm(fn, notify);
   createTickAlarm(tick, notify);
-  createRunAlarms(functions, settings.stage, notify);
+  createRunAlarms(tick, settings.stage, notify);
   createBudget(topic, settings.monthlyUsd);
 }
 
@@ -63,8 +63,8 @@ function createTickAlarm(tick: EventFunction, notify: Notify): void {
   });
 }
 
-function createRunAlarms({ tick, scoreRollout }: Functions, stage: string, notify: Notify): void {
-  const running = pulseMetric("RunsRunning", "$.running", tick, stage);
+function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): void {
+  const idle = pulseMetric("RunIdleMinutes", "$.idleMinutes", tick, stage);
   const unserved = pulseMetric("AgentsUnserved", "$.unserved", tick, stage);
   const spent = pulseMetric("RunSpent", "$.spent", tick, stage);
   new aws.cloudwatch.MetricAlarm("StaleHeartbeat", {
@@ -92,30 +92,16 @@ function createRunAlarms({ tick, scoreRollout }: Functions, stage: string, notif
   new aws.cloudwatch.MetricAlarm("StuckStep", {
     ...notify,
     alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version came`,
-    metricQueries: [
-      { id: "running", metric: { namespace: NAMESPACE, metricName: running, stat: "Minimum", period: 300 } },
-      { id: "scored", metric: messagesSent(scoreRollout) },
-      { id: "published", metric: messagesSent(tick) },
-      {
-        id: "stuck",
-        label: "runs without progress",
-        returnData: true,
-        expression: "IF(FILL(running, 0) > 0 AND FILL(scored, 0) + FILL(published, 0) == 0, 1, 0)",
-      },
-    ],
-    evaluationPeriods: STUCK_MINUTES / 5,
-    threshold: 1,
+    namespace: NAMESPACE,
+    metricName: idle,
+    // The metric is the largest of all runs, so a run that moves does not hide one that is stuck.
+    statistic: "Maximum",
+    period: 300,
+    evaluationPeriods: 1,
+    threshold: STUCK_MINUTES,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
 }
-
-const messagesSent = ({ inbox }: EventFunction) => ({
-  namespace: "AWS/SQS",
-  metricName: "NumberOfMessagesSent",
-  stat: "Sum",
-  period: 300,
-  dimensions: { QueueName: queueName(inbox.queue) },
-});
 
 function createBudget(topic: sst.aws.SnsTopic, monthlyUsd: number): void {
   const thresholds = [

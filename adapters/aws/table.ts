@@ -23,6 +23,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Table, TableChange, TableItem } from "../../core/ports.ts";
 import { translated } from "./errors.ts";
 import { expressionsOf } from "./expression.ts";
+import { BATCH_READ_KEYS } from "./limits.ts";
 import type { CountingMeter } from "./meter.ts";
 
 type Attributes = Record<string, AttributeValue>;
@@ -49,7 +50,6 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
-const BATCH_KEYS = 100;
 /** Milliseconds before the rest of a partly answered batch is requested again; doubles with every try. */
 const MIN_PAUSE = 50;
 const MAX_PAUSE = 2000;
@@ -87,8 +87,8 @@ async function read({ api, name }: TableOptions, key: TableKey): Promise<TableIt
 }
 
 const batchesOf = (keys: readonly TableKey[]) =>
-  Array.from({ length: Math.ceil(keys.length / BATCH_KEYS) }, (_, i) =>
-    keys.slice(i * BATCH_KEYS, (i + 1) * BATCH_KEYS),
+  Array.from({ length: Math.ceil(keys.length / BATCH_READ_KEYS) }, (_, i) =>
+    keys.slice(i * BATCH_READ_KEYS, (i + 1) * BATCH_READ_KEYS),
   );
 
 async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[]): Promise<Attributes[]> {

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { expressionFault } from "../aws/limits.ts";
 import { AuthenticationError, type AuthenticationFault, type VerifyRequest } from "./authentication.ts";
 import type { DiskSpace } from "./disk-space.ts";
 import { asS3Error } from "./s3/errors.ts";
@@ -85,6 +86,8 @@ class MeteredTable {
 
   async call(operation: string, json: string): Promise<Json> {
     const input = parseInput(json);
+    const fault = expressionFault(input);
+    if (fault !== undefined) throw apiError(400, "com.amazon.coral.validate#ValidationException", fault);
     if (!WRITES.has(operation)) return this.#database.call(operation, input);
     const bytes = Buffer.byteLength(json);
     await this.#space.reserve(bytes);

@@ -1,6 +1,8 @@
 /** @file What every Table does, and the DynamoDB API beneath it. */
 import { deepEqual, equal } from "node:assert/strict";
+import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
+import { claimRollouts } from "../../core/training/writes.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const CONCURRENT = 20;
@@ -148,6 +150,16 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
       equal((await table.get(key))?.["done"], applied ? 1 : undefined);
     },
   })),
+  {
+    name: "one write claims 50 rollouts, which takes 101 conditions, and an item may have 400 KB",
+    async verify(table, keys) {
+      const text = "x".repeat(ITEM_BYTES - 2048);
+      const key = await inserted(table, keys, { state: "open", claims: {}, rollouts: {}, text });
+      const claim = claimRollouts({ run: "r", step: 0, group: 0 }, [...Array(50).keys()], "w");
+      equal((await table.update({ ...claim, key })).applied, true);
+      equal(Object.keys((await table.get(key))?.["claims"] ?? {}).length, 50);
+    },
+  },
   {
     name: "all conditions of a change must hold",
     async verify(table, keys) {

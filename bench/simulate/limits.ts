@@ -1,4 +1,5 @@
 /** @file The AWS limits that the simulation compares with: default quotas in us-east-1, from AWS's documentation in November 2026. */
+import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 
 interface Limit {
   readonly what: string;
@@ -17,7 +18,7 @@ export const LIMITS = {
   newTableWrites: { what: "write units of a new table, in a second", limit: 4000 },
   newTableReads: { what: "read units of a new table, in a second", limit: 12_000 },
   /** docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html; never raised. */
-  itemBytes: { what: "bytes of a DynamoDB item", limit: 400 * 1024 },
+  itemBytes: { what: "bytes of a DynamoDB item", limit: ITEM_BYTES },
   /**
    * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, within about half an hour.
    */

@@ -10,6 +10,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { listedRuns } from "../../core/training/clock-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
@@ -93,8 +94,6 @@ async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSigna
 
 /** Damaged records are left out: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {
-  const { pk, sk } = tableKeys.listed("");
-  const listed = await table.query(pk, sk);
-  const items = await Promise.all(listed.map(({ run }) => table.get(tableKeys.run(String(run)))));
+  const items = await Promise.all((await listedRuns(table)).map(({ run }) => table.get(tableKeys.run(run))));
   return items.flatMap((item) => RunRecord.safeParse(item).data ?? []);
 }

@@ -1,11 +1,14 @@
-/** @file Resumes a stored run. A spent budget is refused unless the user extends it. */
+/** @file Resumes a run that is in its store: with a larger budget if the user extends it, never past a spent one. */
+import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Store, Table, TableResult } from "../../core/ports.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { Store, Table, TableChange } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
+import { relistRun } from "../../core/training/clock-list.ts";
+import { resetFleet } from "../../core/training/fleet-writes.ts";
 import {
   type BudgetExtension,
   extendLimits,
@@ -15,12 +18,23 @@ import {
   spending,
 } from "../../core/training/run-budget.ts";
 import { extendToolBudget, overToolBudgetReason } from "../../core/training/tool-spending.ts";
-import { extendBudget, resetFleet, resumeRun } from "../../core/training/writes.ts";
+import { extendBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
 
 type Resumed = Pick<Store, "table" | "clock" | "objects">;
 
+/** Resumes the run, and lists it for the clock again, in this order (core/training/clock-list.ts). */
 export async function resumeInStore(
+  store: Resumed,
+  config: RunConfig,
+  record: RunRecord,
+  extension: BudgetExtension,
+): Promise<void> {
+  await resumeRecord(store, config, record, extension);
+  await relistRun(store.table, record.run, await store.clock.storeTime());
+}
+
+async function resumeRecord(
   store: Resumed,
   config: RunConfig,
   record: RunRecord,
@@ -37,13 +51,16 @@ export async function resumeInStore(
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = extension;
   const extendsTools = toolCalls !== undefined || toolUsd !== undefined;
+  const spent = await readSpent(store, config, record);
+  const limits = extendLimits(record, spent, extension);
+  const id = randomUUID();
   if (extendsTools) {
     if (!tools) throw new MgrpoError("config-invalid", `run '${run}' has no metered tools: leave the option out`);
-    await requireApplied(run, table.update(extendToolBudget(tools, extension)));
+    await apply(table, run, extendToolBudget(tools, extension, id), id);
   }
-  const spent = await readSpent(store, config, record);
   if (hours !== undefined || usd !== undefined) {
-    return requireApplied(run, table.update(extendBudget(record, extendLimits(record, spent, extension))));
+    const done = extendsTools ? "; the tools' budget is extended already: leave that option out" : "";
+    return apply(table, run, extendBudget(record, limits, id), id, done);
   }
   const reason = overBudgetReason(record, spent) ?? (tools && !extendsTools ? overToolBudgetReason(tools) : undefined);
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
@@ -68,7 +85,13 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
 }
 
-async function requireApplied(run: string, update: Promise<TableResult>): Promise<void> {
-  if ((await update).applied) return;
-  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again`);
+/** Makes the extension `id`. An earlier try may have made it without an answer. `done`: what the user must not repeat. */
+async function apply(table: Table, run: string, change: TableChange, id: string, done = ""): Promise<void> {
+  const { applied, item } = await table.update(change).catch((error: unknown) => {
+    if (!isMgrpoError(error, "store-unreachable")) throw error;
+    const advice = `whether the budget of run '${run}' was extended is unknown; compare its limit before you repeat the option${done}`;
+    throw new MgrpoError(error.code, `${error.message}; ${advice}`, { cause: error, retryable: error.retryable });
+  });
+  if (applied || item?.["extension"] === id) return;
+  throw new MgrpoError("config-invalid", `run '${run}' has just been changed by another process: try again${done}`);
 }

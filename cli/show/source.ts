@@ -8,6 +8,7 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import { allRuns } from "../../core/training/clock-list.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
 import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";
@@ -96,6 +97,5 @@ export async function readStored(store: Store, run: string): Promise<{ config: R
 }
 
 async function knownRuns({ table }: Store): Promise<string[]> {
-  const { pk, sk } = tableKeys.listed("");
-  return [...runNames(), ...(await table.query(pk, sk)).map(({ run }) => String(run))];
+  return [...runNames(), ...(await allRuns(table))];
 }

@@ -5,6 +5,7 @@
 import * as z from "zod";
 import { AgentConfig } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
+import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
 import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
@@ -182,6 +183,7 @@ function configFaults(config: RunConfig): Fault[] {
     ...budgetFaults(config),
     ...evaluationFaults(config),
     ...timingFaults(config),
+    ...sizeFaults(config),
   ];
 }
 
@@ -238,5 +240,25 @@ function timingFaults({ liveness, curriculum }: RunConfig): Fault[] {
     faults.push([["liveness", "leaseSeconds"], "must be at least three heartbeats"]);
   }
   if (curriculum[0]?.fromStep !== 0) faults.push([["curriculum"], "the first stage must start at step 0"]);
+  return faults;
+}
+
+/** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
+function sizeFaults({ main, agents, rolloutsPerQuestion, questionsPerStep, dynamicSampling }: RunConfig): Fault[] {
+  const faults: Fault[] = [];
+  const { limits, delegates = [] } = agents[main] ?? {};
+  const invocations = limits && delegates.length > 0 ? limits.turns * limits.calls : 0;
+  const largest = maxRolloutsPerQuestion(invocations);
+  if (rolloutsPerQuestion > largest) {
+    const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
+    const remedy = invocations > 0 ? `, or lower limits.turns or limits.calls of '${main}'` : "";
+    const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: set at most ${largest}${remedy}`;
+    faults.push([["rolloutsPerQuestion"], message]);
+  }
+  const groups = questionsPerStep * (1 + dynamicSampling.rounds);
+  if (groups > MAX_GROUPS) {
+    const message = `a step of up to ${groups} questions, replacements counted, does not fit in its record of 400 KB: set at most ${MAX_GROUPS} in all`;
+    faults.push([["questionsPerStep"], message]);
+  }
   return faults;
 }

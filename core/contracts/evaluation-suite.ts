@@ -22,7 +22,7 @@ export const EvaluationSuite = z
   .strictObject({
     name: z
       .string()
-      .regex(/^[a-z][a-z0-9-]*$/)
+      .regex(/^[a-z][a-z0-9-]{0,62}$/, "lower-case letters, digits and '-', at most 63")
       .describe("The suite's name in reports."),
     temperature: z.number().min(0).default(1).describe("Sampling temperature. 0: greedy."),
     closedBook: z
@@ -49,6 +49,7 @@ export const EvaluationSuite = z
     runs: z
       .int()
       .positive()
+      .max(1000)
       .exactOptional()
       .describe("How often each question is asked. Default: 3 for a benchmark at a temperature above 0, otherwise 1."),
     when: z

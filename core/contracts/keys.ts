@@ -61,8 +61,9 @@ export interface TableKey {
 export const tableKeys = {
   /** The deployment that the table belongs to, if any. */
   deployment: { pk: "DEPLOYMENT", sk: "DEPLOYMENT" },
-  /** The list of all runs, which the clock ticks. */
+  /** The runs that the clock ticks (core/training/clock-list.ts). */
   listed: (run: string): TableKey => ({ pk: "RUNS", sk: `RUN#${run}` }),
+  archived: (run: string): TableKey => ({ pk: "ARCHIVE", sk: `RUN#${run}` }),
   run: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "RUN" }),
   step: (run: string, step: number): TableKey => ({ pk: `RUN#${run}`, sk: `STEP#${padded(step)}` }),
   agent: (run: string, agent: string): TableKey => ({ pk: `RUN#${run}`, sk: `AGENT#${agent}` }),
@@ -79,8 +80,9 @@ export const tableKeys = {
   }),
 };
 
-/** Sort-key prefixes for queries of a run's items. */
+/** Sort-key prefixes for queries: of the lists of runs, and of a run's items. */
 export const tablePrefixes = {
+  runs: "RUN#",
   agents: "AGENT#",
   workers: "WORKER#",
   jobs: "JOB#",

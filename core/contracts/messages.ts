@@ -1,5 +1,6 @@
 /** @file The inputs of functions (events, start and tick requests), and the result of an evaluation. */
 import * as z from "zod";
+import { Reason } from "./bounds.ts";
 import { Part } from "./checkpoint.ts";
 import { RunConfig } from "./config.ts";
 import { JudgeCost } from "./judge.ts";
@@ -36,7 +37,7 @@ export const EvaluationResult = EvaluationScore.extend({
   /** Questions whose rollout was lost to infrastructure after all attempts, once per lost run. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
-  reasons: z.array(z.string()).exactOptional(),
+  reasons: z.array(Reason).exactOptional(),
   /** Each question's score over all runs, in the order of the question set. `n` does not count lost rollouts. */
   questions: z.array(
     z.strictObject({

@@ -3,14 +3,29 @@
  * item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record.
  */
 import * as z from "zod";
+import { Reason, RecordedText } from "./bounds.ts";
 import { JudgeCost } from "./judge.ts";
-import { AgentName, Digest, GroupIndex, InvocationId, RunName, Sha256, Step, Version, WorkerId } from "./names.ts";
+import {
+  AgentName,
+  Digest,
+  GroupIndex,
+  InvocationId,
+  RolloutIndex,
+  RunName,
+  Sha256,
+  Step,
+  Version,
+  WorkerId,
+} from "./names.ts";
+
+/** Names one `resume --extend-…`, so that a try whose answer was lost is recognised as made. */
+const ExtensionId = z.string().max(40);
 
 export const RunRecord = z.strictObject({
   run: RunName,
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
-  reason: z.string(),
+  reason: Reason,
   /** The step that is open or ready now; `steps` when the run is finished. */
   step: Step,
   /** Of config.json and questions.json, as start-run found them. Readers refuse objects with other hashes. */
@@ -21,8 +36,22 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `resume --extend-hours` and `--extend-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
+  /** Id of the last request that raised the limits. */
+  extension: ExtensionId.exactOptional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
+
+/** A run in the clock's list (core/training/clock-list.ts). */
+export const ListedRun = z.strictObject({
+  run: RunName,
+  /** Changes whenever the run moves; its status once it is over; empty when it was resumed. Absent until the first tick. */
+  progress: z.string().max(100).exactOptional(),
+  /** Store time in ms at which tick first saw that progress. */
+  progressAt: z.number().exactOptional(),
+  /** Archived: the clock skips the run, and the table may delete the item from then on, in seconds since 1970. */
+  expiresAt: z.int().exactOptional(),
+});
+export type ListedRun = z.infer<typeof ListedRun>;
 
 /** The curriculum's state between two steps. */
 export const CurriculumState = z.strictObject({
@@ -89,7 +118,7 @@ export const ScoredRollout = z.strictObject({
 export type ScoredRollout = z.infer<typeof ScoredRollout>;
 
 /** A rollout's score. `excluded`: lost to infrastructure or a failing judge, and left out of every mean, std and batch. */
-export const RolloutScore = z.union([z.strictObject({ excluded: z.string() }), ScoredRollout]);
+export const RolloutScore = z.union([z.strictObject({ excluded: Reason }), ScoredRollout]);
 export type RolloutScore = z.infer<typeof RolloutScore>;
 
 /** What one agent trains on in a finalized group: parallel arrays, one entry per distinct trajectory. */
@@ -121,8 +150,8 @@ export const GroupRecord = z.strictObject({
    * correctness never depends on them.
    */
   claims: z.record(z.string(), WorkerId).exactOptional(),
-  /** Rollout index -> crashes of its worker while it ran alone. */
-  crashes: z.record(z.string(), z.int()),
+  /** Worker that crashed while it ran one rollout alone -> that rollout's index. A worker crashes once, so a repeated count changes nothing. */
+  crashes: z.record(z.string(), RolloutIndex),
   /** Rollout index -> failures of its judge. */
   judgeFailures: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
@@ -160,7 +189,7 @@ export const WorkerRecord = z.strictObject({
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
   /** The address of its invocation server. Empty: it has none. */
-  url: z.string(),
+  url: RecordedText,
   state: z.enum(["alive", "draining", "dead"]),
   /** Incremented by every heartbeat. */
   counter: z.int().nonnegative(),
@@ -168,9 +197,11 @@ export const WorkerRecord = z.strictObject({
   seenCounter: z.int(),
   seenAt: z.number(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
-  release: z.string(),
-  /** Rollouts in flight, as `<step>/<group>/<rollout>`. If the worker crashes, they are suspects. */
+  release: RecordedText,
+  /** Rollouts in flight, as `<step>/<group>/<rollout>`. Of a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
+  /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
+  expiresAt: z.int().exactOptional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
@@ -208,7 +239,7 @@ export const FleetRecord = z.strictObject({
   /** Requests for instances at that progress. */
   raises: z.int().nonnegative(),
   /** Why an instance does not serve the run, and its release: no other instance of that release would. */
-  refusal: z.strictObject({ release: z.string(), reason: z.string() }).nullable(),
+  refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 
@@ -224,6 +255,8 @@ export const ToolSpendingRecord = z.strictObject({
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
   maxUsd: z.number().nullable(),
+  /** Id of the last request that raised the limits. */
+  extension: ExtensionId.exactOptional(),
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 

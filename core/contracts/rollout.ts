@@ -3,6 +3,7 @@
  * S3 object. An outcome names its invocations by key and SHA-256.
  */
 import * as z from "zod";
+import { Reason } from "./bounds.ts";
 import { Conversation } from "./conversation.ts";
 import { AgentName, GroupIndex, InvocationId, RolloutIndex, RunName, Sha256, Step, Version } from "./names.ts";
 
@@ -128,7 +129,7 @@ export const Outcome = z.discriminatedUnion("status", [
     address: RolloutAddress,
     questionId: z.string(),
     /** An infrastructure failure. The agents' own failures are `finished`. */
-    reason: z.string(),
+    reason: Reason,
   }),
 ]);
 export type Outcome = z.infer<typeof Outcome>;

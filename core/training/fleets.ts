@@ -26,9 +26,10 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { Bills } from "./bills.ts";
 import { dueJobs } from "./evaluation.ts";
+import { countRaise } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
 import { change, insert, type StoreCommand } from "./store-commands.ts";
-import { countRaise, endRun } from "./writes.ts";
+import { endRun } from "./writes.ts";
 
 /** Requests for instances without progress of the run. */
 export const MAX_RAISES = 5;

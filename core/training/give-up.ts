@@ -18,7 +18,7 @@ export function giveUp(config: RunConfig, groups: readonly GroupRecord[]): Store
     .filter(({ state }) => state === "open")
     .flatMap((group) =>
       undecidedRollouts(group).flatMap((rollout) => {
-        const crashes = group.crashes[rollout] ?? 0;
+        const crashes = crashesOf(group, rollout);
         return crashes < limit ? [] : giveUpRollout(group, rollout, crashes);
       }),
     );
@@ -37,6 +37,11 @@ function giveUpRollout(
     { kind: "commit", key, record },
     { kind: "score", key },
   ];
+}
+
+/** Crashes of workers that ran only this rollout. */
+export function crashesOf({ crashes }: GroupRecord, rollout: number): number {
+  return Object.values(crashes).filter((crashed) => crashed === rollout).length;
 }
 
 /** Rollouts of a group without a score. */

@@ -4,7 +4,8 @@
  *     alive ──drain──> draining             A heartbeat increments the counter. Dead: the counter did not move for the lease, in the
  *       └──── lease ────┴──> dead (final)   store's own time. Marking is conditional on the counter, so a late heartbeat wins.
  *
- * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout.
+ * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout. A dead
+ * worker's record names that rollout, so a count that its observer did not make is made later, by any other observer or by tick.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../contracts/records.ts";
@@ -23,7 +24,7 @@ export function observeWorkers(
 ): StoreCommand[] {
   const lease = config.liveness.leaseSeconds * 1000;
   return workers.flatMap((worker) => {
-    if (worker.state === "dead") return [];
+    if (worker.state === "dead") return countCrashes(worker, groups);
     const unchangedFor = storeTime - worker.seenAt;
     if (worker.counter !== worker.seenCounter) {
       // Each note is a write, so a moving counter is noted at most twice per lease.
@@ -33,14 +34,28 @@ export function observeWorkers(
   });
 }
 
-/** A crash while alone counts against the rollout. A drain never does. */
 function countCrashes(worker: WorkerRecord, groups: readonly GroupRecord[]): StoreCommand[] {
-  const [alone, ...others] = worker.inFlight;
-  if (worker.state === "draining" || alone === undefined || others.length > 0) return [];
-  const [step, group, rollout] = alone.split("/").map(Number);
-  const found = groups.find((record) => record.step === step && record.group === group);
-  if (!found || rollout === undefined || found.rollouts[rollout]) return [];
-  return [change(countCrash(found, rollout, found.crashes[rollout] ?? 0))];
+  const alone = rolloutAlone(worker);
+  const group = alone && groups.find((record) => record.step === alone.step && record.group === alone.group);
+  return alone && group && isUncounted(group, worker, alone.rollout)
+    ? [change(countCrash(group, alone.rollout, worker.worker))]
+    : [];
+}
+
+/** The rollout that a crash of the worker counts against: the one that it ran alone. A drain never counts. */
+export function rolloutAlone({
+  state,
+  inFlight,
+}: WorkerRecord): Record<"step" | "group" | "rollout", number> | undefined {
+  const [alone, ...others] = inFlight;
+  if (state === "draining" || alone === undefined || others.length > 0) return undefined;
+  const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
+  return { step, group, rollout };
+}
+
+/** Whether a crash of the worker in this rollout is still to be counted. */
+export function isUncounted(group: GroupRecord, { worker }: WorkerRecord, rollout: number): boolean {
+  return group.state === "open" && group.rollouts[rollout] === undefined && group.crashes[worker] === undefined;
 }
 
 /** Halts a run that lost some agent's trainer too often. The count is reset, so that `resume` may try again. */

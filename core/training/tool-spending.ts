@@ -40,10 +40,14 @@ export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: Tool
 }
 
 /**
- * Raises limits: adds the extension to the limit, or to what is already spent if that is more. Repeated, it fails: the limits have changed.
- * Refused if there is no limit.
+ * Raises limits by the extension, from the limit or from what is already spent, whichever is more. A repeat finds other limits, and its own
+ * id in `extension`. Refused if there is no limit.
  */
-export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: BudgetExtension): TableChange {
+export function extendToolBudget(
+  spent: ToolSpendingRecord,
+  { toolCalls, toolUsd }: BudgetExtension,
+  extension: string,
+): TableChange {
   const raise = (name: keyof ToolLimits, used: number, more: number | undefined, setting: string) => {
     const limit = spent[name];
     if (more === undefined) return [];
@@ -56,7 +60,7 @@ export function extendToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd
   ];
   return {
     key: tableKeys.toolSpending(spent.run),
-    set: limits.map(({ name, raised }) => [[name], raised]),
+    set: [[["extension"], extension], ...limits.map(({ name, raised }) => [[name], raised] as const)],
     when: limits.map(({ name, limit }) => ({ equals: [[name], limit] })),
   };
 }

@@ -1,25 +1,36 @@
 /**
  * @file The conditional writes of records, as data: what each changes, and under which conditions. Each is safe to repeat: either its
- * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; trainers' calls: call-writes.ts.
+ * condition fails the second time, or it sets what is already there. Evaluation jobs: job-writes.ts; fleets: fleet-writes.ts; trainers' calls: call-writes.ts.
  */
+import { boundReason } from "../contracts/bounds.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type {
   AgentBatch,
   AgentRecord,
-  FleetRecord,
   GroupRecord,
   RolloutScore,
   RunRecord,
   StepRecord,
   WorkerRecord,
 } from "../contracts/records.ts";
-import type { TableChange, TableCondition, TablePath, TableValue } from "../ports.ts";
+import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
+
+/**
+ * Rollouts that one write may claim or score: DynamoDB accepts expressions of 4,096 bytes and 300 operators. A claim of 50 takes about 3,300
+ * bytes and 201 operators.
+ */
+const ROLLOUTS_PER_WRITE = 50;
+
+/** The rollouts of a group in parts that one write can hold. */
+export function partsOfOneWrite<T>(rollouts: readonly T[]): T[][] {
+  const parts = Math.ceil(rollouts.length / ROLLOUTS_PER_WRITE);
+  return Array.from({ length: parts }, (_, i) => rollouts.slice(i * ROLLOUTS_PER_WRITE, (i + 1) * ROLLOUTS_PER_WRITE));
+}
 
 /** Claims rollouts of a group without any claims, in one small write. */
 export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly number[], worker: string): TableChange {
@@ -30,7 +41,7 @@ export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly nu
   };
 }
 
-/** Claims rollouts of a group for a worker. `takenOver`: per rollout, the dead worker whose claim is replaced. */
+/** Claims rollouts of a group for a worker, at most a part of `partsOfOneWrite`. `takenOver`: per rollout, the dead worker whose claim is replaced. */
 export function claimRollouts(
   address: GroupAddress,
   rollouts: readonly number[],
@@ -60,18 +71,14 @@ export function releaseClaim(address: GroupAddress, rollout: number, worker: str
   return { key: groupKey(address), remove: [claim], when: [{ equals: [claim, worker] }] };
 }
 
-/** Counts a crash of a worker that ran only this rollout. `known`: the count as read. */
-export function countCrash(address: GroupAddress, rollout: number, known: number): TableChange {
-  return incrementCount(address, ["crashes", String(rollout)], known);
+/** Counts the crash of a worker that ran only this rollout. A repeat sets what is already there. */
+export function countCrash(address: GroupAddress, rollout: number, worker: string): TableChange {
+  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [is("state", "open")] };
 }
 
-/** Counts a failure of the judge of a finished rollout. `known`: the count as read. */
+/** Counts a failure of the judge of a finished rollout. `known`: the count as read. A repeat finds another count. */
 export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
-  return incrementCount(address, ["judgeFailures", String(rollout)], known);
-}
-
-/** Repeated, it fails: the count has changed. */
-function incrementCount(address: GroupAddress, path: TablePath, known: number): TableChange {
+  const path = ["judgeFailures", String(rollout)];
   return {
     key: groupKey(address),
     set: [[path, known + 1]],
@@ -79,14 +86,18 @@ function incrementCount(address: GroupAddress, path: TablePath, known: number): 
   };
 }
 
-/** Records the scores of rollouts, once. From then on their claims are ignored. */
+/** Records the scores of rollouts, once, at most a part of `partsOfOneWrite`. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
     key: groupKey(address),
-    set: [...scores].map(([k, score]) => [["rollouts", String(k)], score]),
+    set: [...scores].map(([k, score]) => [["rollouts", String(k)], boundedScore(score)]),
     when: [is("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
+}
+
+function boundedScore(score: RolloutScore): RolloutScore {
+  return "excluded" in score ? { excluded: boundReason(score.excluded) } : score;
 }
 
 /** Finalizes a complete group with what each agent trains on. The table may delete it from `expiresAt` on, in seconds since 1970. */
@@ -154,7 +165,7 @@ function changeStatus(run: string, from: Status, to: Status, reason: string): Ta
     key: tableKeys.run(run),
     set: [
       [["status"], to],
-      [["reason"], reason],
+      [["reason"], boundReason(reason)],
     ],
     when: [is("status", from)],
   };
@@ -165,12 +176,24 @@ export function resumeRun(run: string): TableChange {
   return changeStatus(run, "halted", "running", "");
 }
 
-/** Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. Repeated, it fails: the limits have changed. */
-export function extendBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
+/**
+ * Raises what a run may spend, by the user's `resume --extend-…`, and resumes it if it is halted. A repeat finds other limits, and its own id
+ * in `extension`.
+ */
+export function extendBudget(
+  run: RunRecord,
+  limits: Pick<RunRecord, "maxHours" | "maxUsd">,
+  extension: string,
+): TableChange {
   const known = (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
   return {
     key: tableKeys.run(run.run),
-    set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
+    set: [
+      [["status"], "running"],
+      [["reason"], ""],
+      [["extension"], extension],
+      ...known.map((name) => [[name], limits[name]] as const),
+    ],
     when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
   };
 }
@@ -233,11 +256,11 @@ export function drainWorker(run: string, worker: string): TableChange {
   return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [is("state", "alive")] };
 }
 
-/** Final: the process can only come back under a new worker id. */
+/** Final: the process can only come back under a new worker id. What a draining worker had in flight did not crash it. */
 export function markDead(worker: WorkerRecord): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
-    set: [[["state"], "dead"]],
+    set: [[["state"], "dead"], ...(worker.state === "draining" ? [[["inFlight"], []] as const] : [])],
     when: [is("state", worker.state), is("counter", worker.counter)],
   };
 }
@@ -251,44 +274,5 @@ export function recordSeenCounter(worker: WorkerRecord, storeTime: number): Tabl
       [["seenAt"], storeTime],
     ],
     when: [is("seenCounter", worker.seenCounter)],
-  };
-}
-
-const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
-
-/** Claims a place in its fleet for a worker: a free one, or a dead worker's. */
-export function claimPlace(known: FleetRecord, place: string, worker: string): TableChange {
-  const path = ["places", place];
-  const before = known.places[place];
-  const when: TableCondition = before === undefined ? { absent: path } : { equals: [path, before] };
-  return { key: fleetKey(known), set: [[path, worker]], when: [when] };
-}
-
-/** Counts a request for instances while the run was at `progress`. Repeated, it fails: the count has changed. */
-export function countRaise(known: FleetRecord, progress: number): TableChange {
-  return {
-    key: fleetKey(known),
-    set: [
-      [["progress"], progress],
-      [["raises"], known.progress === progress ? known.raises + 1 : 1],
-    ],
-    when: [is("progress", known.progress), is("raises", known.raises)],
-  };
-}
-
-/** Records why an instance does not serve the run. The last refusal wins, so a repeat changes nothing. */
-export function recordFleetRefusal(known: Pick<FleetRecord, "run" | "fleet">, refusal: FleetRefusal): TableChange {
-  return { key: fleetKey(known), set: [[["refusal"], refusal]], when: [] };
-}
-
-/** Resets requests and refusals, so that a run that is launched again gets new instances. */
-export function resetFleet(known: FleetRecord): TableChange {
-  return {
-    key: fleetKey(known),
-    set: [
-      [["raises"], 0],
-      [["refusal"], null],
-    ],
-    when: [is("raises", known.raises)],
   };
 }

@@ -17,8 +17,9 @@ import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/cont
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBillsIfLimited } from "../../core/training/bills.ts";
+import { listedRuns } from "../../core/training/clock-list.ts";
+import { claimPlace, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
 import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
-import { claimPlace, recordFleetRefusal } from "../../core/training/writes.ts";
 
 /** Between two reads of the runs. */
 const POLL_SECONDS = 10;
@@ -82,9 +83,7 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
 }
 
 async function readRunViews(store: Store, refused: ReadonlySet<string>): Promise<RunView[]> {
-  const { pk, sk } = tableKeys.listed("");
-  const listed = await store.table.query(pk, sk);
-  const names = listed.map(({ run }) => String(run)).filter((name) => !refused.has(name));
+  const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
   // A run with damaged records must not hide the others; the clock's tick reports the damage.
   const unlessDamaged = (error: unknown) => {
     if (!isMgrpoError(error) || error.retryable) throw error;

@@ -101,7 +101,7 @@ async function insertWorker({ name, release, store, log }: RunContext, registrat
     release,
     inFlight: [],
   };
-  if (!(await store.table.insert(key, record))) {
+  if (!(await store.table.insert(key, parse(WorkerRecord, record, "this worker's record", "config-invalid")))) {
     // An earlier try of this insert may have succeeded without an answer.
     const existing = await store.table.get(key);
     if (existing?.["url"] !== url) throw new MgrpoError("record-damaged", `worker id '${id}' is taken: start again`);

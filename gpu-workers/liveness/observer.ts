@@ -6,6 +6,7 @@
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { isUncounted, rolloutAlone } from "../../core/training/liveness.ts";
 import { countCrash, markDead } from "../../core/training/writes.ts";
 import type { RunContext } from "../run-context.ts";
 
@@ -27,6 +28,8 @@ interface Observation {
   readsBegun: number;
   /** Number of the latest read that has ended. */
   readsEnded: number;
+  /** Dead workers whose crash is counted, or does not count. */
+  readonly settled: Set<string>;
   /** Worker without a record -> reads begun when it was first asked about. */
   readonly unknown: Map<string, number>;
 }
@@ -38,6 +41,7 @@ export function openWorkerObserver(run: RunContext): WorkerObserver {
     lastRead: Number.NEGATIVE_INFINITY,
     readsBegun: 0,
     readsEnded: 0,
+    settled: new Set(),
     unknown: new Map(),
   };
   return {
@@ -54,9 +58,11 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   observation.lastRead = now;
   const read = ++observation.readsBegun;
   const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
-  observation.records = await Promise.all(
+  const records = await Promise.all(
     items.map((item) => judge(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
   );
+  await Promise.all(records.map((worker) => settleCrash(run, observation, worker)));
+  observation.records = records;
   observation.readsEnded = Math.max(observation.readsEnded, read);
 }
 
@@ -75,11 +81,10 @@ function isDead(observation: Observation, id: string): boolean {
 async function judge(run: RunContext, observation: Observation, worker: WorkerRecord): Promise<WorkerRecord> {
   if (worker.state === "dead" || !isExpired(run, observation, worker)) return worker;
   const { applied, item } = await run.store.table.update(markDead(worker));
-  if (!applied) return item ? parse(WorkerRecord, item, `WORKER of ${run.name}`) : { ...worker, state: "dead" };
   const { leaseSeconds } = run.config.liveness;
-  run.log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
-  await countAgainstRollout(run, worker);
-  return { ...worker, state: "dead" };
+  if (applied)
+    run.log.warn("worker is dead", { worker: worker.worker, agent: worker.agent, silentSeconds: leaseSeconds });
+  return item ? parse(WorkerRecord, item, `WORKER of ${run.name}`) : { ...worker, state: "dead" };
 }
 
 function isExpired(
@@ -94,13 +99,22 @@ function isExpired(
   return false;
 }
 
-/** A crash counts against the rollout that was alone in flight, if there is one. A drain never counts. */
-async function countAgainstRollout({ name, store }: RunContext, { state, inFlight }: WorkerRecord): Promise<void> {
-  const [alone, ...others] = inFlight;
-  if (state === "draining" || alone === undefined || others.length > 0) return;
-  const [step = 0, group = 0, rollout = 0] = alone.split("/").map(Number);
+/**
+ * Counts the crash of a dead worker against the rollout that it ran alone, whoever marked it dead: that observer may have died, or may not
+ * have had the store's answer.
+ */
+async function settleCrash(run: RunContext, { settled }: Observation, worker: WorkerRecord): Promise<void> {
+  if (worker.state !== "dead" || settled.has(worker.worker)) return;
+  await countAgainstRollout(run, worker);
+  settled.add(worker.worker);
+}
+
+async function countAgainstRollout({ name, store }: RunContext, worker: WorkerRecord): Promise<void> {
+  const alone = rolloutAlone(worker);
+  if (!alone) return;
+  const { step, group, rollout } = alone;
   const item = await store.table.get(tableKeys.group(name, step, group));
   if (!item) return;
   const record = parse(GroupRecord, item, `GROUP ${step}/${group} of ${name}`);
-  await store.table.update(countCrash(record, rollout, record.crashes[rollout] ?? 0));
+  if (isUncounted(record, worker, rollout)) await store.table.update(countCrash(record, rollout, worker.worker));
 }

@@ -2,6 +2,7 @@
  * @file One rollout: the whole team on one question, each agent at its pinned version, up to an Outcome. The agents' own failures end in
  * a finished outcome. Infrastructure failures end the attempt and never become text.
  */
+import { boundReason } from "../../core/contracts/bounds.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { FinishedOutcome, Outcome, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
@@ -65,7 +66,7 @@ export async function attemptRollout(
       if (host.hasLiveSubAgents()) {
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;
-          return { status: "failed", address, questionId: question.id, reason };
+          return { status: "failed", address, questionId: question.id, reason: boundReason(reason) };
         }
         if (!shouldRetry(failure, attempt)) throw failure;
         attempt += 1;

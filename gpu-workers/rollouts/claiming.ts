@@ -15,8 +15,8 @@
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
-import { POISON_CRASHES } from "../../core/training/give-up.ts";
-import { claimRollouts, claimUnclaimedGroup } from "../../core/training/writes.ts";
+import { crashesOf, POISON_CRASHES } from "../../core/training/give-up.ts";
+import { claimRollouts, claimUnclaimedGroup, partsOfOneWrite } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
 import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
@@ -130,9 +130,12 @@ export class Claiming {
   async #claim(view: GroupView, wanted: readonly number[]): Promise<void> {
     const rollouts = await this.#withoutOutcome(view, wanted);
     if (rollouts.length === 0) return;
-    const claim = view.record?.claims ? claimRollouts : claimUnclaimedGroup;
-    const isClaimed = await this.#write(view, claim(groupAddress(this.#work, view), rollouts, this.#me));
-    if (isClaimed) for (const k of rollouts) this.#attempts.start(view, k);
+    const isBegun = view.record?.claims !== undefined;
+    const address = groupAddress(this.#work, view);
+    for (const part of isBegun ? partsOfOneWrite(rollouts) : [rollouts]) {
+      const change = isBegun ? claimRollouts(address, part, this.#me) : claimUnclaimedGroup(address, part, this.#me);
+      if (await this.#write(view, change)) for (const k of part) this.#attempts.start(view, k);
+    }
   }
 
   async #claimUnread(view: GroupView, wanted: readonly number[]): Promise<void> {
@@ -159,7 +162,7 @@ export class Claiming {
     const instead = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
     if (!(await this.#write(view, change))) return;
-    const crashes = view.record?.crashes[k] ?? 0;
+    const crashes = view.record ? crashesOf(view.record, k) : 0;
     if (crashes < Math.min(POISON_CRASHES, this.#work.role.run.config.limits.attempts)) {
       return this.#attempts.startAlone(view, k);
     }

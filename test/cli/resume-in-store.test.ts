@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -71,6 +72,32 @@ test("of two concurrent extensions one applies, and the other is asked to try ag
   const settled = await Promise.allSettled(both);
   expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect([4, 5]).toContain((await run()).maxHours);
+});
+
+test("an extension whose answer is lost applies once: the SDK's retry finds its own id", async () => {
+  const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
+  await store.table.insert(tableKeys.toolSpending("test"), {
+    ...{ run: "test", calls: 4, microUsd: 900, blocked: 0, maxCalls: 3, maxUsd: null },
+  });
+  await later(3);
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    await update(change);
+    return update(change);
+  };
+  await resume({ hours: 1, toolCalls: 10 });
+  expect(await run()).toMatchObject({ status: "running", maxHours: 4 });
+  expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
+});
+
+test("an extension that the store does not answer says that it may have been made", async () => {
+  const { store, resume } = await started();
+  store.table.update = async () => {
+    throw new MgrpoError("store-unreachable", "no answer", { retryable: true });
+  };
+  await expect(resume({ hours: 1 })).rejects.toThrow(
+    /no answer; whether the budget of run 'test' was extended is unknown/,
+  );
 });
 
 test("a finished run has nothing to extend", async () => {

@@ -1,12 +1,15 @@
 /** @file The SDK store on the local cloud over HTTP keeps the contracts, and so does the direct store of its own process. */
-import { afterAll, describe, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
+import { openTableDatabase } from "../../adapters/local-cloud/table-database.ts";
 import { openFreshKeys } from "../../adapters/store-contract/check.ts";
 import { multipartChecks } from "../../adapters/store-contract/objects.ts";
-import { openLocalStore } from "../fakes/local-store.ts";
+import { freshDirectory, openLocalStore } from "../fakes/local-store.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
-import { tableContract } from "./table.ts";
+import { tableContract, tableLimitsContract } from "./table.ts";
+
+const keysOf = (count: number) => Array.from({ length: count }, (_, i) => ({ pk: { S: "P" }, sk: { S: String(i) } }));
 
 const store = await openLocalStore();
 afterAll(() => store.close());
@@ -23,5 +26,15 @@ describe("table on DynamoDB", () => tableContract(() => store.table));
 const { direct } = store.cloud;
 describe("objects of the direct store", () => objectStoreContract(() => direct.objects));
 describe("table of the direct store", () => tableContract(() => direct.table));
+describe("limits of the table", () => tableLimitsContract(() => store.table));
+describe("limits of the direct store's table", () => tableLimitsContract(() => direct.table));
+test.each([
+  ["BatchGetItem", { RequestItems: { mgrpo: { Keys: keysOf(101) } } }],
+  ["BatchWriteItem", { RequestItems: { mgrpo: keysOf(26).map((Item) => ({ PutRequest: { Item } })) } }],
+])("%s of more than 100 keys, or 25 items, is refused", async (operation, input) => {
+  const database = await openTableDatabase(await freshDirectory());
+  await expect(database.call(operation, input)).rejects.toMatchObject({ statusCode: 400 });
+  await database.close();
+});
 describe("clock of the direct store", () => clockContract(() => direct.clock));
 describe("clock of the store", () => clockContract(() => store.clock));

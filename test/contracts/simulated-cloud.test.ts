@@ -7,7 +7,7 @@ import { Meter } from "../../bench/simulate/meter.ts";
 import { stream } from "../../core/random.ts";
 import { clockContract } from "./clock.ts";
 import { objectStoreContract } from "./object-store.ts";
-import { tableContract } from "./table.ts";
+import { tableContract, tableLimitsContract } from "./table.ts";
 
 const cloud = {
   table: openMemoryTable(),
@@ -19,6 +19,7 @@ const store = openSimulatedStore(cloud, { name: "test" });
 
 describe("objects of the simulation", () => objectStoreContract(() => store.objects));
 describe("table of the simulation", () => tableContract(() => store.table));
+describe("limits of the table of the simulation", () => tableLimitsContract(() => store.table));
 describe("clock of the simulation", () => clockContract(() => store.clock));
 
 test("units: started kilobytes of the larger item, even of a refused write; started 4 KB of a consistent read, even of nothing", async () => {
@@ -46,10 +47,10 @@ test("units: started kilobytes of the larger item, even of a refused write; star
   expect(used.map(({ applied }) => applied)).toEqual([true, false, true, true, true, true]);
 });
 
-test("an item of more than 400 KB is refused", async () => {
-  const key = { pk: "P", sk: "big" };
-  await expect(store.table.insert(key, { x: "a".repeat(400 * 1024) })).rejects.toMatchObject({
-    code: "record-damaged",
+test("a batch of more than 100 keys is refused", async () => {
+  const Keys = Array.from({ length: 101 }, (_, i) => ({ pk: { S: "P" }, sk: { S: String(i) } }));
+  const api = openMemoryTable().api(() => {});
+  await expect(api.batchGetItem({ RequestItems: { t: { Keys } } })).rejects.toMatchObject({
+    name: "ValidationException",
   });
-  expect(await store.table.get(key)).toBeUndefined();
 });

@@ -1,4 +1,9 @@
 /** @file The store in memory, for tests of everything above it. It passes the contract suites of the adapters. */
+import { expressionsOf } from "../../adapters/aws/expression.ts";
+import { expressionFault } from "../../adapters/aws/limits.ts";
+import { itemBytes } from "../../adapters/aws/meter.ts";
+import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
+import type { TableKey } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type {
   Clock,
@@ -57,15 +62,21 @@ export function memoryTable(): Table {
     getAll: async (keys) => keys.map(read),
     async insert(key, item) {
       if (items.has(address(key))) return false;
+      refuseLargeItem(key, item);
       items.set(address(key), { pk: key.pk, sk: key.sk, item: plain(item) });
       return true;
     },
     async update(change) {
+      const { update: UpdateExpression, condition: ConditionExpression } = expressionsOf(change);
+      const fault = expressionFault({ UpdateExpression, ConditionExpression });
+      if (fault !== undefined) throw refused(fault);
       const row = items.get(address(change.key));
       if (!row) return { applied: false, item: undefined };
       if (!change.when.every((condition) => holds(condition, row.item)))
         return { applied: false, item: plain(row.item) };
-      row.item = changed(row.item, change);
+      const after = changed(row.item, change);
+      refuseLargeItem(change.key, plain(after));
+      row.item = after;
       return { applied: true, item: plain(row.item) };
     },
     async query(pk, prefix) {
@@ -155,6 +166,11 @@ function last(path: TablePath): string {
   const name = path.at(-1);
   if (name === undefined) throw refused("empty path");
   return name;
+}
+
+function refuseLargeItem(key: TableKey, item: TableItem): void {
+  const bytes = itemBytes({ ...item, ...key });
+  if (bytes > ITEM_BYTES) throw refused(`an item of ${bytes} bytes`);
 }
 
 const refused = (what: string) => new MgrpoError("record-damaged", `the table refused a write: ${what}`);

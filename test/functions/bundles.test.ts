@@ -183,7 +183,10 @@ async function repairByClock(): Promise<void> {
   const logged = stdout.mock.calls.map(([line]) => JSON.parse(String(line)));
   stdout.mockRestore();
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
-  expect(logged).toEqual([{ level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 }, ...raised]);
+  expect(logged).toEqual([
+    { level: "info", what: "pulse", running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
+    ...raised,
+  ]);
   expect(plane).toMatchObject({
     clock: "on",
     writes: ["clock on", "clock on", "g-main 1", "g-searcher 1", "g-eval 1"],

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
@@ -126,6 +127,34 @@ test("three crashes while alone give up a rollout; the group continues without i
   await store.table.update(resumeRun("test"));
   await train(0);
   expect(await run()).toMatchObject({ status: "running", step: 1 });
+});
+
+test("the tick that follows the last group's finalization comes, though the answer to its write is lost", async () => {
+  const { store, play, step } = await started(teamConfig());
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    await update(change);
+    return update(change);
+  };
+  await play(0);
+  expect(await step(0)).toMatchObject({ state: "ready" });
+});
+
+test("a scorer that dies between the finalization and its tick is called again, and ticks", async () => {
+  const config = teamConfig();
+  const { functions, store, play, step } = await started(config);
+  await play(0, ["2/2"]);
+  const key = await playRollout(store.objects, config, await step(0), 2, 2);
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    if (change.key.sk !== "GROUP") throw new MgrpoError("store-unreachable", "the scorer dies", { retryable: true });
+    return update(change);
+  };
+  await expect(functions.scoreRollout({ key })).rejects.toThrow("the scorer dies");
+  store.table.update = update;
+  expect(await step(0)).toMatchObject({ state: "open" });
+  await functions.scoreRollout({ key });
+  expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
 test("a group with fewer than two remaining rollouts is skipped for every agent", async () => {

@@ -46,6 +46,14 @@ test("scores that arrive during a write share the next one; one caller of each w
   expect(Math.max(...told)).toBe(4);
 });
 
+test("all 150 scores of a large group that arrive together take three writes", async () => {
+  const { record, updates, rewards } = await opened();
+  const first = record(150, 0);
+  await Promise.all([first, ...Array.from({ length: 150 }, (_, k) => record(k, k))]);
+  expect(Object.keys(await rewards())).toHaveLength(151);
+  expect(updates).toHaveLength(4);
+});
+
 test("a repeated score changes nothing and does not affect the others", async () => {
   const { record, rewards } = await opened();
   await record(0, 0);

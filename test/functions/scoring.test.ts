@@ -127,6 +127,17 @@ test.each([
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
+test("reasons of 450 KB, as a tool's server can cause them, are cut: the group stays writable", async () => {
+  const { functions, step, group } = await started(teamConfig());
+  const reason = `infrastructure: ${"x".repeat(450_000)} at the end`;
+  const failed = { status: "failed", reason, conversation: undefined, trajectory: undefined, invocations: undefined };
+  await commitOutcome(step, { outcome: failed });
+  await functions.scoreRollout({ key });
+  const recorded = (await group()).rollouts["0"];
+  expect(recorded).toEqual({ excluded: expect.stringMatching(/^infrastructure: x+ … .* … x+ at the end$/) });
+  expect(Buffer.byteLength(JSON.stringify(recorded))).toBeLessThan(1100);
+});
+
 test("a failed judge is retried by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
   const judge: Rewards = { ...rewards, correct: () => Promise.reject(new Error("503")) };
   const { functions, step, group } = await started(teamConfig({ limits: { attempts: 3 } }), judge);

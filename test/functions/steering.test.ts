@@ -7,9 +7,10 @@ import type { RunConfigInput } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { FleetRecord, JobRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { claimPlace } from "../../core/training/fleet-writes.ts";
 import { MAX_RAISES } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
-import { claimPlace, endRun, markDead } from "../../core/training/writes.ts";
+import { endRun, markDead } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
@@ -186,7 +187,7 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
   const { failures, metrics } = await functions.steer();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0 });
+  expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0, idleMinutes: 0 });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
   await functions.steer();
@@ -205,7 +206,7 @@ test("without a deployment nothing is scaled, and the metrics are the same", asy
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.steer()).toEqual({
-    metrics: { running: 1, unserved: 2, spent: 0 },
+    metrics: { running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
     changes: [],
     failures: [],
   });

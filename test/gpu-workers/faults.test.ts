@@ -7,7 +7,7 @@ import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Store, Tool } from "../../core/ports.ts";
-import { claimRollouts, claimUnclaimedGroup, markDead, resumeRun } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnclaimedGroup, markDead, releaseClaim, resumeRun } from "../../core/training/writes.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
@@ -48,6 +48,18 @@ const silent: PolicyEngine = {
     async close() {},
   }),
 };
+
+test("a group of 64 rollouts whose first claim was given back is claimed in parts, as DynamoDB's limits require", async () => {
+  const { config, store } = await open({ questionsPerStep: 1, rolloutsPerQuestion: 64 });
+  const address = { run: config.run, step: 0, group: 0 };
+  await store.table.update(claimUnclaimedGroup(address, [0], "gone"));
+  await store.table.update(releaseClaim(address, 0, "gone"));
+  await Promise.all([
+    startWorker(store, config.run, {}, never, log),
+    startWorker(store, config.run, searcher, never, log),
+  ]);
+  expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
+});
 
 test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
   const limits = { invocationSeconds: 0.2, rolloutSeconds: 5, attempts: 2, lostFraction: 1 };
@@ -210,7 +222,7 @@ test("a rollout that kills its worker three times while alone is given up; rollo
     await observer.refresh(true);
     expect(observer.isDead(worker)).toBe(true);
   }
-  expect((await groupOf(store, 0, 0)).crashes).toEqual({ 0: 3 });
+  expect((await groupOf(store, 0, 0)).crashes).toEqual({ "doomed-1": 0, "doomed-2": 0, "doomed-3": 0 });
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, searcher, never, log),

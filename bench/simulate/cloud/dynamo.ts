@@ -1,8 +1,10 @@
 /** @file DynamoDB in memory, with AWS's billing. It passes the contract suite of tables (test/contracts/simulated-cloud.test.ts). */
 import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
+import { BATCH_READ_KEYS, expressionFault, PAGE_BYTES } from "../../../adapters/aws/limits.ts";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
+import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
 import { type Attributes, applyUpdate, conditionHolds, invalid } from "./expression.ts";
 
 /** Units are AWS's: 1 per started 4 KB of a consistent read, 1 per started 1 KB of a write, even if its condition fails. */
@@ -25,9 +27,6 @@ interface Stored {
   readonly attributes: Attributes;
   readonly bytes: number;
 }
-
-const ITEM_BYTES = 400 * 1024;
-const PAGE_BYTES = 2 ** 20;
 
 const readUnitsOf = (bytes: number, consistent = true) => Math.max(1, Math.ceil(bytes / 4096)) * (consistent ? 1 : 0.5);
 const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
@@ -58,6 +57,8 @@ export function openMemoryTable(): MemoryTable {
         },
         async updateItem(input) {
           const { Key = {} } = input;
+          const fault = expressionFault(input);
+          if (fault !== undefined) throw invalid(fault);
           const before = items.find(Key);
           const after = conditionHolds(input, before?.attributes)
             ? items.store(applyUpdate(input, before?.attributes ?? Key))
@@ -126,6 +127,8 @@ function write({ used }: MeteredItems, operation: Operation, key: Attributes, be
 }
 
 function readBatch(table: MeteredItems, { RequestItems = {} }: BatchGetItemCommandInput) {
+  const keys = Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys);
+  if (keys.length > BATCH_READ_KEYS) throw invalid("Too many items requested for the BatchGetItem call");
   const responses = Object.entries(RequestItems).map(([name, { Keys = [], ConsistentRead = false }]) => {
     const items = Keys.map((key, i) => read(table, "BatchGetItem", key, ConsistentRead, i === 0 ? 1 : 0));
     return [name, items.filter((item) => item !== undefined)] as const;

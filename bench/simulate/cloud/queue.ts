@@ -2,6 +2,7 @@
  * @file SQS in front of a function, as Lambda polls it. A failed event returns after the visibility timeout; after the fifth delivery it is a
  * dead letter.
  */
+import { EVENT_BYTES } from "../../../adapters/aws/limits.ts";
 import { EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
 import { QUEUE_SCALING } from "../limits.ts";
 import { type Lambda, now } from "./lambda.ts";
@@ -34,6 +35,8 @@ export class EventQueue {
   }
 
   send(body: string): void {
+    const bytes = Buffer.byteLength(body);
+    if (bytes > EVENT_BYTES) throw new Error(`an event of ${bytes} bytes: AWS accepts ${EVENT_BYTES}`);
     this.#cloud().meter.queueRequests += 1;
     this.#put({ messageId: String(this.#sent++), body, deliveries: 0 });
   }

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { NO_BILLS } from "../../../core/training/bills.ts";
+import { countRaise } from "../../../core/training/fleet-writes.ts";
 import {
   capacityOf,
   countRaises,
@@ -16,7 +17,7 @@ import {
   type RunView,
   workersNeeded,
 } from "../../../core/training/fleets.ts";
-import { countRaise, endRun } from "../../../core/training/writes.ts";
+import { endRun } from "../../../core/training/writes.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;

@@ -33,6 +33,11 @@ test("a worker is dead if its counter did not move for more than the lease; one 
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
   expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "change", change: markDead(still) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
+  const draining = workerOf({ state: "draining", inFlight: ["4/1/2"] });
+  expect(markDead(draining).set).toEqual([
+    [["state"], "dead"],
+    [["inFlight"], []],
+  ]);
 });
 
 test("a crash counts only against an undecided rollout that ran alone on a worker that was not draining", () => {
@@ -40,16 +45,23 @@ test("a crash counts only against an undecided rollout that ran alone on a worke
     const [command] = observeWorkers(config, [workerOf(worker)], [group], 20_000);
     return command?.kind === "change" ? command.then : "no change";
   };
-  const group = groupOf({ crashes: { "2": 1 } });
-  expect(then({ inFlight: ["4/1/2"] }, group)).toEqual([{ kind: "change", change: countCrash(group, 2, 1) }]);
+  const group = groupOf({ crashes: { w0: 2 } });
+  expect(then({ inFlight: ["4/1/2"] }, group)).toEqual([{ kind: "change", change: countCrash(group, 2, "w1") }]);
   expect(then({ inFlight: ["4/1/2", "4/1/0"] })).toBeUndefined();
   expect(then({ inFlight: ["4/1/2"], state: "draining" })).toBeUndefined();
   expect(then({ inFlight: ["3/1/2"] })).toBeUndefined();
   expect(then({ inFlight: ["4/1/2"] }, groupOf({ rollouts: { "2": { excluded: "x" } } }))).toBeUndefined();
 });
 
+test("a crash that the observer did not count is counted by the next tick, once", () => {
+  const dead = workerOf({ state: "dead", inFlight: ["4/1/2"] });
+  const counted = { kind: "change", change: countCrash(groupOf(), 2, "w1") };
+  expect(observeWorkers(config, [dead], [groupOf()], 20_000)).toEqual([counted]);
+  expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
+});
+
 test("the third crash gives the rollout up: `failed` at the outcome's own key, then scored; limits.attempts may be lower", () => {
-  const crashed = groupOf({ crashes: { "0": 2, "2": 3 }, rollouts: { "1": { excluded: "x" } } });
+  const crashed = groupOf({ crashes: { a: 0, b: 0, c: 2, d: 2, e: 2 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
   expect(giveUp(config, [crashed])).toMatchObject([
     { kind: "commit", key, record: { status: "failed", questionId: "q1", reason: expect.stringContaining("3 times") } },

@@ -90,10 +90,11 @@ test("an extension adds to the limit, or to what is spent if that is more, and c
 
 test("the write of an extension fails if it is repeated or if the limits have changed", () => {
   const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
-  expect(extendBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
+  expect(extendBudget(halted, { maxHours: 4, maxUsd: null }, "id")).toMatchObject({
     set: [
       [["status"], "running"],
       [["reason"], ""],
+      [["extension"], "id"],
       [["maxHours"], 4],
     ],
     when: [{ equals: [["status"], "halted"] }, { equals: [["maxHours"], 2] }],

@@ -158,7 +158,7 @@ describe("budgets", () => {
     expect(await store.table.get(run)).toMatchObject({ status: "halted" });
     const spent = ToolSpendingRecord.parse(await store.table.get({ pk: "RUN#web", sk: "TOOLS" }));
     expect(spent).toMatchObject({ calls: 4, microUsd: 4000 });
-    const more = extendToolBudget(spent, { toolCalls: 1 });
+    const more = extendToolBudget(spent, { toolCalls: 1 }, "id");
     expect([(await store.table.update(more)).applied, (await store.table.update(more)).applied]).toEqual([true, false]);
     expect(await ask(0, "Dalby")).toMatch(/^1\. Dalby/);
     await Promise.all(workers.map((tools) => tools.close()));

@@ -1,0 +1,40 @@
+/**
+ * @file DynamoDB's limits on requests, enforced by the stores that stand in for it: AWS refuses what exceeds them, so no other store may
+ * accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The limit of an item is in core/contracts/bounds.ts.
+ */
+import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
+
+/** UTF-8 bytes of one expression, names and values not counted. */
+export const EXPRESSION_BYTES = 4096;
+/** Operators and functions of one expression. */
+export const EXPRESSION_OPERATORS = 300;
+/** Bytes of the items of one page of a query. */
+export const PAGE_BYTES = 2 ** 20;
+export const BATCH_READ_KEYS = 100;
+export const BATCH_WRITE_ITEMS = 25;
+/** Bytes of an event of EventBridge, and of a message of SQS. */
+export const EVENT_BYTES = 256 * 1024;
+
+type Expressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;
+
+/** Why AWS would refuse the expressions of a request. Undefined if it would not. */
+export function expressionFault(input: Expressions): string | undefined {
+  return faultOf("UpdateExpression", input) ?? faultOf("ConditionExpression", input);
+}
+
+function faultOf(name: keyof Expressions, input: Expressions): string | undefined {
+  const text = input[name] ?? "";
+  const bytes = Buffer.byteLength(text);
+  if (bytes > EXPRESSION_BYTES)
+    return `Invalid ${name}: Expression size has exceeded the maximum allowed size; expression size: ${bytes}`;
+  const count = countOperators(text, name === "ConditionExpression");
+  if (count > EXPRESSION_OPERATORS)
+    return `Invalid ${name}: The expression contains too many operators; operator count: ${count}`;
+  return undefined;
+}
+
+/** The `=` of a SET clause assigns; in a condition it compares. */
+function countOperators(text: string, isCondition: boolean): number {
+  const operators = isCondition ? /\b(?:AND|OR|NOT|BETWEEN|IN)\b|<>|[<>]=?|=|\w+\(/g : / [+-] |\w+\(/g;
+  return text.match(operators)?.length ?? 0;
+}

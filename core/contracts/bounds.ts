@@ -1,0 +1,44 @@
+/**
+ * @file Bounds of what is recorded, so that every record fits in a DynamoDB item. Names and ids are bounded by their schemas; all other text
+ * is bounded here: cut where it is written and where it is parsed, or refused if it cannot be cut.
+ */
+import * as z from "zod";
+
+/** Bytes of a DynamoDB item: its limit, which AWS never raises. */
+export const ITEM_BYTES = 400 * 1024;
+
+/** UTF-8 bytes of a recorded reason. */
+export const REASON_BYTES = 1000;
+
+/** Bytes at the start and the end of a reason that are kept when its middle is cut. The end often says what to do. */
+const [HEAD_BYTES, TAIL_BYTES] = [650, 250];
+
+/** The text itself, or its start and end if it is longer than `REASON_BYTES`. Tools, servers and judges write texts of any length. */
+export function boundReason(text: string): string {
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= REASON_BYTES) return text;
+  const decode = (part: Uint8Array) => new TextDecoder().decode(part).replaceAll("\ufffd", "");
+  const cut = bytes.length - HEAD_BYTES - TAIL_BYTES;
+  return `${decode(bytes.subarray(0, HEAD_BYTES))} … (${cut} bytes left out) … ${decode(bytes.subarray(-TAIL_BYTES))}`;
+}
+
+/** Why something failed or ended. A longer text is cut when it is parsed. */
+export const Reason = z.string().overwrite(boundReason);
+
+/** Text that cannot be cut, such as an address. */
+export const RecordedText = z.string().max(1000);
+
+/** Bytes of a GROUP without its rollouts. */
+const GROUP_BYTES = 2048;
+/** Bytes of a rollout in its GROUP: claim, crashes, score or reason, and its entry of the main agent's batch. */
+const ROLLOUT_BYTES = 1500;
+/** Bytes of a scored invocation, and its entry of a sub-agent's batch. */
+const INVOCATION_BYTES = 150;
+
+/** The largest K whose GROUP record fits in an item. `invocations`: at most, per rollout. */
+export function maxRolloutsPerQuestion(invocations: number): number {
+  return Math.floor((ITEM_BYTES - GROUP_BYTES) / (ROLLOUT_BYTES + invocations * INVOCATION_BYTES));
+}
+
+/** Question ids that fit in a STEP record. */
+export const MAX_GROUPS = 4000;

@@ -1,0 +1,125 @@
+/**
+ * @file The clock's list of runs. The clock ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
+ * would take the time of those under way.
+ *
+ *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive for ever
+ *
+ * Invariant: once a resume has returned, its run is listed. Resume sets RUN to running, then lists the run and resets its progress. A tick
+ * that saw RUN before that archives only if the item says that the run is over, then and when it is written: so either resume lists the
+ * run after it was archived, or the tick's write fails.
+ */
+import { tableKeys, tablePrefixes } from "../contracts/keys.ts";
+import { parse } from "../contracts/parse.ts";
+import {
+  type AgentRecord,
+  type GroupRecord,
+  ListedRun,
+  type StepRecord,
+  type WorkerRecord,
+} from "../contracts/records.ts";
+import type { Table, TableChange, TableCondition } from "../ports.ts";
+import { expiryOf } from "./retention.ts";
+import { change, insert, type StoreCommand } from "./store-commands.ts";
+
+/** Milliseconds that a run stays listed after its end, for events and evaluations that come late. */
+const ARCHIVED_AFTER = 3_600_000;
+/** Milliseconds between two notes of a run's progress. */
+const NOTED_EVERY = 60_000;
+
+/** The runs that the clock ticks. */
+export async function listedRuns(table: Pick<Table, "query">): Promise<ListedRun[]> {
+  const items = await table.query(tableKeys.listed("").pk, tablePrefixes.runs);
+  const listed = items.map((item) => parse(ListedRun, item, "list of runs"));
+  return listed.filter(({ expiresAt }) => expiresAt === undefined);
+}
+
+/** The names of all runs, archived ones included. */
+export async function allRuns(table: Pick<Table, "query">): Promise<string[]> {
+  const [listed, archived] = await Promise.all(
+    [tableKeys.listed(""), tableKeys.archived("")].map(({ pk }) => table.query(pk, tablePrefixes.runs)),
+  );
+  return [...new Set([...(listed ?? []), ...(archived ?? [])].map(({ run }) => String(run)))].sort();
+}
+
+/** Lists a run that is resumed. To be called once RUN says that it is running. */
+export async function relistRun(
+  table: Pick<Table, "insert" | "update">,
+  run: string,
+  storeTime: number,
+): Promise<void> {
+  const key = tableKeys.listed(run);
+  const { item } = await table.update({
+    key,
+    set: [
+      [["progress"], ""],
+      [["progressAt"], storeTime],
+    ],
+    remove: [["expiresAt"]],
+    when: [],
+  });
+  if (!item) await table.insert(key, { run, progress: "", progressAt: storeTime });
+}
+
+/** Changes with every scored rollout, new version and step. */
+export function progressOf(
+  step: StepRecord | undefined,
+  groups: readonly (GroupRecord | undefined)[],
+  agents: readonly AgentRecord[],
+): string {
+  const scores = groups.reduce((sum, group) => sum + Object.keys(group?.rollouts ?? {}).length, 0);
+  const versions = agents.reduce((sum, { version }) => sum + version, 0);
+  return `${step?.step ?? "none"}/${step?.state ?? "none"}/${scores}/${versions}`;
+}
+
+/** Notes a running run's progress. Each note is a write, so there is at most one a minute. */
+export function noteProgress(listed: ListedRun, progress: string, storeTime: number): StoreCommand[] {
+  const { progressAt = Number.NEGATIVE_INFINITY } = listed;
+  const isDue = listed.progress !== progress && storeTime - progressAt >= NOTED_EVERY;
+  return isDue ? [change(setProgress(listed, progress, storeTime))] : [];
+}
+
+/** A run that is over, with nothing left to evaluate: notes it, and archives it an hour later. `workers`: all that it had. */
+export function archiveRun(
+  listed: ListedRun,
+  status: "finished" | "halted",
+  workers: readonly WorkerRecord[],
+  storeTime: number,
+): StoreCommand[] {
+  if (listed.expiresAt !== undefined || workers.some(({ state }) => state !== "dead")) return [];
+  if (listed.progress !== status) return [change(setProgress(listed, status, storeTime))];
+  if (storeTime - (listed.progressAt ?? 0) < ARCHIVED_AFTER) return [];
+  // A halted run may be resumed, and its budget counts the hours of all its workers.
+  const expired = status === "finished" ? workers : [];
+  return [
+    insert({ key: tableKeys.archived(listed.run), item: { run: listed.run } }),
+    ...expired.map((worker) => change(expireWorker(worker, storeTime))),
+    change({
+      key: tableKeys.listed(listed.run),
+      set: [[["expiresAt"], Math.ceil(storeTime / 1000)]],
+      when: [isUnchanged(listed)],
+    }),
+  ];
+}
+
+function setProgress(listed: ListedRun, progress: string, storeTime: number): TableChange {
+  return {
+    key: tableKeys.listed(listed.run),
+    set: [
+      [["progress"], progress],
+      [["progressAt"], storeTime],
+    ],
+    when: [isUnchanged(listed)],
+  };
+}
+
+function isUnchanged({ progress }: ListedRun): TableCondition {
+  return progress === undefined ? { absent: ["progress"] } : { equals: [["progress"], progress] };
+}
+
+function expireWorker({ run, worker }: WorkerRecord, storeTime: number): TableChange {
+  return {
+    key: tableKeys.worker(run, worker),
+    set: [[["expiresAt"], expiryOf(storeTime)]],
+    when: [{ equals: [["state"], "dead"] }],
+  };
+}

@@ -1,0 +1,84 @@
+/** @file The bounds of what is recorded: the largest group that the config allows fits in an item, with the longest reasons too. */
+import { expect, test } from "vitest";
+import { itemBytes } from "../../../adapters/aws/meter.ts";
+import { boundReason, ITEM_BYTES, maxRolloutsPerQuestion, REASON_BYTES } from "../../../core/contracts/bounds.ts";
+import type { AgentBatch, GroupRecord, RolloutScore, ScoredRollout } from "../../../core/contracts/records.ts";
+import { teamConfig } from "../../fakes/scripted-team.ts";
+
+/** 17 digits, as the longest doubles have. */
+const LONG = 0.30000000000000004;
+const DIGEST = "d".repeat(22);
+const AGENT = `a${"b".repeat(30)}`;
+
+const batchOf = (trajectories: AgentBatch["trajectories"]): AgentBatch => ({
+  trajectories,
+  weights: trajectories.map(() => LONG),
+  advantages: trajectories.map(() => LONG),
+  mean: LONG,
+  std: LONG,
+  duplicated: 1000,
+  dropped: 1000,
+});
+
+/** A group of K rollouts in which everything is as long as it can be. */
+function largestGroup(K: number, invocations: number, excluded?: string): GroupRecord {
+  const ids = [...Array(K).keys()];
+  const perRollout = <T>(value: T) => Object.fromEntries(ids.map((k) => [String(k), value]));
+  const invocation = { id: DIGEST, reward: LONG, expert: LONG, digest: DIGEST, masked: true as const };
+  const scored: ScoredRollout = {
+    reward: LONG,
+    correct: LONG,
+    wellFormed: true,
+    tokens: 123_456,
+    digest: DIGEST,
+    invocations: { [AGENT]: Array.from({ length: invocations }, () => invocation) },
+    masked: true,
+  };
+  const score: RolloutScore = excluded === undefined ? scored : { excluded };
+  return {
+    run: "r".repeat(63),
+    step: 123_456,
+    group: 1000,
+    questionId: "q".repeat(80),
+    rolloutsPerQuestion: K,
+    state: "finalized",
+    claims: perRollout("w".repeat(40)),
+    crashes: Object.fromEntries(ids.flatMap((k) => [0, 1, 2].map((n) => [`${k}/${n}`.padEnd(40, "w"), k]))),
+    judgeFailures: perRollout(4),
+    rollouts: perRollout(score),
+    finalized: {
+      main: batchOf(ids),
+      [AGENT]: batchOf(ids.flatMap((k) => Array.from({ length: invocations }, (_, i) => `${k}/${i}`))),
+    },
+    expiresAt: 2_000_000_000,
+  };
+}
+
+test.each([0, 1, 10, 32, 64, 400])(
+  "the largest group with %i invocations per rollout fits in an item",
+  (invocations) => {
+    const K = maxRolloutsPerQuestion(invocations);
+    expect(itemBytes(largestGroup(K, invocations))).toBeLessThan(ITEM_BYTES);
+    const reason = boundReason("x".repeat(450_000));
+    expect(itemBytes(largestGroup(K, 0, reason))).toBeLessThan(ITEM_BYTES);
+  },
+);
+
+test("a config whose groups would not fit is refused, with what to set instead", () => {
+  // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.
+  expect(teamConfig({ rolloutsPerQuestion: 64 }).rolloutsPerQuestion).toBe(64);
+  expect(() => teamConfig({ rolloutsPerQuestion: 65 })).toThrow(
+    /a group of 65 rollouts, each with up to 32 invocations, does not fit in its record of 400 KB: set at most 64/,
+  );
+  expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(/set at most 4000/);
+});
+
+test("a reason keeps its start and its end, and at most 1,000 bytes, whatever characters it has", () => {
+  expect(boundReason("short")).toBe("short");
+  for (const letter of ["x", "é", "中", "😀"]) {
+    const cut = boundReason(`start ${letter.repeat(450_000)} end`);
+    expect(cut).toMatch(/^start .*bytes left out.* end$/);
+    expect(cut).not.toContain("\ufffd");
+    expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(REASON_BYTES);
+  }
+});

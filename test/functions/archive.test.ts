@@ -1,0 +1,136 @@
+/** @file Runs that are over leave the clock's list: old runs cost no requests, a resumed run is listed again, and none is lost in between. */
+import { expect, test } from "vitest";
+import { resumeInStore } from "../../cli/local/resume-in-store.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { RunRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { allRuns, listedRuns } from "../../core/training/clock-list.ts";
+import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
+import { endRun, resumeRun } from "../../core/training/writes.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+
+const MINUTE = 60_000;
+const config = (run: string) => teamConfig({ run, evaluation: { suites: [] } });
+
+/** A store with these runs, and a clock that ticks once a minute. `requests`: of the table since the last call. */
+async function started(...runs: string[]) {
+  const store = memoryStore();
+  let [time, requests] = [MINUTE, 0];
+  store.clock.storeTime = async () => time;
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  for (const run of runs) await functions.startRun(await prepare(store.objects, config(run)));
+  const { get, query, update } = store.table;
+  const counted =
+    <A extends unknown[], R>(call: (...given: A) => R) =>
+    (...given: A) => {
+      requests += 1;
+      return call(...given);
+    };
+  Object.assign(store.table, { get: counted(get), query: counted(query), update: counted(update) });
+  const minutes = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      time += MINUTE;
+      requests = 0;
+      await functions.tickAll();
+    }
+    const { metrics } = await functions.steer();
+    return { requests, metrics };
+  };
+  const record = async (run: string) => RunRecord.parse(await store.table.get(tableKeys.run(run)));
+  const resume = async (run: string) => resumeInStore(store, config(run), await record(run), {});
+  const listed = async () => (await listedRuns(store.table)).map(({ run }) => run);
+  return { store, functions, minutes, record, resume, listed };
+}
+
+const worker = (run: string): WorkerRecord => ({
+  ...{ run, worker: "w1", agent: "main", roles: ["rollout"], url: "", state: "dead", release: "1" },
+  ...{ counter: 9, seenCounter: 9, seenAt: 0, inFlight: [] },
+});
+
+test("a run that is over is archived after an hour: it costs no requests, and is still named", async () => {
+  const { store, minutes, listed } = await started("old", "stopped", "new");
+  const key = tableKeys.worker("old", "w1");
+  await store.table.insert(key, worker("old"));
+  const before = (await minutes(1)).requests;
+  await store.table.update(endRun("old", "finished", ""));
+  await store.table.update(endRun("stopped", "halted", "a reason"));
+  await minutes(60);
+  expect(await listed()).toEqual(["new", "old", "stopped"]);
+  await minutes(2);
+  expect(await listed()).toEqual(["new"]);
+  expect(await allRuns(store.table)).toEqual(["new", "old", "stopped"]);
+  // One run's share, and the query of the list: of both the tick and the steering.
+  expect((await minutes(1)).requests).toBeLessThanOrEqual(before / 3 + 2);
+  const { expiresAt = 0 } = WorkerRecord.parse(await store.table.get(key));
+  expect(expiresAt).toBeGreaterThan(CONVERSATION_DAYS * 86_400);
+});
+
+test("the workers of a halted run are kept, because its budget counts their hours; a live worker keeps its run listed", async () => {
+  const { store, minutes, listed } = await started("halted", "draining");
+  await store.table.insert(tableKeys.worker("halted", "w1"), worker("halted"));
+  await store.table.insert(tableKeys.worker("draining", "w1"), { ...worker("draining"), state: "draining" });
+  for (const run of ["halted", "draining"]) await store.table.update(endRun(run, "halted", "a reason"));
+  for (let minute = 0; minute < 65; minute++) {
+    await store.table.update({ key: tableKeys.worker("draining", "w1"), add: [[["counter"], 1]], when: [] });
+    await minutes(1);
+  }
+  expect(await listed()).toEqual(["draining"]);
+  expect(await store.table.get(tableKeys.worker("halted", "w1"))).not.toHaveProperty("expiresAt");
+});
+
+test("a resumed run is listed again, whether its item is archived or deleted", async () => {
+  const { store, minutes, listed, resume, functions } = await started("a");
+  await store.table.update(endRun("a", "halted", "a reason"));
+  await minutes(65);
+  expect(await listed()).toEqual([]);
+  await resume("a");
+  expect(await listed()).toEqual(["a"]);
+  await expect(functions.tickAll()).resolves.toBeUndefined();
+  expect(await store.table.get(tableKeys.listed("a"))).not.toHaveProperty("expiresAt");
+});
+
+test("a resume at any moment of the tick that archives its run leaves it listed", async () => {
+  for (let moment = 0; moment < 20; moment++) {
+    const { store, minutes, listed, resume, record } = await started("a");
+    await store.table.update(endRun("a", "halted", "a reason"));
+    await minutes(60);
+    let calls = 0;
+    const { get, query, update } = store.table;
+    /** The resume happens before the tick's call number `moment`. */
+    const interrupted =
+      <A extends unknown[], R>(call: (...given: A) => Promise<R>) =>
+      async (...given: A) => {
+        if (calls++ === moment) await resume("a");
+        return call(...given);
+      };
+    Object.assign(store.table, { get: interrupted(get), query: interrupted(query), update: interrupted(update) });
+    await minutes(2);
+    Object.assign(store.table, { get, query, update });
+    if (calls <= moment) expect(await listed()).toEqual([]);
+    else expect([await listed(), (await record("a")).status]).toEqual([["a"], "running"]);
+  }
+});
+
+test("a run that moves does not hide one that is stuck", async () => {
+  const { store, functions, minutes } = await started("moving", "stuck");
+  let last = 0;
+  for (let k = 0; k < 4; k++) {
+    const step = StepRecord.parse(await store.table.get(tableKeys.step("moving", 0)));
+    const key = await playRollout(store.objects, config("moving"), step, Math.floor(k / 3), k % 3);
+    await functions.scoreRollout({ key });
+    last = (await minutes(10)).metrics.idleMinutes;
+  }
+  // The first tick noted where it stood, one minute after the start.
+  expect(last).toBe(39);
+});
+
+test("resumed without the list, as by an older release, a listed run is still ticked", async () => {
+  const { store, minutes, listed } = await started("a");
+  await store.table.update(endRun("a", "halted", "a reason"));
+  await minutes(30);
+  await store.table.update(resumeRun("a"));
+  await minutes(60);
+  expect(await listed()).toEqual(["a"]);
+});
