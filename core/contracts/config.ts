@@ -68,11 +68,22 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(60)
     .describe("Wall-clock seconds that a caller waits for an invocation."),
+  // score-rollout may run for 540 seconds.
+  verdictSeconds: z
+    .number()
+    .positive()
+    .max(480)
+    .default(180)
+    .describe(
+      "Wall-clock seconds of one verdict of a judge or of the recipe's rewards, all votes and retries included.",
+    ),
   attempts: z
     .int()
     .positive()
     .default(5)
-    .describe("Attempts at a rollout or a verdict that may fail for infrastructure reasons before it is given up."),
+    .describe(
+      "Attempts at a rollout that fails for infrastructure reasons, and answers of a judge that are no verdict, before the rollout is given up.",
+    ),
   lostFraction: z
     .number()
     .min(0)

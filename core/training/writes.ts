@@ -65,11 +65,6 @@ export function countCrash(address: GroupAddress, rollout: number, known: number
   return incrementCount(address, ["crashes", String(rollout)], known);
 }
 
-/** Counts a failure of the judge of a finished rollout. `known`: the count as read. */
-export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
-  return incrementCount(address, ["judgeFailures", String(rollout)], known);
-}
-
 /** A repeat finds another count. */
 function incrementCount(address: GroupAddress, path: TablePath, known: number): TableChange {
   return {

@@ -32,6 +32,7 @@ const REWARDS = `import { existsSync, readFileSync } from "node:fs";
 const file = ${JSON.stringify(judgeIsOut)};
 const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw new Error("out"); };
 export const rewards = {
+  judge: "paid",
   correct: (question, { answer }) => { judge(question); return answer === question.answer ? 1 : 0; },
   expert: () => 0.5,
 };`;
@@ -155,7 +156,13 @@ test("a run of one step, with every function called from its bundle by AWS event
     clock: "on",
     writes: ["clock on", "clock on", "g-main 1", "g-searcher 1", "g-eval 1"],
   });
+  // It has the outcomes without a score delivered again, and asks no judge itself.
+  expect(plane.redelivered.sort()).toEqual(
+    [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
+  );
   rmSync(judgeIsOut);
+  // The pause after a failure.
+  await store.clock.sleep(1.1);
   const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
   expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
   expect((await read()).state).toBe("ready");

@@ -1,6 +1,7 @@
-/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored; judges are retried, then given up. */
+/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored; judges are asked once, waited for, then given up. */
 import { beforeEach, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Judgement } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
@@ -127,16 +128,202 @@ test.each([
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
-test("a failed judge is retried by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
-  const judge: Rewards = { ...rewards, correct: () => Promise.reject(new Error("503")) };
+/** The store's clock, moved by hand. */
+function stopClock() {
+  let now = Date.now();
+  store.clock.storeTime = async () => now;
+  return (seconds: number) => {
+    now += seconds * 1000;
+  };
+}
+
+const runRecord = async () => store.table.get(tableKeys.run("test"));
+
+test.each([undefined, "paid"])(
+  "an outage of judge '%s' halts the run after ten minutes, and excludes nothing; after resume it is asked again",
+  async (name) => {
+    const pass = stopClock();
+    let isOut = true;
+    const judge: Rewards = {
+      ...rewards,
+      ...(name !== undefined && { judge: name }),
+      correct: (...asked) => (isOut ? Promise.reject(new Error("503")) : rewards.correct(...asked)),
+    };
+    const { functions, step, group } = await started(teamConfig({ limits: { attempts: 2 } }), judge);
+    await commitOutcome(step);
+    for (let minute = 0; minute < 10; minute++) {
+      const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
+      await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
+      expect(await runRecord()).toMatchObject({ status: "running" });
+      pass(60);
+    }
+    await functions.scoreRollout({ key });
+    expect(await runRecord()).toMatchObject({
+      status: "halted",
+      reason: "no verdict for 10 minutes: the judge failed: 503. Fix the judge, then resume: no rollout is lost",
+    });
+    expect((await group()).rollouts).toEqual({});
+    isOut = false;
+    pass(60);
+    await store.table.update(resumeRun("test"));
+    await functions.tickAll();
+    await functions.idle();
+    expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  },
+);
+
+test("an outage that began before a halt of hours is a new one after resume", async () => {
+  const pass = stopClock();
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error("503")) };
+  const { functions, step } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  pass(7200);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  expect(await runRecord()).toMatchObject({ status: "running" });
+});
+
+test("after a failure the judge is left alone for a second, then for two, four …", async () => {
+  const pass = stopClock();
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error(`503 ${asked++}`)) };
+  const { functions, step } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  const score = () => functions.scoreRollout({ key }).catch(() => {});
+  const counts: number[] = [];
+  for (let second = 0; second < 8; second++) {
+    await score();
+    counts.push(asked);
+    pass(1);
+  }
+  // Asked at 0, 1 and 3 s, and next at 7 s.
+  expect(counts).toEqual([1, 2, 2, 3, 3, 3, 3, 4]);
+});
+
+test("answers that are no verdict are asked for again, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+  const pass = stopClock();
+  const odd = new MgrpoError("judge-failed", "not JSON", { evidence: { fault: "unusable-answer" } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(odd) };
   const { functions, step, group } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
   await commitOutcome(step);
-  const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: { "0": 2 } });
+  for (const _ of [1, 2]) {
+    await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+    pass(60);
+  }
   await functions.scoreRollout({ key });
-  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: not JSON (3 answers)" });
+});
+
+test("a text that the judge's server refuses is lost at once", async () => {
+  const refused = new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(refused) };
+  const { functions, step, group } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: filtered" });
+});
+
+test.each([undefined, "paid"])("rewards that hang (judge '%s') are given up at their deadline", async (name) => {
+  let aborted = false;
+  const judge: Rewards = {
+    ...rewards,
+    ...(name !== undefined && { judge: name }),
+    correct: (_question, _conversation, context) => {
+      context?.signal.addEventListener("abort", () => {
+        aborted = true;
+      });
+      return new Promise(() => {});
+    },
+  };
+  const { functions, step, group } = await started(teamConfig({ limits: { verdictSeconds: 0.05 } }), judge);
+  await commitOutcome(step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({
+    ...{ code: "judge-failed", retryable: true, message: "no verdict within 0.05 s (limits.verdictSeconds)" },
+  });
+  expect(aborted).toBe(true);
+  expect((await group()).rollouts).toEqual({});
+});
+
+test("a slow judge is asked once, however many processes and ticks want its verdict, and paid once", async () => {
+  let asked = 0;
+  let answer = (_judgement: Judgement) => {};
+  const answered = new Promise<Judgement>((resolve) => {
+    answer = resolve;
+  });
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const judge: Rewards = {
+    ...rewards,
+    judge: "paid",
+    async correct(_question, _conversation, context) {
+      asked++;
+      await context?.reserve(1);
+      return answered;
+    },
+  };
+  const { functions, step, group } = await started(teamConfig(), judge);
+  const others = [1, 2].map(() => openFunctions(openContext(store, { rewardsOf: async () => judge })));
+  await commitOutcome(step);
+  const scored = functions.scoreRollout({ key });
+  for (const _ of [1, 2, 3]) {
+    await store.clock.sleep(0.01);
+    await Promise.all([functions.tickAll(), ...others.map((other) => other.tickAll())]);
+  }
+  await Promise.all(others.map((other) => other.scoreRollout({ key })));
+  // On the bill before the answer.
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
+  answer({ score: 1, cost });
+  await scored;
+  expect(asked).toBe(1);
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
+});
+
+test("an asker that was killed is on the bill with what it reserved, and the next asks once its claim ends", async () => {
+  const pass = stopClock();
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  let asked = 0;
+  const judge: Rewards = {
+    ...rewards,
+    judge: "paid",
+    async correct(_question, _conversation, context) {
+      await context?.reserve(1);
+      return asked++ === 0 ? new Promise(() => {}) : { score: 1, cost };
+    },
+  };
+  const { functions: killed, step, group } = await started(teamConfig(), judge);
+  await commitOutcome(step);
+  void killed.scoreRollout({ key });
+  await store.clock.sleep(0.01);
+  const next = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+  await next.scoreRollout({ key });
+  expect((await group()).rollouts).toEqual({});
+  pass(180 + 60);
+  await next.tickAll();
+  await next.idle();
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ microUsd: 1_250_000 });
+});
+
+test("a judge that hangs holds up neither ticks, nor the budget, nor other runs; a halted run asks no judge", async () => {
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => new Promise(() => void asked++) };
+  const config = teamConfig({ budget: { usd: 1, usdPerWorkerHour: { "*": 0 } } });
+  const { functions, step } = await started(config, judge);
+  await functions.startRun(await prepare(store.objects, teamConfig({ run: "other" })));
+  await commitOutcome(step);
+  await functions.tickAll();
+  await store.clock.sleep(0.01);
+  expect(asked).toBe(1);
+  await store.table.insert(tableKeys.toolSpending("test"), {
+    ...{ run: "test", calls: 1, microUsd: 2_000_000, blocked: 0, maxCalls: null, maxUsd: null },
+  });
+  await functions.tickAll();
+  expect(await runRecord()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
+  const restarted = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+  const later = await playRollout(store.objects, config, step, 1, 0);
+  await restarted.scoreRollout({ key: later });
+  expect(asked).toBe(1);
+  await functions.stop();
 });
 
 test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume the clock asks again", async () => {
@@ -154,6 +341,7 @@ test("a judge that refuses the request halts the run with its reason; nothing is
   isPaid = true;
   await store.table.update(resumeRun("test"));
   await functions.tick({ run: "test" });
+  await functions.idle();
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 
@@ -191,6 +379,7 @@ test("an error in the recipe's rewards halts the run at once: nothing is lost, a
   isFixed = true;
   await store.table.update(resumeRun("test"));
   await functions.tick({ run: "test" });
+  await functions.idle();
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
 });
 

@@ -100,7 +100,7 @@ const objectRules = () => ofKind(prod, "EventRule").filter(({ inputs }) => input
 /** As EventBridge matches: `*` stands for any characters, slashes too. */
 function matches({ inputs }: Resource, key: string): boolean {
   const pattern = JSON.parse(inputs.eventPattern);
-  expect(pattern).toMatchObject({ source: ["aws.s3"], "detail-type": ["Object Created"] });
+  expect(pattern).toMatchObject({ source: ["aws.s3", "mgrpo"], "detail-type": ["Object Created"] });
   expect(pattern.detail.bucket.name).toEqual([ofKind(prod, "Bucket")[0]?.inputs.bucket]);
   return pattern.detail.object.key.some(({ wildcard }: { wildcard: string }) => {
     const escaped = wildcard.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*");
@@ -132,6 +132,7 @@ test("tick moves this deployment's fleets and clock, start-run turns the clock o
       ...{ of: "TickRole", actions: ["events:DescribeRule", "events:EnableRule", "events:DisableRule"] },
       resources: [ruleArn("Clock")],
     },
+    { of: "TickRole", actions: ["events:PutEvents"], resources: [expect.stringContaining("event-bus/default")] },
     { of: "TickRole", actions: ["autoscaling:SetDesiredCapacity"], resources: groups },
     // AWS knows no ARN for looking.
     { of: "TickRole", actions: ["autoscaling:DescribeAutoScalingGroups"], resources: ["*"] },
