@@ -42,6 +42,7 @@ async function pollUntil(signal: AbortSignal, store: Store, every: number): Prom
     logged = new Set(errors.map(({ message }) => message));
     await store.clock.sleep(every, signal);
   }
+  await functions.stop();
 }
 
 /** Runs the clock's function once. Returns the errors that may pass or concern one run, each message once; rejects with any other. */

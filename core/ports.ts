@@ -130,10 +130,17 @@ export interface ClockSwitch {
   turn(to: "on" | "off"): Promise<void>;
 }
 
+/** The events of the deployment's objects. */
+export interface ObjectEvents {
+  /** Sends the "Object Created" events of these keys again. A repeat is harmless. */
+  redeliver(keys: readonly string[]): Promise<void>;
+}
+
 /** What a deployment lets its functions change. */
 export interface Controls {
   readonly capacities: Capacities;
   readonly clockSwitch: ClockSwitch;
+  readonly events: ObjectEvents;
 }
 
 /** SHA-256 as lower-case hex. */
@@ -177,6 +184,14 @@ export interface Delegation {
   ): Promise<InvocationReport>;
 }
 
+/** What a judge may use while it decides. */
+export interface VerdictContext {
+  /** Aborts at the verdict's deadline (`limits.verdictSeconds`). */
+  readonly signal: AbortSignal;
+  /** Books the dollars that the next requests may cost, before they are made. The cost of the verdict replaces the sum. */
+  readonly reserve: (usd: number) => Promise<void>;
+}
+
 /** A recipe's rewards, bundled into functions. An exception is a failure of the judge, never a wrong answer. */
 export interface Rewards {
   /**
@@ -184,9 +199,14 @@ export interface Rewards {
    * name. Absent: scoring is a deterministic program, and nothing is stored.
    */
   readonly judge?: string;
-  correct(question: Question, conversation: Conversation): Judgement | Promise<Judgement>;
+  correct(question: Question, conversation: Conversation, context?: VerdictContext): Judgement | Promise<Judgement>;
   /** How well the subtask itself was done (eq 5), whatever the final answer. */
-  expert(question: Question, agent: string, conversation: Conversation): Judgement | Promise<Judgement>;
+  expert(
+    question: Question,
+    agent: string,
+    conversation: Conversation,
+    context?: VerdictContext,
+  ): Judgement | Promise<Judgement>;
 }
 
 /** What a cloud calls on events. Delivery is at least once and in any order. An exception asks for another delivery. */

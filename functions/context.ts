@@ -1,9 +1,11 @@
 /** @file What every function works with: the store, the recipe's rewards, and the caches of this process. */
+import { setMaxListeners } from "node:events";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Deployment } from "../core/contracts/deployment.ts";
 import type { GroupRecord } from "../core/contracts/records.ts";
 import type { Controls, Rewards, Store } from "../core/ports.ts";
 import { Records } from "./records.ts";
+import { Rescoring } from "./rescoring.ts";
 import { openRunObjects, type RunObjects } from "./run-objects.ts";
 import { ScoreRecorder } from "./score-recorder.ts";
 
@@ -25,6 +27,10 @@ export interface Context extends Store {
   readonly runObjects: RunObjects;
   readonly records: Records;
   readonly scoreRecorder: ScoreRecorder;
+  readonly rescoring: Rescoring;
+  /** Aborts when the process stops: no verdict is waited for then. */
+  readonly stop: AbortSignal;
+  readonly stopAsking: () => void;
   /** Whether the clock should look for missed outcomes of this open group. */
   readonly hasStalled: (group: GroupRecord) => boolean;
 }
@@ -33,6 +39,9 @@ export function openContext(
   { objects, table, clock }: Store,
   { rewardsOf, controlsOf, isLongLived = false }: FunctionOptions,
 ): Context {
+  const stopping = new AbortController();
+  // Every ask of a judge listens.
+  setMaxListeners(0, stopping.signal);
   return {
     objects,
     table,
@@ -42,6 +51,9 @@ export function openContext(
     runObjects: openRunObjects({ objects, table }),
     records: new Records(table),
     scoreRecorder: new ScoreRecorder(table),
+    rescoring: new Rescoring(),
+    stop: stopping.signal,
+    stopAsking: () => stopping.abort(),
     hasStalled: isLongLived ? openStallDetector() : () => true,
   };
 }

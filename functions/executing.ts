@@ -3,8 +3,8 @@ import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { StoreCommand } from "../core/training/store-commands.ts";
 import type { Context } from "./context.ts";
+import { readDeployment } from "./deployment.ts";
 import { enqueueEvaluation } from "./evaluating.ts";
-import { scoreAndFinalize } from "./scoring.ts";
 
 export async function execute(context: Context, commands: readonly StoreCommand[]): Promise<void> {
   for (const command of commands) await executeOne(context, command);
@@ -24,11 +24,8 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
     case "commit":
       await objects.commit(command.key, new TextEncoder().encode(canonicalJson(command.record)));
       return;
-    case "score": {
-      const address = parseOutcomeKey(command.key);
-      if (address) await scoreAndFinalize(context, address);
-      return;
-    }
+    case "score":
+      return requestScores(context, [command.key]);
     case "enqueue":
       return enqueueEvaluation(context, command.key, command.isLast);
     case "together":
@@ -36,5 +33,16 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
       return;
     case "delete":
       return objects.delete(command.keys);
+  }
+}
+
+/** Has these outcomes scored, outside of this tick: on AWS by score-rollout, otherwise by this process. */
+export async function requestScores(context: Context, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0) return;
+  const deployment = await readDeployment(context);
+  if (deployment) return deployment.events.redeliver(keys);
+  for (const key of keys) {
+    const address = parseOutcomeKey(key);
+    if (address) context.rescoring.later(address.run, key);
   }
 }

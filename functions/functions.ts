@@ -32,10 +32,19 @@ export interface Functions {
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;
   recordEvaluation(event: ObjectKey): Promise<void>;
+  /** Resolves when the scores that ticks asked for are made. */
+  idle(): Promise<void>;
+  /** Ends the asks of judges that are under way, so that the process can stop. */
+  stop(): Promise<void>;
 }
 
 export function openFunctions(context: Context): Functions {
   const ticker = new Ticker(context);
+  const { rescoring } = context;
+  rescoring.open(async (key) => {
+    const address = parseOutcomeKey(key) ?? refuseKey(key, "outcome");
+    if (await scoreAndFinalize(context, address)) await ticker.tick(address.run, false);
+  });
   return {
     async startRun(request) {
       const parsed = parse(StartRun, request, "start request", "config-invalid");
@@ -48,10 +57,7 @@ export function openFunctions(context: Context): Functions {
     steer: () => steer(context),
     startSchedule: () => startSchedule(context),
     manifestCreated: async ({ key }) => ticker.tick(runOf(key, "manifest"), false),
-    async scoreRollout({ key }) {
-      const address = parseOutcomeKey(key) ?? refuseKey(key, "outcome");
-      if (await scoreAndFinalize(context, address)) await ticker.tick(address.run, false);
-    },
+    scoreRollout: ({ key }) => rescoring.now(key),
     async enqueueEvaluation({ key }) {
       runOf(key, "team");
       await enqueueEvaluation(context, key);
@@ -59,6 +65,11 @@ export function openFunctions(context: Context): Functions {
     async recordEvaluation({ key }) {
       runOf(key, "evaluation");
       await recordEvaluation(context, key);
+    },
+    idle: () => rescoring.idle(),
+    async stop() {
+      context.stopAsking();
+      await rescoring.idle();
     },
   };
 }

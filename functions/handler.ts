@@ -75,8 +75,18 @@ export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
       const found = parseObjectKey(key);
       if (found) await settle(found.kind, log, () => route[found.kind]({ key }));
     },
-    clock: () => settle("clock", log, functions.tickAll),
+    clock: () => settle("clock", log, () => tickAll(functions, log)),
   };
+}
+
+/** Rejects with the first failure after all runs had their turn. A judge's is only logged: the clock asks again, and the run says if it halts. */
+async function tickAll(functions: Functions, log: Log): Promise<void> {
+  const failures: unknown[] = [];
+  await functions.tickAll((error) => {
+    if (isMgrpoError(error, "judge-failed")) log(failureLine("score-rollout", error));
+    else failures.push(error);
+  });
+  if (failures.length > 0) throw failures[0];
 }
 
 /** The key of the object that an event announces, or the key of a direct call. */

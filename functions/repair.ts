@@ -1,13 +1,11 @@
 /**
- * @file What the clock's tick does first: marks dead workers, halts a run whose budget is spent, scores outcomes whose event was lost,
- * finalizes groups whose last scorer died, records missed evaluations, and archives runs that are over. With every event dropped, this
- * alone completes a run.
+ * @file What the clock's tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, has outcomes
+ * scored whose event was lost, finalizes groups whose last scorer died, and archives runs that are over. With every event dropped, this
+ * alone completes a run. It waits for the store only, never for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
-import type { GroupRecord, RunRecord, StepRecord } from "../core/contracts/records.ts";
-import type { RolloutAddress } from "../core/contracts/rollout.ts";
-import { isMgrpoError } from "../core/errors.ts";
+import type { GroupRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
 import { readBillsIfLimited } from "../core/training/bills.ts";
 import { archiveRun, noteProgress, progressOf } from "../core/training/clock-list.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
@@ -16,36 +14,51 @@ import { haltIfOverBudget } from "../core/training/run-budget.ts";
 import { repairOpen } from "../core/training/step.ts";
 import type { Context } from "./context.ts";
 import { recordMissedResults } from "./evaluating.ts";
-import { execute } from "./executing.ts";
+import { execute, requestScores } from "./executing.ts";
 import type { Groups } from "./records.ts";
-import { finalizeIfComplete, scoreAndFinalize } from "./scoring.ts";
+import { finalizeIfComplete } from "./scoring.ts";
 
 /** Groups that are repaired in parallel: sequentially, a large step would take longer than a function may run. */
 const PARALLEL_GROUPS = 16;
 
+/** The budget comes first: nothing that fails or takes long may keep an overspent run going. */
 export async function repair(context: Context, record: RunRecord): Promise<void> {
-  const { run, status } = record;
-  const { table, records, clock } = context;
+  const { run } = record;
+  const { records, clock, runObjects } = context;
+  const config = await runObjects.config(run);
+  const workers = await records.workers(run);
+  const storeTime = await clock.storeTime();
+  const status = await haltIfOverspent(context, config, record, workers, storeTime);
   const openJobs = await recordMissedResults(context, run);
   const listed = await records.listedRun(run);
-  const config = await context.runObjects.config(run);
   const step = status === "running" ? await records.step(run, record.step) : undefined;
   const groups = step?.state === "open" ? await records.groups(step) : [];
   const openGroups = groups.flatMap((group) => (group?.state === "open" ? [group] : []));
-  const workers = await records.workers(run);
-  const storeTime = await clock.storeTime();
   await execute(context, observeWorkers(config, workers, openGroups, storeTime));
   if (status !== "running") {
     const isOver = status === "halted" || openJobs === 0;
     if (listed && isOver) await execute(context, archiveRun(listed, status, workers, storeTime));
     return;
   }
-  const bills = await readBillsIfLimited(table, record);
-  await execute(context, haltIfOverBudget(config, record, workers, bills, storeTime));
   const agents = await records.agents(run);
   if (listed) await execute(context, noteProgress(listed, progressOf(step, groups, agents), storeTime));
   await execute(context, haltLostTrainers(run, agents));
   await repairGroups(context, config, step, groups, openGroups);
+}
+
+/** The run's status, after its budget was checked. */
+async function haltIfOverspent(
+  context: Context,
+  config: RunConfig,
+  record: RunRecord,
+  workers: readonly WorkerRecord[],
+  storeTime: number,
+): Promise<RunRecord["status"]> {
+  if (record.status !== "running") return record.status;
+  const bills = await readBillsIfLimited(context.table, record);
+  const halt = haltIfOverBudget(config, record, workers, bills, storeTime);
+  await execute(context, halt);
+  return halt.length > 0 ? "halted" : record.status;
 }
 
 async function repairGroups(
@@ -56,23 +69,22 @@ async function repairGroups(
   openGroups: readonly GroupRecord[],
 ): Promise<void> {
   for (let i = 0; i < openGroups.length; i += PARALLEL_GROUPS)
-    await Promise.all(openGroups.slice(i, i + PARALLEL_GROUPS).map((group) => scoreMissedOutcomes(context, group)));
+    await Promise.all(openGroups.slice(i, i + PARALLEL_GROUPS).map((group) => repairGroup(context, group)));
   if (step?.state === "open") await execute(context, repairOpen(config, step, groups));
 }
 
-/** Scores the group's outcomes whose event was lost, then finalizes the group if it is complete. */
-async function scoreMissedOutcomes(context: Context, group: GroupRecord): Promise<void> {
+/** Has the group's outcomes scored whose event was lost, or whose judge failed; finalizes the group if it is complete. */
+async function repairGroup(context: Context, group: GroupRecord): Promise<void> {
   if (context.hasStalled(group)) {
     const { run, step } = group;
-    const score = async (address: RolloutAddress) => {
-      if ((await context.objects.head(objectKeys.outcome(address))) === undefined) return;
-      await scoreAndFinalize(context, address).catch((error: unknown) => {
-        // The failure is counted, and the next repair asks the judge again. It must not hold up the other rollouts.
-        if (!isMgrpoError(error, "judge-failed")) throw error;
-      });
-    };
-    const undecided = undecidedRollouts(group);
-    await Promise.all(undecided.map((rollout) => score({ run, phase: "train", step, group: group.group, rollout })));
+    const keys = undecidedRollouts(group).map((rollout) =>
+      objectKeys.outcome({ run, phase: "train", step, group: group.group, rollout }),
+    );
+    const sizes = await Promise.all(keys.map((key) => context.objects.head(key)));
+    await requestScores(
+      context,
+      keys.filter((_, i) => sizes[i] !== undefined),
+    );
   }
   await finalizeIfComplete(context, group);
 }

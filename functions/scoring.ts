@@ -3,9 +3,13 @@
  * the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or the clock finding the outcome
- *     excluded      objects that are missing or do not fit together, and rollouts whose judge failed `limits.attempts` times
- *     run halted    a judge's service refused the request (a wrong key, an empty account): only the user can fix that
+ *     excluded      objects that are missing or do not fit together, and texts that the judge gives no verdict on
+ *     run halted    a judge's service refused the request (a wrong key, an empty account), or does not answer for minutes: the user fixes
+ *                   that, and the resumed run asks again
+ *     left          another process asks the judge, or it failed a moment ago: the clock asks again
  */
+import type { RunConfig } from "../core/contracts/config.ts";
+import type { Verdict } from "../core/contracts/judge.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import type { Question } from "../core/contracts/question.ts";
@@ -17,9 +21,10 @@ import {
   Outcome,
   type RolloutAddress,
 } from "../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { finalizeGroup } from "../core/mgrpo/finalize.ts";
 import type { Rewards, TableItem } from "../core/ports.ts";
+import { decideAfterFailure } from "../core/training/judge-failures.ts";
 import { expiryOf } from "../core/training/retention.ts";
 import {
   isComplete,
@@ -29,27 +34,34 @@ import {
   type Verdicts,
   validateOutcome,
 } from "../core/training/score.ts";
-import { askForVerdict } from "../core/training/verdict.ts";
-import { countJudgeFailure, endRun, finalizeGroupRecord } from "../core/training/writes.ts";
+import { askForVerdict, type VerdictRequest } from "../core/training/verdict.ts";
+import { endRun, finalizeGroupRecord } from "../core/training/writes.ts";
 import type { Context } from "./context.ts";
 import { sha256 } from "./sha256.ts";
 
-/** True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. */
+/**
+ * True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. Rejects with
+ * `judge-failed` if the judge should be asked again.
+ */
 export async function scoreAndFinalize(context: Context, address: RolloutAddress): Promise<boolean> {
-  let score: RolloutScore;
-  try {
-    score = await scoreOutcome(context, address);
-  } catch (error) {
-    if (!isMgrpoError(error, "judge-failed", "rewards-invalid")) throw error;
-    const refusal = refusalOf(error);
-    if (refusal) {
-      await context.table.update(endRun(address.run, "halted", refusal.message));
-      return false;
-    }
-    score = { excluded: await giveUpJudging(context, address, error) };
-  }
+  const score = await scoreOrHalt(context, address);
+  if (!score) return false;
   const item = await context.scoreRecorder.record(address, address.rollout, score);
   return item !== undefined && hasAllScores(item) && finalizeIfComplete(context, context.records.parseGroup(item));
+}
+
+/** Undefined: there is no score now. */
+async function scoreOrHalt(context: Context, address: RolloutAddress): Promise<RolloutScore | undefined> {
+  try {
+    return await scoreOutcome(context, address);
+  } catch (error) {
+    if (!isMgrpoError(error, "judge-failed", "rewards-invalid")) throw error;
+    const decision = decideAfterFailure(await context.runObjects.config(address.run), error);
+    if (decision.kind === "exclude") return { excluded: decision.reason };
+    if (decision.kind === "ask-again") throw error;
+    await context.table.update(endRun(address.run, "halted", decision.reason));
+    return undefined;
+  }
 }
 
 /** Checked before the item is parsed: most updates do not complete their group. */
@@ -68,18 +80,8 @@ export async function finalizeIfComplete(context: Context, group: GroupRecord): 
   return item !== undefined && context.records.parseGroup(item).state === "finalized";
 }
 
-/** Counts the failure and rethrows it, so that it is retried. After the last attempt: returns the reason of the exclusion. */
-async function giveUpJudging(context: Context, address: RolloutAddress, error: MgrpoError): Promise<string> {
-  const { limits } = await context.runObjects.config(address.run);
-  const group = await context.records.group(address.run, address.step, address.group);
-  const failures = group?.judgeFailures[address.rollout] ?? 0;
-  if (failures + 1 >= limits.attempts) return `judge: ${error.message} (${limits.attempts} attempts)`;
-  await context.table.update(countJudgeFailure(address, address.rollout, failures));
-  throw error;
-}
-
-/** The score of a committed outcome. Throws `judge-failed`, `not-found` and the store's errors. */
-async function scoreOutcome(context: Context, address: RolloutAddress): Promise<RolloutScore> {
+/** The score of a committed outcome; undefined if there is no verdict now. Throws `judge-failed`, `not-found` and the store's errors. */
+async function scoreOutcome(context: Context, address: RolloutAddress): Promise<RolloutScore | undefined> {
   const { runObjects, records, objects } = context;
   const key = objectKeys.outcome(address);
   const [bytes, config, questions, plan] = await Promise.all([
@@ -98,34 +100,53 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
     if (fault !== undefined) return { excluded: `damaged: ${fault}` };
     const outcomeSha256 = sha256(bytes);
     const rewards = await context.rewardsOf(config);
-    const verdicts = await judge(context, rewards, question, outcome, outcomeSha256, invocations);
-    return scoreRollout(config.algorithm, outcome, invocations, verdicts, outcomeSha256);
+    // A halted run pays for nothing. Once it is resumed, the clock asks for this score again.
+    if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
+    const ask = askerOf(context, config, rewards.judge);
+    const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
+    return verdicts && scoreRollout(config.algorithm, outcome, invocations, verdicts, outcomeSha256);
   } catch (error) {
     if (isMgrpoError(error, "record-damaged")) return { excluded: `damaged: ${error.message}` };
     throw error;
   }
 }
 
-/** Asks for the correctness of the answer and for each sub-agent's expert score. Malformed conversations score 0 unasked. */
+type Ask = (subject: string, ask: VerdictRequest["ask"]) => Promise<Verdict | undefined>;
+
+function askerOf(context: Context, { run, limits }: RunConfig, judgeName: string | undefined): Ask {
+  const { verdictSeconds: seconds } = limits;
+  return (subject, ask) =>
+    askForVerdict(context, { run, judge: judgeName, subject, seconds, signal: context.stop, ask });
+}
+
+/**
+ * Asks for the correctness of the answer and for each sub-agent's expert score. Malformed conversations score 0 unasked. Undefined if a
+ * verdict is missing. One that fails does not cut the others off: they are paid for, and stored.
+ */
 async function judge(
-  context: Context,
+  ask: Ask,
   rewards: Rewards,
   question: Question,
   outcome: FinishedOutcome,
   outcomeSha256: string,
   invocations: readonly Invocation[],
-): Promise<Verdicts> {
-  const ask = askForVerdict.bind(undefined, context, outcome.address.run, rewards.judge);
+): Promise<Verdicts | undefined> {
   const { conversation } = outcome;
-  const [correct, ...experts] = await Promise.all([
-    isWellFormed(conversation) ? ask(outcomeSha256, () => rewards.correct(question, conversation)) : UNJUDGED,
+  const asked = await Promise.allSettled([
+    isWellFormed(conversation)
+      ? ask(outcomeSha256, (context) => rewards.correct(question, conversation, context))
+      : UNJUDGED,
     ...invocations.map(({ request, conversation: sub }, i) =>
       isWellFormed(sub)
-        ? ask(outcome.invocations[i]?.sha256 ?? "", () => rewards.expert(question, request.agent, sub))
+        ? ask(outcome.invocations[i]?.sha256 ?? "", (context) => rewards.expert(question, request.agent, sub, context))
         : UNJUDGED,
     ),
   ]);
-  return { correct, experts };
+  const failed = asked.find((one) => one.status === "rejected");
+  if (failed) throw failed.reason;
+  const verdicts = asked.flatMap((one) => (one.status === "fulfilled" && one.value) || []);
+  const [correct, ...experts] = verdicts;
+  return correct && verdicts.length === asked.length ? { correct, experts } : undefined;
 }
 
 async function readInvocation(

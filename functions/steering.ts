@@ -11,16 +11,12 @@
  * failed call of the clock twice, also while the schedule is off. A start that dies between 1 and 2 has not returned, so its caller
  * repeats it.
  */
-import { type Deployment, type Fleet, parseDeployment } from "../core/contracts/deployment.ts";
-import { tableKeys } from "../core/contracts/keys.ts";
-import type { Controls } from "../core/ports.ts";
+import type { Fleet } from "../core/contracts/deployment.ts";
 import { capacityOf, countRaises, haltUnserved, isActive } from "../core/training/fleets.ts";
 import type { Context } from "./context.ts";
+import { type ControlledDeployment, readDeployment } from "./deployment.ts";
 import { execute } from "./executing.ts";
 import { metricsOf, type RunMetrics, type RunOverview, readRunOverview } from "./run-overview.ts";
-
-/** The deployment that the table belongs to, and what the functions may change in it. */
-export interface ControlledDeployment extends Deployment, Controls {}
 
 /** A capacity that was changed. */
 export interface CapacityChange {
@@ -51,13 +47,7 @@ export async function steer(context: Context): Promise<Steering> {
   }
 }
 
-/** Read on every call, since a new deployment changes it. Undefined if the table belongs to none, as on a laptop. */
-export async function readDeployment({ table, controlsOf }: Context): Promise<ControlledDeployment | undefined> {
-  const deployment = parseDeployment(await table.get(tableKeys.deployment));
-  return deployment && controlsOf && { ...deployment, ...controlsOf(deployment) };
-}
-
-/** Turns the schedule on. Call it once RUN says that a run is active. */
+/** Turns the schedule on. To be called once RUN says that a run is active. */
 export async function startSchedule(context: Context): Promise<void> {
   const deployment = await readDeployment(context);
   await deployment?.clockSwitch.turn("on");

@@ -23,7 +23,7 @@ export const handler = lambda("tick", handleEvent);
 /** Seconds that steering waits for the ticks, out of the 60 that the function may run. */
 const TICK_SECONDS = 40;
 
-/** A run that fails, or waits for a judge that does not answer, must not silence the alarms of the others, nor keep machines running. */
+/** A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. */
 async function tickAndSteer(functions: Functions): Promise<void> {
   const ticked = functions.tickAll();
   const timeout = new AbortController();

@@ -4,6 +4,7 @@
  *
  *     idle ──call──> running ──call──> running, one more requested ──> running …
  */
+import pLimit from "p-limit";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -14,6 +15,9 @@ import { policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
+
+/** Runs that the clock ticks at once. */
+const PARALLEL_RUNS = 8;
 
 /** A tick that follows the current one. */
 interface NextTick {
@@ -51,20 +55,26 @@ export class Ticker {
   }
 
   /**
-   * What the clock calls: a thorough tick of every run. A failing run does not hold up the others. `onFailure` receives its error;
-   * without it, this rejects with the first error once all runs have been ticked.
+   * The clock's round: a thorough tick of every run, several at once. A failing or slow run does not keep the others waiting. `onFailure`
+   * receives its error; without it, this rejects with the first error after all runs had their turn. The errors include those of scores
+   * that earlier ticks asked for, a judge's too.
    */
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
-    const { records } = this.#context;
+    const { records, rescoring } = this.#context;
     const failures: unknown[] = [];
-    for (const { run } of await records.listedRuns()) {
+    const place = pLimit(PARALLEL_RUNS);
+    const tickOne = async (run: string) => {
       try {
         if (await records.run(run)) await this.tick(run, true);
+        const failure = rescoring.takeFailure(run);
+        if (failure !== undefined) throw failure;
       } catch (error) {
         if (onFailure) onFailure(error);
         else failures.push(error);
       }
-    }
+    };
+    const runs = await records.listedRuns();
+    await Promise.all(runs.map(({ run }) => place(() => tickOne(run))));
     if (failures.length > 0) throw failures[0];
   }
 

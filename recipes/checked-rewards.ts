@@ -18,10 +18,10 @@ interface Call {
 export function checkedRewards(rewards: Rewards, file: string): Rewards {
   if (rewards.judge !== undefined) return rewards;
   return {
-    correct: (question, conversation) =>
-      check({ file, method: "correct", question }, () => rewards.correct(question, conversation)),
-    expert: (question, agent, conversation) =>
-      check({ file, method: "expert", question }, () => rewards.expert(question, agent, conversation)),
+    correct: (question, conversation, context) =>
+      check({ file, method: "correct", question }, () => rewards.correct(question, conversation, context)),
+    expert: (question, agent, conversation, context) =>
+      check({ file, method: "expert", question }, () => rewards.expert(question, agent, conversation, context)),
   };
 }
 

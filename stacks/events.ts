@@ -27,7 +27,8 @@ export function createInbox(name: string, bucket: sst.aws.Bucket, pattern: strin
   });
   const rule = new aws.cloudwatch.EventRule(`${name}Rule`, {
     eventPattern: $jsonStringify({
-      source: ["aws.s3"],
+      // Tick sends the events of outcomes without a score again.
+      source: ["aws.s3", "mgrpo"],
       "detail-type": ["Object Created"],
       detail: { bucket: { name: [bucket.name] }, object: { key: [{ wildcard: pattern }] } },
     }),

@@ -72,9 +72,9 @@ export function createFunctions(
     permissions: [
       ...rights.advanceSteps,
       rights.switchClock("DescribeRule", "EnableRule", "DisableRule"),
+      { actions: ["events:PutEvents"], resources: [aws.cloudwatch.getEventBusOutput({ name: "default" }).arn] },
       ...scaling(fleets),
     ],
-    judges: true,
   });
   const scoreRollout = createEventFunction(shared, "ScoreRollout", "score-rollout", {
     permissions: rights.advanceSteps,

@@ -9,24 +9,28 @@ import {
   DisableRuleCommand,
   EnableRuleCommand,
   EventBridgeClient,
+  PutEventsCommand,
 } from "@aws-sdk/client-eventbridge";
 import type { Deployment } from "../../core/contracts/deployment.ts";
+import { REDELIVERY_SOURCE } from "../../core/contracts/messages.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Capacities, ClockSwitch, Controls } from "../../core/ports.ts";
+import type { Capacities, ClockSwitch, Controls, ObjectEvents } from "../../core/ports.ts";
 import { silenceNodeVersionWarning } from "./clients.ts";
 
-/** AWS's limit per request. */
+/** AWS's limits per request. */
 const MAX_GROUPS = 100;
+const MAX_EVENTS = 10;
 
 /** Region, endpoints and credentials come from the standard AWS variables. Clients are opened when the first deployment is known. */
-export function awsControls(): (deployment: Pick<Deployment, "clockRule">) => Controls {
+export function awsControls(): (deployment: Pick<Deployment, "bucket" | "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
-  return ({ clockRule }) => {
+  return ({ bucket, clockRule }) => {
     silenceNodeVersionWarning();
     clients ??= { autoScaling: new AutoScalingClient({}), eventBridge: new EventBridgeClient({}) };
     return {
       capacities: openCapacities(clients.autoScaling),
       clockSwitch: openClockSwitch(clients.eventBridge, clockRule),
+      events: openEvents(clients.eventBridge, bucket),
     };
   };
 }
@@ -71,6 +75,26 @@ function openClockSwitch(client: EventBridgeClient, rule: string): ClockSwitch {
       translated(`turn the clock ${rule} ${to}`, async () => {
         if (to === "on") await client.send(new EnableRuleCommand({ Name: rule }));
         else await client.send(new DisableRuleCommand({ Name: rule }));
+      }),
+  };
+}
+
+/** On the account's default bus, as S3's own. */
+function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
+  const eventOf = (key: string) => ({
+    Source: REDELIVERY_SOURCE,
+    DetailType: "Object Created",
+    Detail: JSON.stringify({ bucket: { name: bucket }, object: { key } }),
+  });
+  return {
+    redeliver: (keys) =>
+      translated(`send ${keys.length} events of ${bucket} again`, async () => {
+        for (let i = 0; i < keys.length; i += MAX_EVENTS) {
+          const command = new PutEventsCommand({ Entries: keys.slice(i, i + MAX_EVENTS).map(eventOf) });
+          const { FailedEntryCount = 0, Entries = [] } = await client.send(command);
+          const failed = Entries.find(({ ErrorCode }) => ErrorCode !== undefined);
+          if (FailedEntryCount > 0) throw new Error(`${FailedEntryCount} were refused: ${failed?.ErrorMessage}`);
+        }
       }),
   };
 }

@@ -30,13 +30,10 @@ export function scorerOf(
 function judged(judge: Judge, criteria: string, isCorrect: typeof isExactMatch): Scorer {
   return {
     judge: judgeName(judge.config, criteria),
-    correct: (question, { answer }) =>
-      isCorrect(answer, question.answer)
-        ? 1
-        : judgeCorrectness(judge, criteria, {
-            question: wordingOf(question),
-            reference: question.answer,
-            answer: answer ?? "",
-          }),
+    correct: (question, { answer }, context) => {
+      if (isCorrect(answer, question.answer)) return 1;
+      const input = { question: wordingOf(question), reference: question.answer, answer: answer ?? "" };
+      return judgeCorrectness(judge, criteria, input, context);
+    },
   };
 }

@@ -7,7 +7,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
 import type { JudgeInput } from "./prompt.ts";
-import { type Judge, judgeCorrectness, judgeQuality } from "./vote.ts";
+import { type Judge, type Judged, judgeCorrectness, judgeQuality } from "./vote.ts";
 
 /** Throws `config-invalid` without criteria. A verdict is requested once per trajectory and stored under `judge`. */
 export function judgedRewards(judge: Judge): Rewards {
@@ -20,11 +20,12 @@ export function judgedRewards(judge: Judge): Rewards {
   }
   return {
     judge: judgeName(judge.config, criteria),
-    correct: (question, { answer }) =>
+    correct: (question, { answer }, context) =>
       isExactMatch(answer, question.answer)
         ? 1
-        : judgeCorrectness(judge, criteria.correct, correctnessInput(question, answer)),
-    expert: (_question, _agent, conversation) => judgeQuality(judge, criteria.expert, workOf(conversation)),
+        : judgeCorrectness(judge, criteria.correct, correctnessInput(question, answer), context),
+    expert: (_question, _agent, conversation, context) =>
+      judgeQuality(judge, criteria.expert, judgedWork(conversation), context),
   };
 }
 
@@ -42,10 +43,20 @@ export function correctnessInput({ prompt, answer: reference }: Question, answer
 /** A match that leaves nothing to judge. */
 export const isExactMatch = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
 
-function workOf({ prompt, turns, answer }: Conversation): JudgeInput {
+/** For servers that refuse what a page or a tool says: an agent's work can be judged without it. */
+const LEFT_OUT = "(left out: the judge's server refuses to read it)";
+
+function judgedWork(conversation: Conversation): Judged {
+  return {
+    input: workOf(conversation, (text) => text),
+    withoutQuotations: workOf(conversation, () => LEFT_OUT),
+  };
+}
+
+function workOf({ prompt, turns, answer }: Conversation, quote: (text: string) => string): JudgeInput {
   const steps = turns.map(({ text, responses }) => ({
     said: text,
-    responses: responses.map((response) => ({ tool: response.name, text: response.text })),
+    responses: responses.map((response) => ({ tool: response.name, text: quote(response.text) })),
   }));
   return { task: prompt, steps, report: answer ?? "" };
 }

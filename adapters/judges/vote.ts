@@ -1,9 +1,18 @@
 /** @file One verdict of a model: several votes, decided by the majority or the median, with their cost. */
 import * as z from "zod";
-import { type JudgeConfig, type JudgeCost, totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import {
+  costOfFailure,
+  faultOfFailure,
+  type JudgeConfig,
+  type JudgeCost,
+  type JudgeFault,
+  totalCost,
+  type Verdict,
+} from "../../core/contracts/judge.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
+import type { CompletionRequest, LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
+import type { VerdictContext } from "../../core/ports.ts";
 import { type JudgeInput, judgePrompt } from "./prompt.ts";
 
 /** A model and its settings as a judge. */
@@ -21,55 +30,138 @@ const Correctness = z.strictObject({
 });
 const Quality = z.strictObject({ reason: z.string(), score: z.number().min(0).max(1) });
 
+/** What is judged, and the same without its quotations, for a server that refuses them. */
+export interface Judged {
+  readonly input: JudgeInput;
+  readonly withoutQuotations?: JudgeInput;
+}
+
 /** 1 or 0, by majority. */
-export async function judgeCorrectness(judge: Judge, criteria: string, input: JudgeInput): Promise<Verdict> {
-  return vote(judge, criteria, input, Correctness, ({ reason, correct }) => ({ reason, score: correct ? 1 : 0 }));
+export async function judgeCorrectness(
+  judge: Judge,
+  criteria: string,
+  input: JudgeInput,
+  context: VerdictContext = UNBOUNDED,
+): Promise<Verdict> {
+  const read = ({ reason, correct }: z.infer<typeof Correctness>) => ({ reason, score: correct ? 1 : 0 });
+  return vote({ judge, criteria, schema: Correctness, read, decide: majority, context }, input);
 }
 
 /** The median of the scores, in [0, 1]. */
-export async function judgeQuality(judge: Judge, criteria: string, input: JudgeInput): Promise<Verdict> {
-  return vote(judge, criteria, input, Quality, ({ reason, score }) => ({ reason, score }));
+export async function judgeQuality(
+  judge: Judge,
+  criteria: string,
+  { input, withoutQuotations }: Judged,
+  context: VerdictContext = UNBOUNDED,
+): Promise<Verdict> {
+  const read = ({ reason, score }: z.infer<typeof Quality>) => ({ reason, score });
+  const ballot: Ballot<typeof Quality> = { judge, criteria, schema: Quality, read, decide: median, context };
+  try {
+    return await vote(ballot, input);
+  } catch (error) {
+    if (!withoutQuotations || faultOfFailure(error) !== "refused-text") throw error;
+    return await vote(ballot, withoutQuotations, costOfFailure(error));
+  }
 }
+
+/** Without a deadline or a bill. */
+const UNBOUNDED: VerdictContext = { signal: new AbortController().signal, reserve: async () => {} };
 
 type Vote = NonNullable<Verdict["votes"]>[number];
 
-async function vote<S extends z.ZodType>(
-  { model, config }: Judge,
-  criteria: string,
-  input: JudgeInput,
-  schema: S,
-  read: (answer: z.infer<S>) => Vote,
-): Promise<Verdict> {
-  const { votes, temperature, maxTokens } = config;
-  const request = {
-    messages: judgePrompt(criteria, input),
-    schema,
+interface Ballot<S extends z.ZodType> {
+  readonly judge: Judge;
+  readonly criteria: string;
+  readonly schema: S;
+  readonly read: (answer: z.infer<S>) => Vote;
+  /** Undefined: undecided. */
+  readonly decide: (scores: readonly number[]) => number | undefined;
+  readonly context: VerdictContext;
+}
+
+/** Undefined in a tie, which only a failed vote can cause. */
+function majority(scores: readonly number[]): number | undefined {
+  const ones = scores.filter((score) => score === 1).length;
+  return 2 * ones === scores.length ? undefined : Number(2 * ones > scores.length);
+}
+
+/** Of an even number of scores, the mean of the two in the middle. */
+function median(scores: readonly number[]): number {
+  const sorted = scores.toSorted((a, b) => a - b);
+  const [low = 0, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return (low + high) / 2;
+}
+
+/** More than half of the votes must be valid. A tie is decided by one more vote. `spent`: what the judge was paid for this before. */
+async function vote<S extends z.ZodType>(ballot: Ballot<S>, input: JudgeInput, spent?: JudgeCost): Promise<Verdict> {
+  const { votes, temperature, maxTokens } = ballot.judge.config;
+  const request: CompletionRequest = {
+    messages: judgePrompt(ballot.criteria, input),
+    schema: ballot.schema,
     maxTokens,
     ...(temperature !== null && { temperature }),
   };
-  async function cast(): Promise<Cast> {
-    let usage: TokenUsage | undefined;
-    try {
-      const answer = await model.complete(request);
-      usage = answer.usage;
-      return {
-        vote: read(parseJson(schema, answer.text, "the judge's answer", "judge-failed")),
-        cost: priced(config, usage),
-      };
-    } catch (error) {
-      usage ??= evidenceOf(error).usage;
-      return { error: translated(error), ...(usage && { cost: priced(config, usage) }) };
-    }
+  const casts = await castAll(ballot, request, votes);
+  let verdict = decided(ballot, casts);
+  if (verdict === "tie") {
+    casts.push(...(await castAll(ballot, request, 1)));
+    verdict = decided(ballot, casts);
   }
+  const cost = totalCost([...(spent ? [spent] : []), ...casts.flatMap((one) => one.cost ?? [])]);
+  if (typeof verdict === "object") return { ...verdict, ...(cost && { cost }) };
+  const error = decisiveError(casts.flatMap((one) => ("error" in one ? [one.error] : [])));
+  throw cost ? withCost(error, cost) : error;
+}
 
-  const all = await Promise.all(Array.from({ length: votes }, cast));
-  const cost = totalCost(all.flatMap((one) => one.cost ?? []));
-  const failed = all.find((one) => "error" in one);
-  if (failed) throw cost ? withCost(failed.error, cost) : failed.error;
-  const counted = all.flatMap((one) => ("vote" in one ? one.vote : []));
-  const sorted = counted.map(({ score }) => score).sort((a, b) => a - b);
-  // The number of votes is odd. For zeros and ones, the median is the majority.
-  return { score: sorted[(votes - 1) / 2] as number, votes: counted, cost: cost as NonNullable<Verdict["cost"]> };
+/** A refusal that only the user can fix comes first, then an outage: neither says anything about what is judged. */
+function decisiveError(errors: readonly unknown[]): unknown {
+  const isRefusal = (error: unknown) => isMgrpoError(error, "endpoint-refused");
+  const isOutage = (error: unknown) => faultOfFailure(error) === "outage";
+  return errors.find(isRefusal) ?? errors.find(isOutage) ?? errors[0];
+}
+
+/** Undefined: too many votes failed. */
+function decided<S extends z.ZodType>(
+  { judge, decide }: Ballot<S>,
+  casts: readonly Cast[],
+): Verdict | "tie" | undefined {
+  const votes = casts.flatMap((one) => ("vote" in one ? one.vote : []));
+  if (2 * votes.length <= judge.config.votes) return undefined;
+  const score = decide(votes.map((one) => one.score));
+  return score === undefined ? "tie" : { score, votes };
+}
+
+async function castAll<S extends z.ZodType>(
+  ballot: Ballot<S>,
+  request: CompletionRequest,
+  votes: number,
+): Promise<Cast[]> {
+  const { judge, context } = ballot;
+  await context.reserve(votes * expectedUsd(judge.config, request));
+  return Promise.all(Array.from({ length: votes }, () => cast(ballot, request)));
+}
+
+async function cast<S extends z.ZodType>(
+  { judge: { model, config }, schema, read, context }: Ballot<S>,
+  request: CompletionRequest,
+): Promise<Cast> {
+  let usage: TokenUsage | undefined;
+  try {
+    const answer = await model.complete(request, context.signal);
+    usage = answer.usage;
+    return { vote: read(parseAnswer(schema, answer.text)), cost: priced(config, usage) };
+  } catch (error) {
+    usage ??= evidenceOf(error).usage;
+    return { error: translated(error), ...(usage && { cost: priced(config, usage) }) };
+  }
+}
+
+function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
+  try {
+    return parseJson(schema, text, "the judge's answer", "judge-failed");
+  } catch (cause) {
+    throw judgeFailed((cause as MgrpoError).message, "unusable-answer", cause);
+  }
 }
 
 /** A vote, or why it failed; with its cost, if the model answered. */
@@ -82,20 +174,40 @@ function withCost(error: unknown, cost: JudgeCost): unknown {
   return new MgrpoError(code, message, { retryable, cause, evidence: { ...evidenceOf(error), cost } });
 }
 
+/** UTF-8 bytes per token of a prompt: fewer than models need for English, so that the expected cost is seldom too low. */
+const BYTES_PER_TOKEN = 3;
+
+/** Of one vote that uses all its tokens. */
+function expectedUsd(config: JudgeConfig, { messages }: CompletionRequest): number {
+  const bytes = messages.reduce((sum, { content }) => sum + new TextEncoder().encode(content).length, 0);
+  const usage = { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: config.maxTokens };
+  return priced(config, usage).usd ?? 0;
+}
+
 function priced({ usdPerMillionTokens: prices }: JudgeConfig, { inputTokens, outputTokens }: TokenUsage): JudgeCost {
   const usd = prices && (inputTokens * prices.input + outputTokens * prices.output) / 1e6;
   return { inputTokens, outputTokens, usd };
 }
 
 /**
- * Retryable: an answer that is no verdict, and a text that is too long or filtered, which fails only this verdict. Other refusals are not.
+ * An answer that is no verdict, and a text that is too long or filtered, fail only this verdict. Other refusals remain: they concern every
+ * request.
  */
 function translated(error: unknown): unknown {
-  const { status, contentRefusal } = evidenceOf(error);
-  if (!isMgrpoError(error, "endpoint-refused") || (status !== undefined && contentRefusal === undefined)) return error;
-  return new MgrpoError("judge-failed", error.message, { retryable: true, cause: error });
+  const { status, contentRefusal, usage } = evidenceOf(error);
+  if (!isMgrpoError(error, "endpoint-refused")) return error;
+  if (contentRefusal !== undefined) return judgeFailed(error.message, "refused-text", error);
+  if (status !== undefined) return error;
+  return judgeFailed(error.message, usage ? "unusable-answer" : "outage", error);
 }
 
-function evidenceOf(error: unknown): { status?: number; contentRefusal?: string; usage?: TokenUsage } {
-  return (error as { evidence?: { status?: number; contentRefusal?: string; usage?: TokenUsage } }).evidence ?? {};
+const judgeFailed = (message: string, fault: JudgeFault, cause: unknown): MgrpoError =>
+  new MgrpoError("judge-failed", message, { retryable: true, cause, evidence: { fault } });
+
+interface Evidence {
+  readonly status?: number;
+  readonly contentRefusal?: string;
+  readonly usage?: TokenUsage;
 }
+
+const evidenceOf = (error: unknown): Evidence => (error as { evidence?: Evidence }).evidence ?? {};

@@ -90,7 +90,7 @@ async function once(
 
 /** A filtered answer is a failure. So is one without usage: it could be neither charged nor fitted into a context. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Completion {
-  const [inputTokens, outputTokens] = [usage.inputTokens.total, usage.outputTokens.total];
+  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {
     throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's content filter`, {
@@ -100,6 +100,15 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
   }
   if (!counted) throw refused(`${name} does not say how many tokens it used: use a server that reports usage`);
   return { content, finishReason, usage: counted };
+}
+
+/** More than any model reads or writes at once: such a count is nonsense. */
+const MOST_TOKENS = 1e9;
+
+/** A whole number: some servers report fractions, or less than nothing. Undefined: no count. */
+function tokensOf(count: number | undefined): number | undefined {
+  if (count === undefined || !(count <= MOST_TOKENS)) return undefined;
+  return Math.max(0, Math.ceil(count));
 }
 
 function cancelled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {

@@ -1,14 +1,15 @@
 /**
- * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time. A handler that throws is called
- * again, with backoff. After the last try the event stays in the journal until the next start; until then the clock's repair does its work.
+ * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
+ * run), so that a slow judge of one run delays neither its manifests nor other runs. A handler that throws is called again, with backoff.
+ * After the last try the event stays in the journal until the next start; meanwhile the clock repairs.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import pLimit from "p-limit";
+import pLimit, { type LimitFunction } from "p-limit";
 import type { ObjectCreated } from "../../core/contracts/messages.ts";
 import type { PendingEvent } from "./journal.ts";
 
-const CONCURRENT_CALLS = 8;
+const CALLS_PER_LANE = 8;
 const TRIES = 20;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5_000;
@@ -40,7 +41,8 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
 class DeliveryQueue {
   readonly #options: DispatcherOptions;
   readonly #closing = new AbortController();
-  readonly #limit = pLimit(CONCURRENT_CALLS);
+  /** By lane; absent while a lane has no calls. */
+  readonly #lanes = new Map<string, LimitFunction>();
   readonly #running = new Set<Promise<unknown>>();
 
   constructor(options: DispatcherOptions) {
@@ -62,18 +64,29 @@ class DeliveryQueue {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#limit.clearQueue();
+    for (const lane of this.#lanes.values()) lane.clearQueue();
     await Promise.all(this.#running);
     // Lets the calls that just succeeded reach the journal.
     await pause(0);
   }
 
-  /** Waits for: its delay, a free slot, the handler. Unblocked by: success, the last try, or close. */
+  async #inLane<T>(key: string, call: () => Promise<T>): Promise<T> {
+    const name = laneOf(key);
+    const lane = this.#lanes.get(name) ?? pLimit(CALLS_PER_LANE);
+    this.#lanes.set(name, lane);
+    try {
+      return await lane(call);
+    } finally {
+      if (lane.activeCount + lane.pendingCount === 0) this.#lanes.delete(name);
+    }
+  }
+
+  /** Waits for: its delay, a free slot of its lane, the handler. Unblocked by: success, the last try, or close. */
   async #deliver(event: PendingEvent, delaySeconds: number): Promise<boolean> {
     const { signal } = this.#closing;
     if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal });
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      if (await this.#limit(() => this.#call(event, attempt))) return true;
+      if (await this.#inLane(event.key, () => this.#call(event, attempt))) return true;
       const backoff = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** (attempt - 1));
       await pause(backoff * (0.5 + Math.random() / 2), undefined, { signal });
     }
@@ -93,6 +106,9 @@ class DeliveryQueue {
     return failure === undefined;
   }
 }
+
+/** `runs/<run>/<kind>`. */
+const laneOf = (key: string) => key.split("/", 3).join("/");
 
 function objectCreated({ bucket, key }: PendingEvent): ObjectCreated {
   return {

@@ -53,7 +53,7 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
 
 async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
   const verdicts = await inParallel(labels, CONCURRENCY, ({ task, steps, report }) =>
-    judgeQuality(judge, criteria, { task, steps, report }),
+    judgeQuality(judge, criteria, { input: { task, steps, report } }),
   );
   const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
   return {

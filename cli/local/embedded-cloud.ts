@@ -76,7 +76,10 @@ export async function openEmbeddedCloud(
     },
     takeScoringSeconds: () => scoring.takeSeconds(),
     writes: () => cloud.writes(),
-    close: () => cloud.close(),
+    async close() {
+      await functions.stop();
+      await cloud.close();
+    },
   };
 }
 

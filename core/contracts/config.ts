@@ -77,7 +77,15 @@ const LimitsConfig = z.strictObject({
       "Wall-clock seconds in which an engine samples one turn. Then its thread is ended and opened again, as it is 60 seconds after it was told to stop and did not.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
-  rewardSeconds: z.number().positive().default(600).describe("Wall-clock seconds of one verdict in an evaluation."),
+  // score-rollout may run for 540 seconds.
+  verdictSeconds: z
+    .number()
+    .positive()
+    .max(480)
+    .default(180)
+    .describe(
+      "Wall-clock seconds of one verdict of a judge or of the recipe's rewards, all votes and retries included.",
+    ),
   trainingSeconds: z
     .number()
     .positive()
@@ -89,7 +97,9 @@ const LimitsConfig = z.strictObject({
     .int()
     .positive()
     .default(5)
-    .describe("Attempts at a rollout or verdict that fails for infrastructure reasons, before it is given up."),
+    .describe(
+      "Attempts at a rollout that fails for infrastructure reasons, and answers of a judge that are no verdict, before the rollout is given up.",
+    ),
   lostFraction: z
     .number()
     .min(0)

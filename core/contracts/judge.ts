@@ -63,11 +63,26 @@ export type Verdict = z.infer<typeof Verdict>;
 /** A score in [0, 1], or a verdict with a judge's reasons and costs. */
 export type Judgement = number | Verdict;
 
+/**
+ * Why there is no verdict. `refused-text`: the judge's server refuses what is judged, and will again. `unusable-answer`: its answer is no
+ * verdict. `outage`: no answer.
+ */
+const JudgeFault = z.enum(["refused-text", "unusable-answer", "outage"]);
+export type JudgeFault = z.infer<typeof JudgeFault>;
+
 /** The cost of answers without a verdict, from the evidence of the error. */
 export function costOfFailure(error: unknown): JudgeCost | undefined {
-  const evidence = error instanceof Error && "evidence" in error ? error.evidence : undefined;
-  return z.object({ cost: JudgeCost }).safeParse(evidence).data?.cost;
+  return z.object({ cost: JudgeCost }).safeParse(evidenceOf(error)).data?.cost;
 }
+
+/** From the evidence of the error, or of the error that caused it. */
+export function faultOfFailure(error: unknown): JudgeFault {
+  const fault = (from: unknown) => z.object({ fault: JudgeFault }).safeParse(evidenceOf(from)).data?.fault;
+  return fault(error) ?? (error instanceof Error ? fault(error.cause) : undefined) ?? "outage";
+}
+
+const evidenceOf = (error: unknown): unknown =>
+  error instanceof Error && "evidence" in error ? error.evidence : undefined;
 
 /** The sum of costs; undefined for none. Dollars are null if those of one are. */
 export function totalCost(costs: readonly JudgeCost[]): JudgeCost | undefined {

@@ -74,6 +74,11 @@ export const tableKeys = {
   toolSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "TOOLS" }),
   agentSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "AGENTS" }),
   judgeSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "JUDGES" }),
+  /** Its own partition: verdicts are as many as trajectories. */
+  verdict: (run: string, subject: string, judge: string): TableKey => ({
+    pk: `VERDICT#${run}#${subject}`,
+    sk: `JUDGE#${judge}`,
+  }),
   group: (run: string, step: number, group: number): TableKey => ({
     pk: `GROUP#${run}#${padded(step)}#${group}`,
     sk: "GROUP",

@@ -7,10 +7,13 @@ import { JudgeCost } from "./judge.ts";
 import { AgentName, RunName, Sha256, Step } from "./names.ts";
 import { EvaluationScore } from "./records.ts";
 
-/** EventBridge's S3 event "Object Created", as AWS and the local cloud send it. */
+/** The source of events that tick sends again: EventBridge lets only AWS itself send as `aws.s3`. */
+export const REDELIVERY_SOURCE = "mgrpo";
+
+/** EventBridge's S3 event "Object Created", as AWS and the local cloud send it, and tick again if an outcome has no score. */
 export const ObjectCreated = z.object({
   "detail-type": z.literal("Object Created"),
-  source: z.literal("aws.s3"),
+  source: z.literal(["aws.s3", REDELIVERY_SOURCE]),
   detail: z.object({
     bucket: z.object({ name: z.string() }),
     object: z.object({ key: z.string() }),

@@ -1,5 +1,5 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS; CALLS is in tinker-calls.ts. Each is one small
+ * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS, VERDICT; CALLS is in tinker-calls.ts. Each is one small
  * item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record.
  */
 import * as z from "zod";
@@ -152,8 +152,6 @@ export const GroupRecord = z.strictObject({
   claims: z.record(z.string(), WorkerId).exactOptional(),
   /** Worker that crashed while it ran one rollout alone -> that rollout's index. A worker crashes once, so a repeated count changes nothing. */
   crashes: z.record(z.string(), RolloutIndex),
-  /** Rollout index -> failures of its judge. */
-  judgeFailures: z.record(z.string(), z.int()),
   /** Rollout index -> score. Complete when it has K entries. */
   rollouts: z.record(z.string(), RolloutScore),
   /** Per agent; empty until finalized; an agent with nothing to train on is absent. */
@@ -278,3 +276,25 @@ export const JudgeSpendingRecord = z.strictObject({
   microUsd: z.int().nonnegative(),
 });
 export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;
+
+/** A verdict that is being asked for, or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
+export const VerdictRecord = z.strictObject({
+  run: RunName,
+  /** SHA-256 of what is judged. */
+  subject: z.string(),
+  judge: z.string(),
+  /** Claims so far: of two concurrent ones, one wins. */
+  asks: z.int().nonnegative(),
+  /** Store time in ms until which nobody else may ask: the asker's deadline, or the pause after a failure. */
+  heldUntil: z.number(),
+  /** Failures in a row. */
+  failures: z.int().nonnegative(),
+  /** Answers that were no verdict. */
+  unusable: z.int().nonnegative(),
+  /** Store time in ms of the first and the last failure in a row. 0: none. */
+  failingSince: z.number(),
+  failedAt: z.number(),
+  /** In seconds since 1970: the table may delete it from then on. */
+  expiresAt: z.int(),
+});
+export type VerdictRecord = z.infer<typeof VerdictRecord>;

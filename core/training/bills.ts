@@ -37,16 +37,47 @@ export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUs
 
 type Payments = Pick<Table, "insert" | "update">;
 
-/** Adds the cost of a judge's request, even if it returned no verdict or another verdict on the trajectory came first. */
-export async function addJudgeSpending(table: Payments, run: string, verdicts: 0 | 1, usd: number): Promise<void> {
-  const empty: JudgeSpendingRecord = { run, verdicts: 0, microUsd: 0 };
-  await pay(table, tableKeys.judgeSpending(run), empty, [[["verdicts"], verdicts]], usd);
+/**
+ * The bill of one ask of a judge. Its expected cost counts before the ask, and its cost replaces that afterwards. An asker that dies leaves
+ * the expected cost on the bill.
+ */
+export class JudgeBill {
+  readonly #table: Payments;
+  readonly #run: string;
+  #reservedMicroUsd = 0;
+
+  constructor(table: Payments, run: string) {
+    this.#table = table;
+    this.#run = run;
+  }
+
+  async reserve(usd: number): Promise<void> {
+    const microUsd = Math.ceil(usd * MICRO);
+    if (!(microUsd > 0)) return;
+    await this.#add(0, microUsd);
+    this.#reservedMicroUsd += microUsd;
+  }
+
+  /** `usd`: the cost, even if there is no verdict. "unknown": an ask that was cut off costs what was reserved. */
+  async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
+    const microUsd = usd === "unknown" ? this.#reservedMicroUsd : Math.round(usd * MICRO);
+    if (microUsd === 0 && this.#reservedMicroUsd === 0) return;
+    const difference = microUsd - this.#reservedMicroUsd;
+    if (difference !== 0 || verdicts > 0) await this.#add(verdicts, difference);
+    this.#reservedMicroUsd = 0;
+  }
+
+  #add(verdicts: 0 | 1, microUsd: number): Promise<void> {
+    const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0 };
+    return pay(this.#table, tableKeys.judgeSpending(this.#run), none, [[["verdicts"], verdicts]], microUsd);
+  }
 }
 
-/** Adds the cost of a turn of an agent behind an API. */
+/** Counts a turn of an agent behind an API. */
 export async function addAgentSpending(table: Payments, run: string, usd: number): Promise<void> {
-  const empty: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
-  await pay(table, tableKeys.agentSpending(run), empty, [[["turns"], 1]], usd);
+  const none: AgentSpendingRecord = { run, turns: 0, microUsd: 0 };
+  const microUsd = Math.round(usd * MICRO);
+  if (microUsd !== 0) await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], microUsd);
 }
 
 /** Like `addToolSpending`, a repeat counts twice: the total may be too high, never too low. */
@@ -55,11 +86,10 @@ async function pay(
   key: TableChange["key"],
   empty: TableItem,
   counts: NonNullable<TableChange["add"]>,
-  usd: number,
+  microUsd: number,
 ): Promise<void> {
-  const microUsd = Math.round(usd * MICRO);
   const add: TableChange = { key, add: [...counts, [["microUsd"], microUsd]], when: [] };
-  if (microUsd === 0 || (await table.update(add)).applied) return;
+  if ((await table.update(add)).applied) return;
   // The run's first payment creates the record.
   await table.insert(key, empty);
   await table.update(add);

@@ -66,7 +66,6 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
       rolloutsPerQuestion: config.rolloutsPerQuestion,
       state: "open",
       crashes: {},
-      judgeFailures: {},
       rollouts: {},
       finalized: {},
     };

@@ -1,42 +1,156 @@
 /**
- * @file Asks a recipe's rewards for a verdict. A judge that costs is asked once per trajectory: its verdicts are objects, and the first one
- * counts. Its cost is recorded as soon as it has answered, even if the answer is no verdict.
+ * @file Asks a recipe's rewards for a verdict, within a deadline. A judge that costs is asked once per trajectory: a claim
+ * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. What an ask may cost
+ * is on the run's bill before the ask, what it did cost afterwards, even if the answer is no verdict.
  */
-import { costOfFailure, type Judgement, Verdict } from "../contracts/judge.ts";
+import { costOfFailure, faultOfFailure, type JudgeFault, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
+import type { VerdictRecord } from "../contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../errors.ts";
-import type { Store } from "../ports.ts";
-import { addJudgeSpending } from "./bills.ts";
+import type { Clock, Store, VerdictContext } from "../ports.ts";
+import { JudgeBill } from "./bills.ts";
+import {
+  claimVerdict,
+  readOrInsertVerdict,
+  recordVerdictFailure,
+  releaseVerdict,
+  type VerdictAddress,
+} from "./verdict-claim.ts";
 
-type AskJudge = () => Judgement | Promise<Judgement>;
-
-/**
- * `judge`: `Rewards.judge`. `subject`: the SHA-256 of what is judged. A failure is `judge-failed`, retryable, with its cause, or the user's
- * own `rewards-invalid`.
- */
-export async function askForVerdict(
-  { objects, table }: Pick<Store, "objects" | "table">,
-  run: string,
-  judge: string | undefined,
-  subject: string,
-  ask: AskJudge,
-): Promise<Verdict> {
-  if (judge === undefined) return askJudge(ask);
-  const key = objectKeys.verdict(run, subject, judge);
-  const stored = await objects.get(key);
-  if (stored) return parseJson(Verdict, stored, key);
-  const verdict = await askJudge(ask).catch(async (error: MgrpoError) => {
-    await addJudgeSpending(table, run, 0, costOfFailure(error.cause)?.usd ?? 0);
-    throw error;
-  });
-  await addJudgeSpending(table, run, 1, verdict.cost?.usd ?? 0);
-  if (await objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
-  const first = await objects.get(key);
-  return first ? parseJson(Verdict, first, key) : verdict;
+export interface VerdictRequest {
+  readonly run: string;
+  /** `Rewards.judge`. */
+  readonly judge: string | undefined;
+  /** The SHA-256 of what is judged. */
+  readonly subject: string;
+  /** `limits.verdictSeconds`. */
+  readonly seconds: number;
+  /** Ends the ask before its deadline. */
+  readonly signal?: AbortSignal;
+  readonly ask: (context: VerdictContext) => Judgement | Promise<Judgement>;
 }
 
-async function askJudge(ask: AskJudge): Promise<Verdict> {
+/** A verdict that failed: why, and for how long. */
+export interface VerdictFailure {
+  readonly fault: JudgeFault;
+  /** Answers so far that were no verdict. */
+  readonly unusable: number;
+  /** Since the first failure in a row. */
+  readonly failingSeconds: number;
+}
+
+/** Waits this long after the deadline for what came in time, such as a majority of the votes. */
+const GRACE_SECONDS = 1;
+/** A claim outlives its ask by this, so that a slow write does not invite a second asker. */
+const MARGIN_SECONDS = 30;
+/** In records of failures: rewards that ask no judge. */
+const PROGRAM = "program";
+
+/**
+ * Undefined: another process is asking, or the judge has failed a moment ago; ask again later. A failure is `judge-failed`, retryable, with
+ * its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `cancelled` by the signal.
+ */
+export async function askForVerdict(store: Store, request: VerdictRequest): Promise<Verdict | undefined> {
+  if (request.judge === undefined) return askProgram(store, request);
+  const { run, subject, judge, seconds } = request;
+  const key = objectKeys.verdict(run, subject, judge);
+  const stored = await readVerdict(store, key);
+  if (stored) return stored;
+  if (request.signal?.aborted) return undefined;
+  const claim = await claimVerdict(store, { run, subject, judge }, seconds + GRACE_SECONDS + MARGIN_SECONDS);
+  if (!claim) return undefined;
+  // The asker before may have died after its verdict.
+  const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;
+  if (earlier) return earlier;
+  const verdict = await askAndPay(store, request, claim);
+  if (await store.objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
+  return (await readVerdict(store, key)) ?? verdict;
+}
+
+async function readVerdict({ objects }: Store, key: string): Promise<Verdict | undefined> {
+  const bytes = await objects.get(key);
+  return bytes && parseJson(Verdict, bytes, key);
+}
+
+/** Rewards that cost nothing: asked by whoever needs them, without a claim. */
+async function askProgram(store: Store, request: VerdictRequest): Promise<Verdict> {
+  const asking = startAsk(store.clock, request);
+  try {
+    return await asking.ask(async () => {});
+  } catch (error) {
+    if (!isMgrpoError(error, "judge-failed")) throw error;
+    const address: VerdictAddress = { run: request.run, subject: request.subject, judge: PROGRAM };
+    throw await failureOf(store, await readOrInsertVerdict(store, address), error);
+  }
+}
+
+async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord): Promise<Verdict> {
+  const bill = new JudgeBill(store.table, request.run);
+  const asking = startAsk(store.clock, request);
+  try {
+    const verdict = await asking.ask((usd) => bill.reserve(usd));
+    await bill.settle(1, verdict.cost?.usd ?? 0);
+    return verdict;
+  } catch (error) {
+    const cost = isMgrpoError(error) ? costOfFailure(error.cause) : undefined;
+    await bill.settle(0, asking.isCutOff() ? "unknown" : (cost?.usd ?? 0));
+    if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, claim, error);
+    await releaseVerdict(store, claim);
+    throw error;
+  }
+}
+
+/** Records the failure, and gives the error its evidence. */
+async function failureOf(store: Store, claim: VerdictRecord, error: MgrpoError): Promise<MgrpoError> {
+  const fault = faultOfFailure(error);
+  const failed = await recordVerdictFailure(store, claim, fault === "unusable-answer");
+  const failingSeconds = (failed.failedAt - failed.failingSince) / 1000;
+  const evidence: VerdictFailure = { fault, unusable: failed.unusable, failingSeconds };
+  return new MgrpoError(error.code, error.message, { retryable: true, cause: error.cause, evidence });
+}
+
+interface Asking {
+  ask(reserve: VerdictContext["reserve"]): Promise<Verdict>;
+  /** Whether the deadline or the caller's signal ended the ask. */
+  isCutOff(): boolean;
+}
+
+/** Waits for: the verdict. Unblocked by: the verdict, the deadline, or the caller's signal, whether or not the rewards heed the abort. */
+function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest): Asking {
+  const cut = new AbortController();
+  const wake = new AbortController();
+  let isDone = false;
+  const deadline = async (): Promise<never> => {
+    await clock.sleep(seconds, wake.signal);
+    const error = stop?.aborted
+      ? new MgrpoError("cancelled", "the verdict was cancelled", { retryable: true })
+      : new MgrpoError("judge-failed", `no verdict within ${seconds} s (limits.verdictSeconds)`, { retryable: true });
+    if (!isDone) cut.abort(error);
+    await clock.sleep(GRACE_SECONDS, wake.signal);
+    throw error;
+  };
+  const onStop = () => wake.abort();
+  return {
+    isCutOff: () => cut.signal.aborted,
+    async ask(reserve) {
+      stop?.addEventListener("abort", onStop, { once: true });
+      if (stop?.aborted) onStop();
+      try {
+        return await Promise.race([askJudge(async () => ask({ signal: cut.signal, reserve })), deadline()]);
+      } catch (error) {
+        // What an aborted judge throws says less than why it was aborted.
+        throw cut.signal.aborted ? cut.signal.reason : error;
+      } finally {
+        isDone = true;
+        stop?.removeEventListener("abort", onStop);
+        wake.abort();
+      }
+    },
+  };
+}
+
+async function askJudge(ask: () => Promise<Judgement>): Promise<Verdict> {
   let judgement: Judgement;
   try {
     judgement = await ask();
@@ -49,7 +163,11 @@ async function askJudge(ask: AskJudge): Promise<Verdict> {
   try {
     return parse(Verdict, verdict, "the judge's verdict");
   } catch (cause) {
-    const message = `the judge answered ${verdict.score}: a score lies in [0, 1]`;
-    throw new MgrpoError("judge-failed", message, { retryable: true, cause });
+    const message = isScore(verdict.score)
+      ? (cause as MgrpoError).message
+      : `the judge answered ${verdict.score}: a score lies in [0, 1]`;
+    throw new MgrpoError("judge-failed", message, { retryable: true, cause, evidence: { fault: "unusable-answer" } });
   }
 }
+
+const isScore = (score: unknown) => typeof score === "number" && score >= 0 && score <= 1;

@@ -76,16 +76,6 @@ export function countCrash(address: GroupAddress, rollout: number, worker: strin
   return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [is("state", "open")] };
 }
 
-/** Counts a failure of the judge of a finished rollout. `known`: the count as read. A repeat finds another count. */
-export function countJudgeFailure(address: GroupAddress, rollout: number, known: number): TableChange {
-  const path = ["judgeFailures", String(rollout)];
-  return {
-    key: groupKey(address),
-    set: [[path, known + 1]],
-    when: [known === 0 ? { absent: path } : { equals: [path, known] }],
-  };
-}
-
 /** Records the scores of rollouts, once, at most a part of `partsOfOneWrite`. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);

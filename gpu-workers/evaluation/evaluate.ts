@@ -5,13 +5,14 @@
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import { faultOfFailure, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
@@ -21,12 +22,14 @@ import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { recordBytes } from "../identity.ts";
 import { inProcessDelegation } from "../invocations/in-process.ts";
-import { withinSeconds } from "../limits.ts";
 import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
+
+/** Between two looks for a verdict that another asks for. */
+const PAUSE_SECONDS = 0.5;
 
 export interface EvaluationTask {
   readonly run: RunContext;
@@ -189,19 +192,21 @@ async function judge(
 ): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
+  const { attempts, verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
-  const { rewardSeconds } = run.config.limits;
-  const late = () => new MgrpoError("judge-failed", `a verdict took more than limits.rewardSeconds ${rewardSeconds}`);
-  const ask = () => withinSeconds(rewardSeconds, late, async () => scorer.correct(question, conversation));
-  for (let attempt = 1; ; attempt++) {
+  const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
+  for (let failures = 0; ; ) {
     try {
-      return await askForVerdict(run.store, run.name, scorer.judge, subject, ask);
+      const verdict = await askForVerdict(run.store, { run: run.name, judge: scorer.judge, subject, seconds, ask });
+      if (verdict) return verdict;
     } catch (error) {
       if (!isMgrpoError(error, "judge-failed")) throw error;
       if (isMgrpoError(error.cause, "endpoint-refused", "config-invalid")) throw error.cause;
-      run.log.warn("judge failed", { question: question.id, attempt, error: error.message });
-      if (attempt >= run.config.limits.attempts) return { lost: error.message };
-      await run.store.clock.sleep(Math.min(0.1 * 2 ** attempt, 5));
+      failures += 1;
+      run.log.warn("judge failed", { question: question.id, attempt: failures, error: error.message });
+      if (failures >= attempts || faultOfFailure(error) === "refused-text") return { lost: error.message };
     }
+    // The judge has a pause after a failure, or a worker that died was asking it.
+    await run.store.clock.sleep(PAUSE_SECONDS);
   }
 }

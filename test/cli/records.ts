@@ -56,7 +56,6 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
-    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,
@@ -81,7 +80,6 @@ export const groups: GroupRecord[] = [
     state: "finalized",
     claims: {},
     crashes: {},
-    judgeFailures: {},
     rollouts: {
       "0": {
         reward: 1,

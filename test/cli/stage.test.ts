@@ -111,6 +111,8 @@ test("worker processes that know only their fleet serve the run to its end, and 
   const clock = (async () => {
     while (busy) {
       await functions.tickAll();
+      // What tick has delivered again reaches score-rollout.
+      for (const key of plane.redelivered.splice(0)) await functions.scoreRollout({ key });
       await stage.clock.sleep(0.1);
     }
   })();

@@ -18,14 +18,15 @@ afterAll(async () => {
 });
 const controlsOf = awsControls();
 
-describe("on AWS", () => controlsContract(() => ({ plane, controls: controlsOf({ clockRule: "clock" }) })));
+describe("on AWS", () =>
+  controlsContract(() => ({ plane, controls: controlsOf({ bucket: "objects", clockRule: "clock" }) })));
 describe("in memory", () => {
   const inMemory = controlPlane(["a", "b"]);
   controlsContract(() => ({ plane: inMemory, controls: memoryControls(inMemory) }));
 });
 
 test("a refusal by AWS names the operation, has a code, and is retryable", async () => {
-  const { clockSwitch } = controlsOf({ clockRule: "other" });
+  const { clockSwitch } = controlsOf({ bucket: "objects", clockRule: "other" });
   await expect(clockSwitch.turn("on")).rejects.toMatchObject({
     code: "deployment-unreachable",
     retryable: true,

@@ -26,4 +26,11 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
       expect([await controls.clockSwitch.isOn(), plane.clock]).toEqual([to === "on", to]);
     }
   });
+
+  test("events of objects are sent again, more than one request holds", async () => {
+    const { controls, plane } = open();
+    const keys = Array.from({ length: 23 }, (_, i) => `runs/r/outcomes/000000/0/${i}.json`);
+    await controls.events.redeliver(keys);
+    expect(plane.redelivered).toEqual(keys);
+  });
 }

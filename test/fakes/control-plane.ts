@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { ObjectCreated } from "../../core/contracts/messages.ts";
 import type { Controls } from "../../core/ports.ts";
 
 export interface ControlPlane {
@@ -14,10 +15,12 @@ export interface ControlPlane {
   clock: "on" | "off";
   /** Every call that changes something. */
   readonly writes: string[];
+  /** Keys whose events were sent again. */
+  readonly redelivered: string[];
 }
 
 export function controlPlane(groups: readonly string[], clock: "on" | "off" = "off"): ControlPlane {
-  return { capacities: new Map(groups.map((group) => [group, 0])), clock, writes: [] };
+  return { capacities: new Map(groups.map((group) => [group, 0])), clock, writes: [], redelivered: [] };
 }
 
 export function memoryControls(plane: ControlPlane): Controls {
@@ -43,6 +46,11 @@ export function memoryControls(plane: ControlPlane): Controls {
       async turn(to) {
         plane.clock = to;
         plane.writes.push(`clock ${to}`);
+      },
+    },
+    events: {
+      async redeliver(keys) {
+        plane.redelivered.push(...keys);
       },
     },
   };
@@ -79,7 +87,19 @@ interface Answer {
   readonly answer: string;
 }
 
-function eventBridge(plane: ControlPlane, action: string, { Name }: { Name: string }): Answer {
+interface EventBridgeRequest {
+  readonly Name?: string;
+  readonly Entries?: readonly { readonly Source: string; readonly DetailType: string; readonly Detail: string }[];
+}
+
+function eventBridge(plane: ControlPlane, action: string, { Name, Entries = [] }: EventBridgeRequest): Answer {
+  if (action === "PutEvents") {
+    const events = Entries.map(({ Source: source, DetailType, Detail }) =>
+      ObjectCreated.parse({ source, "detail-type": DetailType, detail: JSON.parse(Detail) }),
+    );
+    plane.redelivered.push(...events.map(({ detail }) => detail.object.key));
+    return { answer: JSON.stringify({ FailedEntryCount: 0, Entries: events.map(() => ({ EventId: "1" })) }) };
+  }
   if (Name !== "clock")
     return { status: 400, answer: JSON.stringify({ __type: "ResourceNotFoundException", message: `no rule ${Name}` }) };
   if (action === "DescribeRule")

@@ -24,6 +24,8 @@ import { objectCreated, scheduled, sqsBatch } from "../fixtures/aws-events.ts";
 import { FUNCTION_ACTIONS } from "../fixtures/function-actions.ts";
 
 const MEGABYTE = 1e6;
+/** Seconds; longer than a judge's pause after its first failure. */
+const PAUSE_AFTER_FAILURE = 1.1;
 const NAMES = handlerNames();
 
 const folder = mkdtempSync(join(tmpdir(), "bundles-"));
@@ -34,6 +36,7 @@ const file = ${JSON.stringify(judgeIsOut)};
 const outage = () => Object.assign(new Error("out"), { [Symbol.for("mgrpo.error")]: true, code: "endpoint-unavailable", retryable: true });
 const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw outage(); };
 export const rewards = {
+  judge: "paid",
   correct: (question, { answer }) => { judge(question); return answer === question.answer ? 1 : 0; },
   expert: () => 0.5,
 };`;
@@ -167,7 +170,12 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await readStep(run)).state).toBe("open");
   await repairByClock();
+  // It has the outcomes without a score delivered again, and asks no judge itself.
+  expect(plane.redelivered.sort()).toEqual(
+    [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
+  );
   rmSync(judgeIsOut);
+  await store.clock.sleep(PAUSE_AFTER_FAILURE);
   const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
   expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
   expect((await readStep(run)).state).toBe("ready");

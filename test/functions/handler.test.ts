@@ -76,6 +76,8 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
     tickAll: async () => Promise.reject(outage),
     steer: async () => ({ metrics: { running: 0, unserved: 0, spent: 0, idleMinutes: 0 }, changes: [], failures: [] }),
     startSchedule: note("schedule"),
+    idle: note("idle"),
+    stop: note("stop"),
   };
   const cloud = cloudHandlers(functions, log);
   for (const key of [

@@ -4,6 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Rewards } from "../../core/ports.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
@@ -194,6 +195,7 @@ test("a long-lived process looks for missed outcomes only in groups that have st
   await functions.tickAll();
   expect((await group(0, 0)).rollouts).toEqual({});
   await functions.tickAll();
+  await functions.idle();
   expect(Object.keys((await group(0, 0)).rollouts)).toEqual(["0"]);
 });
 
@@ -222,27 +224,26 @@ test("an evaluation is recorded once, by its event or by the clock", async () =>
   });
 });
 
-test("a judge's outage does not hold up other rollouts: the clock scores the rest, retries, then gives up", async () => {
-  const config = teamConfig({ limits: { attempts: 2, lostFraction: 1 } });
+test("a judge's outage does not hold up other rollouts: the clock has the rest scored, and asks again", async () => {
   let asked = 0;
-  const judge = {
+  const judge: Rewards = {
     ...rewards,
-    expert: rewards.expert,
-    correct: (question: { id: string; answer: string }, conversation: { answer: string | null }) => {
-      if (question.id === failing) {
-        asked++;
-        throw new Error("503");
-      }
-      return conversation.answer === question.answer ? 1 : 0;
+    correct(question, conversation) {
+      if (question.id !== failing) return rewards.correct(question, conversation);
+      asked++;
+      throw new Error("503");
     },
   };
   let failing = "";
-  const { functions, store, step, group } = await started(config, { rewardsOf: async () => judge });
+  const { functions, store, step, group } = await started(teamConfig(), { rewardsOf: async () => judge });
   failing = (await step(0)).groups[0] ?? "";
-  for (const g of [0, 1]) await playRollout(store.objects, config, await step(0), g, 0);
+  for (const g of [0, 1]) await playRollout(store.objects, teamConfig(), await step(0), g, 0);
+  const scoresOf = async (g: number) => Object.keys((await group(0, g)).rollouts).length;
   await functions.tickAll();
-  expect([await group(0, 0), await group(0, 1)].map(({ rollouts }) => Object.keys(rollouts).length)).toEqual([0, 1]);
-  await functions.tickAll();
-  expect(asked).toBe(2);
-  expect((await group(0, 0)).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (2 attempts)" });
+  await functions.idle();
+  expect([await scoresOf(0), await scoresOf(1)]).toEqual([0, 1]);
+  // The failure is the next round's, so that it is logged.
+  await expect(functions.tickAll()).rejects.toThrow("503");
+  await functions.idle();
+  expect([asked, await scoresOf(0)]).toEqual([2, 0]);
 });

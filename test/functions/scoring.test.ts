@@ -1,62 +1,19 @@
-/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored; judges are retried, then given up. */
+/** @file score-rollout: eq 4 and 5 from committed objects; inconsistent rollouts are lost, never scored. */
 import { beforeEach, expect, test } from "vitest";
-import type { RunConfig } from "../../core/contracts/config.ts";
-import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
-import { GroupRecord, StepRecord } from "../../core/contracts/records.ts";
-import type { Outcome } from "../../core/contracts/rollout.ts";
-import { MgrpoError } from "../../core/errors.ts";
-import type { Rewards } from "../../core/ports.ts";
-import { resumeRun } from "../../core/training/writes.ts";
-import { openContext } from "../../functions/context.ts";
-import { openFunctions } from "../../functions/functions.ts";
-import { checkedRewards } from "../../recipes/checked-rewards.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { bytes, playRollout, prepare, rewards, said, sha, teamConfig } from "../fakes/scripted-team.ts";
+import { playRollout, said, sha, teamConfig } from "../fakes/scripted-team.ts";
+import { commitOutcome, key, started } from "./one-outcome.ts";
 
 let store: ReturnType<typeof memoryStore>;
 beforeEach(() => {
   store = memoryStore();
 });
 
-async function started(config: RunConfig, judge: Rewards = rewards) {
-  const functions = openFunctions(openContext(store, { rewardsOf: async () => judge }));
-  await functions.startRun(await prepare(store.objects, config));
-  const step = StepRecord.parse(await store.table.get(tableKeys.step(config.run, 0)));
-  const group = async () => GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
-  return { functions, step, group };
-}
-
-const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
-const key = objectKeys.outcome(address);
-
-/** An outcome of rollout 0/0/0 with one invocation. */
-async function commitOutcome(step: StepRecord, change: { sub?: object; outcome?: object; damage?: boolean } = {}) {
-  const questionId = step.groups[0] ?? "";
-  const id = "a".repeat(22);
-  const invocation = {
-    ...{ id, conversation: said("look!", "found") },
-    request: {
-      ...{ address, questionId, agent: "searcher", version: 0, call: 0, task: "look!", closedBook: false },
-      sampling: { temperature: 1, topP: 1, topK: 0 },
-    },
-    trajectory: { agent: "searcher", version: 0, tokens: [1], actions: [], logProbs: [] },
-    ...change.sub,
-  };
-  const at = objectKeys.invocation("test", 0, id);
-  if (!change.damage) await store.objects.commit(at, bytes(invocation));
-  const outcome: Outcome = {
-    ...{ status: "finished", address, questionId, conversation: said("?", questionId.slice(1)) },
-    trajectory: { agent: "main", version: 0, tokens: [1, 2, 3], actions: [[1, 3]], logProbs: [-1, -2] },
-    invocations: [{ id, agent: "searcher", key: at, sha256: sha(bytes(invocation)) }],
-    ...change.outcome,
-  };
-  await store.objects.commit(key, bytes(outcome));
-}
-
 test("R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1", async () => {
-  const { functions, step, group } = await started(teamConfig());
-  await commitOutcome(step);
+  const { functions, step, group } = await started(store, teamConfig());
+  await commitOutcome(store, step);
   await functions.scoreRollout({ key });
   const digest = async (at: string) => digestOf(sha((await store.objects.get(at)) ?? ""));
   const id = "a".repeat(22);
@@ -87,8 +44,8 @@ test.each([
     { reward: 0, sub: 0.6, masked: true },
   ],
 ] as const)("the agents' own failures are scored: %s", async (_name, algorithm, change, expected) => {
-  const { functions, step, group } = await started(teamConfig({ algorithm }));
-  await commitOutcome(step, change);
+  const { functions, step, group } = await started(store, teamConfig({ algorithm }));
+  await commitOutcome(store, step, change);
   await functions.scoreRollout({ key });
   const score = (await group()).rollouts["0"];
   if (!score || "excluded" in score) return expect.fail("not scored");
@@ -121,150 +78,26 @@ test.each([
   ["another question", { outcome: { questionId: "other" } }, "damaged: its question is other"],
   ["not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],
 ])("lost, not scored: %s", async (_name, change, reason) => {
-  const { functions, step, group } = await started(teamConfig());
-  await commitOutcome(step, change);
+  const { functions, step, group } = await started(store, teamConfig());
+  await commitOutcome(store, step, change);
   await functions.scoreRollout({ key });
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
 test("reasons of 450 KB, as a tool's server can cause them, are cut: the group stays writable", async () => {
-  const { functions, step, group } = await started(teamConfig());
+  const { functions, step, group } = await started(store, teamConfig());
   const reason = `infrastructure: ${"x".repeat(450_000)} at the end`;
   const failed = { status: "failed", reason, conversation: undefined, trajectory: undefined, invocations: undefined };
-  await commitOutcome(step, { outcome: failed });
+  await commitOutcome(store, step, { outcome: failed });
   await functions.scoreRollout({ key });
   const recorded = (await group()).rollouts["0"];
   expect(recorded).toEqual({ excluded: expect.stringMatching(/^infrastructure: x+ … .* … x+ at the end$/) });
   expect(Buffer.byteLength(JSON.stringify(recorded))).toBeLessThan(1100);
 });
 
-test("a failed judge is retried by redelivery, up to limits.attempts; then the rollout is lost, not wrong", async () => {
-  const judge: Rewards = { ...rewards, correct: () => Promise.reject(new Error("503")) };
-  const { functions, step, group } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
-  await commitOutcome(step);
-  const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: { "0": 2 } });
-  await functions.scoreRollout({ key });
-  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: 503 (3 attempts)" });
-});
-
-test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume the clock asks again", async () => {
-  const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
-  let isPaid = false;
-  const judge: Rewards = {
-    ...rewards,
-    correct: (...asked) => (isPaid ? rewards.correct(...asked) : Promise.reject(unpaid)),
-  };
-  const { functions, step, group } = await started(teamConfig(), judge);
-  await commitOutcome(step);
-  await functions.scoreRollout({ key });
-  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {}, judgeFailures: {} });
-  isPaid = true;
-  await store.table.update(resumeRun("test"));
-  await functions.tick({ run: "test" });
-  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
-});
-
-test("an invalid answer of the judge does not halt the run: it is paid for and retried", async () => {
-  const odd = new MgrpoError("endpoint-refused", "not of the schema");
-  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
-  const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
-  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(failed) };
-  const { functions, step } = await started(teamConfig({ limits: { attempts: 3 } }), judge);
-  await commitOutcome(step);
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
-  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
-});
-
-test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores it", async () => {
-  let isFixed = false;
-  const buggy: Rewards = {
-    ...rewards,
-    correct: (...asked) => {
-      if (isFixed) return rewards.correct(...asked);
-      throw new TypeError("no answer");
-    },
-  };
-  const { functions, step, group } = await started(teamConfig(), checkedRewards(buggy, "recipes/mine/rewards.ts"));
-  await commitOutcome(step);
-  await functions.scoreRollout({ key });
-  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
-    status: "halted",
-    reason: expect.stringMatching(
-      /^recipes\/mine\/rewards\.ts: correct\(\) of question .* threw TypeError: no answer$/,
-    ),
-  });
-  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
-  isFixed = true;
-  await store.table.update(resumeRun("test"));
-  await functions.tick({ run: "test" });
-  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
-});
-
-test("a score outside [0, 1] counts as a failure of the judge", async () => {
-  const { functions, step } = await started(teamConfig(), { ...rewards, expert: () => Number.NaN });
-  await commitOutcome(step);
-  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
-});
-
-test("a judge that costs is asked once per trajectory; its first verdict counts", async () => {
-  let asked = 0;
-  const judge: Rewards = { ...rewards, judge: "paid", correct: () => (asked++ === 0 ? 0.25 : 1) };
-  const { functions, step, group } = await started(teamConfig(), judge);
-  await commitOutcome(step);
-  await Promise.all([functions.scoreRollout({ key }), functions.scoreRollout({ key })]);
-  const before = asked;
-  await functions.scoreRollout({ key });
-  expect(asked).toBe(before);
-  expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
-});
-
-test("a model's verdict is stored in full, and its cost is part of the rollout's score", async () => {
-  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
-  const verdict = { score: 0.5, votes: [{ score: 0.5, reason: "half" }], cost };
-  const judge: Rewards = { judge: "paid", correct: () => verdict, expert: () => ({ ...verdict, score: 1 }) };
-  const { functions, step, group } = await started(teamConfig(), judge);
-  await commitOutcome(step);
-  await functions.scoreRollout({ key });
-  expect((await group()).rollouts["0"]).toMatchObject({
-    ...{ correct: 0.5, judged: { inputTokens: 200, outputTokens: 20, usd: 0.5 } },
-    invocations: { searcher: [{ expert: 1 }] },
-  });
-  const outcome = (await store.objects.get(key)) ?? new Uint8Array();
-  const kept = await store.objects.get(objectKeys.verdict("test", sha(outcome), "paid"));
-  expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
-});
-
-test("judges count towards budget.usd, each verdict once, and a run over its budget is halted", async () => {
-  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
-  const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
-  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
-  const { functions, step } = await started(config, judge);
-  await functions.tick({ run: "test" });
-  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
-  await commitOutcome(step);
-  await functions.scoreRollout({ key });
-  await functions.scoreRollout({ key });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toEqual({
-    run: "test",
-    verdicts: 2,
-    microUsd: 500_000,
-  });
-  await functions.tick({ run: "test" });
-  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
-    ...{ status: "halted", maxUsd: 0.5 },
-    reason:
-      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --extend-usd <dollars>",
-  });
-});
-
 test("the clock repairs a crash between the last score and the finalization", async () => {
   const config = teamConfig();
-  const { functions, step, group } = await started(config);
+  const { functions, step, group } = await started(store, config);
   const finalize = store.table.update;
   store.table.update = async (change) => {
     if (change.set?.some(([path]) => path[0] === "finalized")) throw new Error("the function died");
@@ -279,8 +112,8 @@ test("the clock repairs a crash between the last score and the finalization", as
 });
 
 test("a healthy rollout costs one read per object and one write", async () => {
-  const { functions, step } = await started(teamConfig());
-  await commitOutcome(step);
+  const { functions, step } = await started(store, teamConfig());
+  await commitOutcome(store, step);
   await functions.scoreRollout({ key });
   const calls: string[] = [];
   const counted =

@@ -56,7 +56,6 @@ function groupRecord(group: number, state: "open" | "finalized", std: number): G
     rolloutsPerQuestion: 3,
     state,
     crashes: {},
-    judgeFailures: {},
     rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest: "d".repeat(22) } },
     finalized: state === "open" ? {} : { main },
   };

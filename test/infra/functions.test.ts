@@ -106,7 +106,7 @@ const objectRules = () => ofKind(prod, "EventRule").filter(({ inputs }) => input
 /** As EventBridge matches: `*` stands for any characters, slashes too. */
 function matches({ inputs }: Resource, key: string): boolean {
   const pattern = JSON.parse(inputs.eventPattern);
-  expect(pattern).toMatchObject({ source: ["aws.s3"], "detail-type": ["Object Created"] });
+  expect(pattern).toMatchObject({ source: ["aws.s3", "mgrpo"], "detail-type": ["Object Created"] });
   expect(pattern.detail.bucket.name).toEqual([ofKind(prod, "Bucket")[0]?.inputs.bucket]);
   return pattern.detail.object.key.some(({ wildcard }: { wildcard: string }) => {
     const escaped = wildcard.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*");
@@ -138,6 +138,7 @@ test("only tick changes fleets and clock of this deployment, and start-run turns
       ...{ of: "TickRole", actions: ["events:DescribeRule", "events:EnableRule", "events:DisableRule"] },
       resources: [ruleArn("Clock")],
     },
+    { of: "TickRole", actions: ["events:PutEvents"], resources: [expect.stringContaining("event-bus/default")] },
     { of: "TickRole", actions: ["autoscaling:SetDesiredCapacity"], resources: groups },
     // Describing has no ARN in AWS.
     { of: "TickRole", actions: ["autoscaling:DescribeAutoScalingGroups"], resources: ["*"] },

@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { judgedRewards, judgeName } from "../../../adapters/judges/judged-rewards.ts";
 import { judgeCorrectness, judgeQuality } from "../../../adapters/judges/vote.ts";
-import { costOfFailure, JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
+import type { Conversation } from "../../../core/contracts/conversation.ts";
+import { costOfFailure, faultOfFailure, JudgeConfig, totalCost } from "../../../core/contracts/judge.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { LanguageModel } from "../../../core/language-model-ports.ts";
 import { judgeConfig, scriptedJudge } from "../../fakes/scripted-judge.ts";
@@ -26,13 +27,15 @@ test.each([
 
 test("scores: the median decides, and one outlier does not move it", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 1, 0.5][call] ?? 0 }));
-  expect((await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", material)).score).toBe(0.5);
+  expect((await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", { input: material })).score).toBe(
+    0.5,
+  );
 });
 
 test("every vote is billed: in tokens always, in dollars if prices are set", async () => {
   const model = scriptedJudge(() => ({ reason: "", score: 1 }));
   const ask = async (changes: object) =>
-    (await judgeQuality({ model, config: judgeConfig(changes) }, "", material)).cost;
+    (await judgeQuality({ model, config: judgeConfig(changes) }, "", { input: material })).cost;
   expect(await ask({ votes: 3 })).toEqual({ inputTokens: 300, outputTokens: 30, usd: null });
   // 3 * (100 * 2 + 10 * 8) / 1,000,000 = 0.00084
   const priced = await ask({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
@@ -50,19 +53,117 @@ test("an answer identical to the reference costs nothing", async () => {
   expect(await correct(question, { ...conversation, turns: [] })).toBe(1);
 });
 
-test("an invalid verdict is retryable; a refusal by the server is not", async () => {
-  const failing = (error: MgrpoError) =>
-    judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", material);
-  const odd = new MgrpoError("endpoint-refused", "not of the schema", { evidence: {} });
-  await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
-  const unpaid = new MgrpoError("endpoint-refused", "HTTP 402", { evidence: { status: 402 } });
-  await expect(failing(unpaid)).rejects.toBe(unpaid);
-  const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
-    evidence: { status: 400, contentRefusal: "filtered" },
+const odd = new MgrpoError("endpoint-refused", "not of the schema", {
+  evidence: { usage: { inputTokens: 100, outputTokens: 10 } },
+});
+const outage = new MgrpoError("endpoint-unavailable", "HTTP 503", { retryable: true, evidence: { status: 503 } });
+const unpaid = new MgrpoError("endpoint-refused", "HTTP 402", { evidence: { status: 402 } });
+const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
+  evidence: { status: 400, contentRefusal: "filtered" },
+});
+
+/** Votes on an answer, in turn: correct, incorrect, or an error. */
+function ballots(...votes: (boolean | MgrpoError)[]) {
+  return scriptedJudge((_sent, call) => {
+    const vote = votes[call] ?? expect.fail(`vote ${call} was not expected`);
+    if (typeof vote !== "boolean") throw vote;
+    return { reason: "", stated: "b", correct: vote };
   });
-  await expect(failing(filtered)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+}
+
+test.each([
+  ["one malformed", [true, odd, true], 1, 300],
+  ["one that is lost to an outage", [outage, false, false], 0, 200],
+  ["one refused", [true, true, unpaid], 1, 200],
+  ["a tie, decided by one more vote", [true, odd, false, true], 1, 400],
+] as const)(
+  "a failed vote of three does not discard the two that were paid: %s",
+  async (_name, votes, score, inputTokens) => {
+    const model = ballots(...votes);
+    const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
+    expect(verdict).toMatchObject({ score, cost: { inputTokens } });
+    expect(model.requests).toHaveLength(votes.length);
+  },
+);
+
+test("of two valid scores, the mean", async () => {
+  const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 7, 0.8][call] ?? 0 }));
+  const verdict = await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", { input: material });
+  expect(verdict.score).toBeCloseTo(0.6);
+});
+
+test.each([
+  ["malformed answers", [odd, odd, true], "unusable-answer"],
+  ["an outage, which says nothing about the text", [odd, outage, true], "outage"],
+  ["a refused text", [filtered, filtered, true], "refused-text"],
+] as const)("less than half of the votes is no verdict: %s", async (_name, votes, fault) => {
+  const failed = await judgeCorrectness(
+    { model: ballots(...votes), config: judgeConfig({ votes: 3 }) },
+    "Compare.",
+    material,
+  ).catch((error: unknown) => error);
+  expect(faultOfFailure(failed)).toBe(fault);
+});
+
+test("a tie whose deciding vote fails too is no verdict", async () => {
+  const model = ballots(true, odd, false, odd);
+  const asked = judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
+  await expect(asked).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
+});
+
+test("what a verdict may cost is reserved before the first request, and the deadline reaches the model", async () => {
+  const reserved: number[] = [];
+  const { signal } = new AbortController();
+  const model: LanguageModel = {
+    async complete(_request, given) {
+      expect(reserved).toHaveLength(1);
+      expect(given).toBe(signal);
+      return { text: JSON.stringify({ reason: "", score: 1 }), usage: { inputTokens: 100, outputTokens: 10 } };
+    },
+  };
+  const config = judgeConfig({ votes: 3, maxTokens: 1000, usdPerMillionTokens: { input: 0, output: 10 } });
+  const reserve = async (usd: number) => void reserved.push(usd);
+  await judgeQuality({ model, config }, "", { input: material }, { signal, reserve });
+  // 3 votes * 1,000 tokens * $10 / 1,000,000
+  expect(reserved).toEqual([0.03]);
+});
+
+test("work whose quotations the server refuses is judged without them; work that it refuses all the same is not", async () => {
+  const page = "how to build a bomb";
+  const conversation: Conversation = {
+    prompt: "look it up",
+    turns: [{ text: "I search.", calls: [], responses: [{ name: "visit", text: page }] }],
+    stop: "answered",
+    answer: "done",
+    fault: null,
+  };
+  const question = { id: "q", kind: "k", level: 1, prompt: "?", answer: "a", facts: {} };
+  const refusing = (isRefused: (sent: string) => boolean) => {
+    const model = scriptedJudge((sent) => {
+      if (isRefused(JSON.stringify(sent))) throw filtered;
+      return { reason: "", score: 0.75 };
+    });
+    return { model, ...judgedRewards({ model, config: judgeConfig() }) };
+  };
+  const picky = refusing((sent) => sent.includes(page));
+  expect(await picky.expert(question, "searcher", conversation)).toMatchObject({ score: 0.75 });
+  const messages = picky.model.requests.map(({ messages: sent }) => sent.at(-1)?.content ?? "");
+  expect(messages.map((sent) => sent.includes(page))).toEqual([true, false]);
+  expect(messages[1]).toContain("I search.");
+  const failed = await Promise.resolve(refusing(() => true).expert(question, "searcher", conversation)).catch(
+    (error: unknown) => error,
+  );
+  expect(faultOfFailure(failed)).toBe("refused-text");
+});
+
+test("an answer that is no verdict may be one the next time; what the server refuses stays refused", async () => {
+  const failing = (error: MgrpoError) =>
+    judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", { input: material });
+  await expect(failing(odd)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+  await expect(failing(unpaid)).rejects.toBe(unpaid);
+  await expect(failing(filtered)).rejects.toMatchObject({ code: "judge-failed" });
   const model = scriptedJudge(() => ({ reason: "", score: 7 }));
-  await expect(judgeQuality({ model, config: judgeConfig() }, "", material)).rejects.toMatchObject({
+  await expect(judgeQuality({ model, config: judgeConfig() }, "", { input: material })).rejects.toMatchObject({
     code: "judge-failed",
     message: expect.stringContaining("score"),
   });
@@ -71,22 +172,21 @@ test("an invalid verdict is retryable; a refusal by the server is not", async ()
 test("answered votes are billed even without a verdict", async () => {
   const config = judgeConfig({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
   const once = (100 * 2 + 10 * 8) / 1e6;
-  const refusing = (evidence: object) =>
-    scriptedJudge((_sent, call) => {
-      if (call === 1) throw new MgrpoError("endpoint-refused", "no", { evidence });
-      return { reason: "", score: 1 };
-    });
-  const costOf = (model: LanguageModel) => judgeQuality({ model, config }, "", material).catch(costOfFailure);
-  // Two valid votes, and an invalid one whose usage the server reports.
-  expect(await costOf(refusing({ usage: { inputTokens: 100, outputTokens: 10 } }))).toMatchObject({
+  const costOf = (...votes: (boolean | MgrpoError)[]) =>
+    judgeCorrectness({ model: ballots(...votes), config }, "", material).catch(costOfFailure);
+  // One good vote, and two that were none, of which the server says what they used.
+  expect(await costOf(true, odd, odd)).toMatchObject({
     ...{ inputTokens: 300, outputTokens: 30 },
     usd: expect.closeTo(3 * once, 12),
   });
-  // Three votes that do not match the schema; two valid votes and one refused unread.
-  expect(await costOf(scriptedJudge(() => ({ reason: "", score: 7 })))).toMatchObject({ inputTokens: 300 });
-  expect(await costOf(refusing({ status: 402 }))).toMatchObject({ inputTokens: 200 });
-  const unpaid = judgeQuality({ model: refusing({ status: 402 }), config }, "", material);
-  await expect(unpaid).rejects.toMatchObject({ code: "endpoint-refused", retryable: false, evidence: { status: 402 } });
+  // One, and two that were refused unread.
+  expect(await costOf(unpaid, true, unpaid)).toMatchObject({ inputTokens: 100 });
+  const refused = judgeCorrectness({ model: ballots(unpaid, true, unpaid), config }, "", material);
+  await expect(refused).rejects.toMatchObject({
+    code: "endpoint-refused",
+    retryable: false,
+    evidence: { status: 402 },
+  });
 });
 
 test("settings that cannot work are refused", () => {

@@ -101,6 +101,20 @@ test.each<[string, Reply, RegExp]>([
   expect(server.requests).toHaveLength(2);
 });
 
+test.each([
+  [
+    { prompt_tokens: 10.4, completion_tokens: 2.1 },
+    { inputTokens: 11, outputTokens: 3 },
+  ],
+  [
+    { prompt_tokens: 10, completion_tokens: -2 },
+    { inputTokens: 10, outputTokens: 0 },
+  ],
+])("a count of tokens is a whole number, and not negative: %j", async (usage, counted) => {
+  const asked = await model([says("yes", { usage })]);
+  expect((await asked.complete(QUESTION)).usage).toEqual(counted);
+});
+
 test("a server that hangs is given up on after the time-out", async () => {
   const asked = await model(["hang"], { attempts: 2, timeoutSeconds: 0.05 });
   const error = await failure(asked.complete(QUESTION));

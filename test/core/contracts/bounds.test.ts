@@ -44,7 +44,6 @@ function largestGroup(K: number, invocations: number, excluded?: string): GroupR
     state: "finalized",
     claims: perRollout("w".repeat(40)),
     crashes: Object.fromEntries(ids.flatMap((k) => [0, 1, 2].map((n) => [`${k}/${n}`.padEnd(40, "w"), k]))),
-    judgeFailures: perRollout(4),
     rollouts: perRollout(score),
     finalized: {
       main: batchOf(ids),

@@ -17,7 +17,6 @@ const groupWith = (step: number, lost: number): GroupRecord => ({
     state: "finalized",
     claims: {},
     crashes: {},
-    judgeFailures: {},
   },
   rollouts: Object.fromEntries(Array.from({ length: lost }, (_, k) => [String(k), { excluded: "tool backend" }])),
   finalized: {},

@@ -16,7 +16,7 @@ const workerOf = (part: Partial<WorkerRecord>): WorkerRecord => ({
 
 const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 4, group: 1, questionId: "q1", rolloutsPerQuestion: 3, state: "open", finalized: {} },
-  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {} },
+  ...{ claims: {}, crashes: {}, rollouts: {} },
   ...part,
 });
 
@@ -69,7 +69,6 @@ test("the third crash gives the rollout up: `failed` at the outcome's own key, t
   ]);
   expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
-  expect(giveUp(config, [groupOf({ judgeFailures: { "0": 9 } })])).toEqual([]);
 });
 
 test("a trainer lost three times halts the run with the agent's name, and the count is reset", () => {

@@ -30,7 +30,7 @@ const base: StepSnapshot = {
 
 const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ run: "test", step: 1, group, questionId: step.groups[group] ?? "", rolloutsPerQuestion: 3, state: "finalized" },
-  ...{ claims: {}, crashes: {}, judgeFailures: {}, rollouts: {}, finalized: {} },
+  ...{ claims: {}, crashes: {}, rollouts: {}, finalized: {} },
   ...part,
 });
 

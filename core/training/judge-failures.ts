@@ -1,0 +1,30 @@
+/**
+ * @file What follows from a judge's failure. An outage is never a wrong answer and never costs a finished rollout: it is waited for, then the
+ * run is halted, and the resumed run asks again. A text that no answer of the judge fits is lost, so that one text cannot halt a run.
+ */
+import type { RunConfig } from "../contracts/config.ts";
+import { type MgrpoError, refusalOf } from "../errors.ts";
+import type { VerdictFailure } from "./verdict.ts";
+
+/** A judge that has failed for this long in a row halts the run. */
+export const OUTAGE_SECONDS = 600;
+
+export type JudgeDecision =
+  | { readonly kind: "ask-again" }
+  /** Only the user can fix it, or the outage lasts. */
+  | { readonly kind: "halt"; readonly reason: string }
+  | { readonly kind: "exclude"; readonly reason: string };
+
+/** `error`: from `askForVerdict`. */
+export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error: MgrpoError): JudgeDecision {
+  const refusal = refusalOf(error);
+  if (refusal) return { kind: "halt", reason: refusal.message };
+  const { fault, unusable, failingSeconds } = error.evidence as VerdictFailure;
+  if (fault === "refused-text") return { kind: "exclude", reason: `judge: ${error.message}` };
+  if (fault === "unusable-answer" && unusable >= limits.attempts)
+    return { kind: "exclude", reason: `judge: ${error.message} (${unusable} answers)` };
+  if (failingSeconds < OUTAGE_SECONDS) return { kind: "ask-again" };
+  const minutes = Math.floor(failingSeconds / 60);
+  const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
+  return { kind: "halt", reason };
+}

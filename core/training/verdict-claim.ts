@@ -1,0 +1,120 @@
+/**
+ * @file The claim on a verdict, so that each is asked for once at a time: a conditional write before the ask, with an expiry.
+ *
+ *     (none) ──claim──> held until the asker's deadline ──verdict──> the object exists
+ *                          │  ▲
+ *                          │  └── claim, once the time has passed (the asker died, or the pause is over)
+ *                          └── failure ──> held for a pause, which doubles with every failure in a row
+ *
+ * A claim only avoids paying twice: the first verdict that is committed counts, whoever asked for it.
+ */
+import { tableKeys } from "../contracts/keys.ts";
+import { parse } from "../contracts/parse.ts";
+import { VerdictRecord } from "../contracts/records.ts";
+import type { Store, TableCondition, TableItem } from "../ports.ts";
+
+type Stored = Pick<Store, "table" | "clock">;
+export type VerdictAddress = Pick<VerdictRecord, "run" | "subject" | "judge">;
+
+const MIN_PAUSE_SECONDS = 1;
+const MAX_PAUSE_SECONDS = 60;
+/** A failure this long after the last one begins a new row: nobody asked in between, as in a halted run. */
+const ROW_SECONDS = 900;
+/** Nobody needs the record after this. */
+const KEPT_SECONDS = 7 * 86_400;
+
+const keyOf = ({ run, subject, judge }: VerdictAddress) => tableKeys.verdict(run, subject, judge);
+const parseVerdict = (item: TableItem) => parse(VerdictRecord, item, `VERDICT of run '${item["run"]}'`);
+const expiryAt = (now: number) => Math.ceil(now / 1000) + KEPT_SECONDS;
+
+/** Undefined: another asker holds it, or it is paused after a failure. */
+export async function claimVerdict(
+  { table, clock }: Stored,
+  address: VerdictAddress,
+  seconds: number,
+): Promise<VerdictRecord | undefined> {
+  const now = await clock.storeTime();
+  const heldUntil = now + seconds * 1000;
+  const first = firstAsk(address, heldUntil, now);
+  if (await table.insert(keyOf(address), first)) return first;
+  const item = await table.get(keyOf(address));
+  if (!item) return undefined;
+  const known = parseVerdict(item);
+  if (known.heldUntil > now) return undefined;
+  const claimed = await table.update({
+    key: keyOf(address),
+    set: [
+      [["heldUntil"], heldUntil],
+      [["expiresAt"], expiryAt(now)],
+    ],
+    add: [[["asks"], 1]],
+    when: [asksAre(known)],
+  });
+  return claimed.applied && claimed.item ? parseVerdict(claimed.item) : undefined;
+}
+
+/** Lets anyone ask at once. */
+export async function releaseVerdict({ table }: Pick<Stored, "table">, claim: VerdictRecord): Promise<void> {
+  await table.update({ key: keyOf(claim), set: [[["heldUntil"], 0]], when: [asksAre(claim)] });
+}
+
+/** Records a failure and begins the pause. Returns the record as it then stands. */
+export async function recordVerdictFailure(
+  { table, clock }: Stored,
+  claim: VerdictRecord,
+  isUnusable: boolean,
+): Promise<VerdictRecord> {
+  const now = await clock.storeTime();
+  const failed = afterFailure(claim, isUnusable, now);
+  const { heldUntil, failures, unusable, failingSince, failedAt } = failed;
+  await table.update({
+    key: keyOf(claim),
+    set: Object.entries({ heldUntil, failures, unusable, failingSince, failedAt }).map(([name, value]) => [
+      [name],
+      value,
+    ]),
+    when: [asksAre(claim)],
+  });
+  return failed;
+}
+
+function afterFailure(claim: VerdictRecord, isUnusable: boolean, now: number): VerdictRecord {
+  const isInRow = claim.failures > 0 && now - claim.failedAt <= ROW_SECONDS * 1000;
+  const failures = isInRow ? claim.failures + 1 : 1;
+  const pauseSeconds = Math.min(MAX_PAUSE_SECONDS, MIN_PAUSE_SECONDS * 2 ** (failures - 1));
+  return {
+    ...claim,
+    failures,
+    unusable: claim.unusable + (isUnusable ? 1 : 0),
+    failingSince: isInRow ? claim.failingSince : now,
+    failedAt: now,
+    heldUntil: now + pauseSeconds * 1000,
+  };
+}
+
+/** The record of rewards that cost nothing: they are not claimed, and have a record only once they failed. */
+export async function readOrInsertVerdict({ table, clock }: Stored, address: VerdictAddress): Promise<VerdictRecord> {
+  const item = await table.get(keyOf(address));
+  if (item) return parseVerdict(item);
+  const now = await clock.storeTime();
+  const first = firstAsk(address, now, now);
+  await table.insert(keyOf(address), first);
+  return first;
+}
+
+function firstAsk(address: VerdictAddress, heldUntil: number, now: number): VerdictRecord {
+  return {
+    run: address.run,
+    subject: address.subject,
+    judge: address.judge,
+    asks: 1,
+    heldUntil,
+    failures: 0,
+    unusable: 0,
+    failingSince: 0,
+    failedAt: 0,
+    expiresAt: expiryAt(now),
+  };
+}
+
+const asksAre = ({ asks }: VerdictRecord): TableCondition => ({ equals: [["asks"], asks] });

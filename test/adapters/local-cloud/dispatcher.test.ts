@@ -1,0 +1,28 @@
+/** @file Events of one kind of one run share a lane: handlers that hang there delay no other run, and no other kind. */
+import { expect, test } from "vitest";
+import { openDispatcher } from "../../../adapters/local-cloud/dispatcher.ts";
+
+test("outcomes that hang delay neither the run's manifests nor other runs", async () => {
+  const handled: string[] = [];
+  let release = () => {};
+  const hung = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const dispatcher = openDispatcher({
+    async handle({ detail }) {
+      const { key } = detail.object;
+      if (key.startsWith("runs/slow/outcomes/")) await hung;
+      handled.push(key);
+    },
+    handled: () => {},
+    deliveries: () => [0],
+    report: () => {},
+  });
+  const outcomes = Array.from({ length: 20 }, (_, k) => `runs/slow/outcomes/000000/0/${k}.json`);
+  const others = ["runs/slow/manifests/main/000001.json", "runs/other/outcomes/000000/0/0.json"];
+  for (const [id, key] of [...outcomes, ...others].entries()) dispatcher.enqueue({ id, bucket: "b", key });
+  await expect.poll(() => handled).toEqual(others);
+  release();
+  await expect.poll(() => handled.length).toBe(22);
+  await dispatcher.close();
+});

@@ -1,0 +1,126 @@
+/** @file A judge that costs: asked once per trajectory, by one process at a time, and on the bill before it is asked. */
+import { beforeEach, expect, test } from "vitest";
+import type { Judgement } from "../../core/contracts/judge.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { rewards, sha, teamConfig } from "../fakes/scripted-team.ts";
+import { commitOutcome, key, started, stopClock } from "./one-outcome.ts";
+
+let store: ReturnType<typeof memoryStore>;
+beforeEach(() => {
+  store = memoryStore();
+});
+
+test("a slow judge is asked once, however many processes and ticks want its verdict, and paid once", async () => {
+  let asked = 0;
+  let answer = (_judgement: Judgement) => {};
+  const answered = new Promise<Judgement>((resolve) => {
+    answer = resolve;
+  });
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const judge: Rewards = {
+    ...rewards,
+    judge: "paid",
+    async correct(_question, _conversation, context) {
+      asked++;
+      await context?.reserve(1);
+      return answered;
+    },
+  };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  const others = [1, 2].map(() => openFunctions(openContext(store, { rewardsOf: async () => judge })));
+  await commitOutcome(store, step);
+  const scored = functions.scoreRollout({ key });
+  for (const _ of [1, 2, 3]) {
+    await store.clock.sleep(0.01);
+    await Promise.all([functions.tickAll(), ...others.map((other) => other.tickAll())]);
+  }
+  await Promise.all(others.map((other) => other.scoreRollout({ key })));
+  // On the bill before the answer.
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
+  answer({ score: 1, cost });
+  await scored;
+  expect(asked).toBe(1);
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
+});
+
+test("an asker that was killed is on the bill with what it reserved, and the next asks once its claim ends", async () => {
+  const pass = stopClock(store);
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  let asked = 0;
+  const judge: Rewards = {
+    ...rewards,
+    judge: "paid",
+    async correct(_question, _conversation, context) {
+      await context?.reserve(1);
+      return asked++ === 0 ? new Promise(() => {}) : { score: 1, cost };
+    },
+  };
+  const { functions: killed, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  void killed.scoreRollout({ key });
+  await store.clock.sleep(0.01);
+  const next = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+  await next.scoreRollout({ key });
+  expect((await group()).rollouts).toEqual({});
+  pass(180 + 60);
+  await next.tickAll();
+  await next.idle();
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ microUsd: 1_250_000 });
+});
+
+test("a judge that costs is asked once per trajectory; its first verdict counts", async () => {
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => (asked++ === 0 ? 0.25 : 1) };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  await Promise.all([functions.scoreRollout({ key }), functions.scoreRollout({ key })]);
+  const before = asked;
+  await functions.scoreRollout({ key });
+  expect(asked).toBe(before);
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
+});
+
+test("a model's verdict is stored in full, and its cost is part of the rollout's score", async () => {
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const verdict = { score: 0.5, votes: [{ score: 0.5, reason: "half" }], cost };
+  const judge: Rewards = { judge: "paid", correct: () => verdict, expert: () => ({ ...verdict, score: 1 }) };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toMatchObject({
+    ...{ correct: 0.5, judged: { inputTokens: 200, outputTokens: 20, usd: 0.5 } },
+    invocations: { searcher: [{ expert: 1 }] },
+  });
+  const outcome = (await store.objects.get(key)) ?? new Uint8Array();
+  const kept = await store.objects.get(objectKeys.verdict("test", sha(outcome), "paid"));
+  expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
+});
+
+test("judges count towards budget.usd, each verdict once, and a run over its budget is halted", async () => {
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
+  const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
+  const { functions, step } = await started(store, config, judge);
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toEqual({
+    run: "test",
+    verdicts: 2,
+    microUsd: 500_000,
+  });
+  await functions.tick({ run: "test" });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
+    ...{ status: "halted", maxUsd: 0.5 },
+    reason:
+      "its budget is spent: $0.50 of $0.5 for 0.00 worker hours, $0.50 of judges; allow more with --extend-usd <dollars>",
+  });
+});

@@ -1,0 +1,213 @@
+/** @file Judges of score-rollout: asked once, paid once, waited for, then the run is halted; nothing that a judge does is a wrong answer. */
+import { beforeEach, expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Rewards } from "../../core/ports.ts";
+import { resumeRun } from "../../core/training/writes.ts";
+import { openContext } from "../../functions/context.ts";
+import { openFunctions } from "../../functions/functions.ts";
+import { checkedRewards } from "../../recipes/checked-rewards.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+import { commitOutcome, key, started, stopClock } from "./one-outcome.ts";
+
+let store: ReturnType<typeof memoryStore>;
+beforeEach(() => {
+  store = memoryStore();
+});
+
+const runRecord = async () => store.table.get(tableKeys.run("test"));
+
+test.each([undefined, "paid"])(
+  "an outage of judge '%s' halts the run after ten minutes, and excludes nothing; after resume it is asked again",
+  async (name) => {
+    const pass = stopClock(store);
+    let isOut = true;
+    const judge: Rewards = {
+      ...rewards,
+      ...(name !== undefined && { judge: name }),
+      correct: (...asked) => (isOut ? Promise.reject(new Error("503")) : rewards.correct(...asked)),
+    };
+    const { functions, step, group } = await started(store, teamConfig({ limits: { attempts: 2 } }), judge);
+    await commitOutcome(store, step);
+    for (let minute = 0; minute < 10; minute++) {
+      const failed = { code: "judge-failed", retryable: true, message: "the judge failed: 503" };
+      await expect(functions.scoreRollout({ key })).rejects.toMatchObject(failed);
+      expect(await runRecord()).toMatchObject({ status: "running" });
+      pass(60);
+    }
+    await functions.scoreRollout({ key });
+    expect(await runRecord()).toMatchObject({
+      status: "halted",
+      reason: "no verdict for 10 minutes: the judge failed: 503. Fix the judge, then resume: no rollout is lost",
+    });
+    expect((await group()).rollouts).toEqual({});
+    isOut = false;
+    pass(60);
+    await store.table.update(resumeRun("test"));
+    await functions.tickAll();
+    await functions.idle();
+    expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  },
+);
+
+test("an outage that began before a halt of hours is a new one after resume", async () => {
+  const pass = stopClock(store);
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error("503")) };
+  const { functions, step } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  pass(7200);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  expect(await runRecord()).toMatchObject({ status: "running" });
+});
+
+test("after a failure the judge is left alone for a second, then for two, four …", async () => {
+  const pass = stopClock(store);
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error(`503 ${asked++}`)) };
+  const { functions, step } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  const score = () => functions.scoreRollout({ key }).catch(() => {});
+  const counts: number[] = [];
+  for (let second = 0; second < 8; second++) {
+    await score();
+    counts.push(asked);
+    pass(1);
+  }
+  // Asked at 0, 1 and 3 s, and next at 7 s.
+  expect(counts).toEqual([1, 2, 2, 3, 3, 3, 3, 4]);
+});
+
+test("answers that are no verdict are asked for again, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+  const pass = stopClock(store);
+  const odd = new MgrpoError("judge-failed", "not JSON", { evidence: { fault: "unusable-answer" } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(odd) };
+  const { functions, step, group } = await started(store, teamConfig({ limits: { attempts: 3 } }), judge);
+  await commitOutcome(store, step);
+  for (const _ of [1, 2]) {
+    await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+    pass(60);
+  }
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: not JSON (3 answers)" });
+});
+
+test("a text that the judge's server refuses is lost at once", async () => {
+  const refused = new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(refused) };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: filtered" });
+});
+
+test.each([undefined, "paid"])("rewards that hang (judge '%s') are given up at their deadline", async (name) => {
+  let aborted = false;
+  const judge: Rewards = {
+    ...rewards,
+    ...(name !== undefined && { judge: name }),
+    correct: (_question, _conversation, context) => {
+      context?.signal.addEventListener("abort", () => {
+        aborted = true;
+      });
+      return new Promise(() => {});
+    },
+  };
+  const { functions, step, group } = await started(store, teamConfig({ limits: { verdictSeconds: 0.05 } }), judge);
+  await commitOutcome(store, step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({
+    ...{ code: "judge-failed", retryable: true, message: "no verdict within 0.05 s (limits.verdictSeconds)" },
+  });
+  expect(aborted).toBe(true);
+  expect((await group()).rollouts).toEqual({});
+});
+
+test("a judge that hangs holds up neither ticks, nor the budget, nor other runs; a halted run asks no judge", async () => {
+  let asked = 0;
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => new Promise(() => void asked++) };
+  const config = teamConfig({ budget: { usd: 1, usdPerWorkerHour: { "*": 0 } } });
+  const { functions, step } = await started(store, config, judge);
+  await functions.startRun(await prepare(store.objects, teamConfig({ run: "other" })));
+  await commitOutcome(store, step);
+  await functions.tickAll();
+  await store.clock.sleep(0.01);
+  expect(asked).toBe(1);
+  await store.table.insert(tableKeys.toolSpending("test"), {
+    ...{ run: "test", calls: 1, microUsd: 2_000_000, blocked: 0, maxCalls: null, maxUsd: null },
+  });
+  await functions.tickAll();
+  expect(await runRecord()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
+  const restarted = openFunctions(openContext(store, { rewardsOf: async () => judge }));
+  const later = await playRollout(store.objects, config, step, 1, 0);
+  await restarted.scoreRollout({ key: later });
+  expect(asked).toBe(1);
+  await functions.stop();
+});
+
+test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume the clock asks again", async () => {
+  const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
+  let isPaid = false;
+  const judge: Rewards = {
+    ...rewards,
+    correct: (...asked) => (isPaid ? rewards.correct(...asked) : Promise.reject(unpaid)),
+  };
+  const { functions, step, group } = await started(store, teamConfig(), judge);
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "halted", reason: unpaid.message });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  isPaid = true;
+  await store.table.update(resumeRun("test"));
+  await functions.tick({ run: "test" });
+  await functions.idle();
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+});
+
+test("an invalid answer of the judge does not halt the run: it is paid for and retried", async () => {
+  const odd = new MgrpoError("endpoint-refused", "not of the schema");
+  const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
+  const failed = new MgrpoError("judge-failed", odd.message, { retryable: true, cause: odd, evidence: { cost } });
+  const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(failed) };
+  const { functions, step } = await started(store, teamConfig({ limits: { attempts: 3 } }), judge);
+  await commitOutcome(store, step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
+  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
+});
+
+test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores it", async () => {
+  let isFixed = false;
+  const buggy: Rewards = {
+    ...rewards,
+    correct: (...asked) => {
+      if (isFixed) return rewards.correct(...asked);
+      throw new TypeError("no answer");
+    },
+  };
+  const { functions, step, group } = await started(
+    store,
+    teamConfig(),
+    checkedRewards(buggy, "recipes/mine/rewards.ts"),
+  );
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
+    status: "halted",
+    reason: expect.stringMatching(
+      /^recipes\/mine\/rewards\.ts: correct\(\) of question .* threw TypeError: no answer$/,
+    ),
+  });
+  expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });
+  isFixed = true;
+  await store.table.update(resumeRun("test"));
+  await functions.tick({ run: "test" });
+  await functions.idle();
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+});
+
+test("a score outside [0, 1] counts as a failure of the judge", async () => {
+  const { functions, step } = await started(store, teamConfig(), { ...rewards, expert: () => Number.NaN });
+  await commitOutcome(store, step);
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+});
