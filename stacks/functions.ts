@@ -72,7 +72,11 @@ export function createFunctions(
     permissions: [
       ...rights.advanceSteps,
       rights.switchClock("DescribeRule", "EnableRule", "DisableRule"),
-      { actions: ["events:PutEvents"], resources: [aws.cloudwatch.getEventBusOutput({ name: "default" }).arn] },
+      {
+        actions: ["events:PutEvents"],
+        resources: [aws.cloudwatch.getEventBusOutput({ name: "default" }).arn],
+        conditions: [{ test: "StringEquals", variable: "events:source", values: ["mgrpo"] }],
+      },
       ...scaling(fleets),
     ],
   });

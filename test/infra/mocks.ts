@@ -33,6 +33,9 @@ export function mockCall({ token, inputs }: { token: string; inputs: Record<stri
     "aws:iam/getPolicyDocument:getPolicyDocument": {
       json: JSON.stringify({ Version: "2012-10-17", Statement: inputs["statements"] ?? [] }),
     },
+    "aws:cloudwatch/getEventBus:getEventBus": {
+      arn: `arn:aws:events:${MOCK_REGION}:${MOCK_ACCOUNT}:event-bus/${inputs["name"]}`,
+    },
     "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
     "aws:index/getAvailabilityZones:getAvailabilityZones": { names: ["us-east-1a", "us-east-1b", "us-east-1c"] },
   };

@@ -93,7 +93,7 @@ test("secrets are only in their encrypted parameters, the judge's also in the fu
   });
   expect(Object.fromEntries(holders)).toEqual({
     ...Object.fromEntries(Object.keys(SECRETS).map((name) => [name, [`${name}Parameter`]])),
-    JudgeKey: ["JudgeKeyParameter", "ScoreRolloutFunction", "StartRunFunction", "TickFunction"],
+    JudgeKey: ["JudgeKeyParameter", "ScoreRolloutFunction", "StartRunFunction"],
   });
   for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
 });
