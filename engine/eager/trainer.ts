@@ -35,12 +35,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       rows = tf.keep(rowLogProbs(given, tokens, temperature));
       return lossOf(rows, lossRows(sequence, loss));
     })(Object.values(weightTensors(layout, weights)));
-    grads.forEach((tensor, i) => {
-      const into = views(layout, gradient).get(names[i] ?? "");
-      tensor.dataSync().forEach((number, at) => {
-        if (into) into[at] = (into[at] as number) + number;
-      });
-    });
+    addTo(views(layout, gradient), names, grads);
     const logProbs_T = Float32Array.of(0, ...(rows?.dataSync() ?? []));
     rows?.dispose();
     return { loss: value.dataSync()[0] ?? 0, logProbs_T };
@@ -74,6 +69,20 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
     ...state,
     async close() {},
   };
+}
+
+/** Adds each gradient to the sum of its parameter, in place. */
+function addTo(
+  sums: ReadonlyMap<string, Float32Array>,
+  names: readonly string[],
+  gradients: readonly tf.Tensor[],
+): void {
+  gradients.forEach((gradient, i) => {
+    const sum = sums.get(names[i] ?? "");
+    gradient.dataSync().forEach((number, at) => {
+      if (sum) sum[at] = (sum[at] as number) + number;
+    });
+  });
 }
 
 function lossRows(sequence: TrainingSequence, loss: Loss): LossRows {
