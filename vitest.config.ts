@@ -5,7 +5,12 @@
  */
 import { defineConfig } from "vitest/config";
 
-const ALONE = ["test/cli/**/*.test.ts", "test/gpu-workers/heartbeats.test.ts", "test/package.test.ts"];
+const ALONE = [
+  "test/cli/**/*.test.ts",
+  "test/engine/hung-thread.test.ts",
+  "test/gpu-workers/heartbeats.test.ts",
+  "test/package.test.ts",
+];
 
 export default defineConfig({
   test: {

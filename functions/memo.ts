@@ -1,4 +1,4 @@
-/** @file A bounded cache for values that cannot change any more. It never keeps a missing value or a failure; the oldest entry goes first. */
+/** @file A bounded cache for values that no longer change. It never keeps a missing value or failure; the oldest entry is evicted first. */
 
 export function memo<T>(
   limit: number,

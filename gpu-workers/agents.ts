@@ -1,4 +1,4 @@
-/** @file The agents that a process hosts: each with its policy, on an engine of this machine or behind an API, and its tools. */
+/** @file The agents that a process hosts: each with its tools and its policy, on a local engine or behind an API. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import type { Allowance } from "../core/contracts/rollout.ts";
@@ -16,7 +16,7 @@ export interface AgentParts {
   readonly run: RunContext;
   /** All tools of the recipe. */
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Limit on the tool calls of a rollout; absent: none. */
+  /** Limit on the tool calls of a rollout; absent means no limit. */
   readonly allowance?: Allowance;
   engineOf(policy: string): PolicyEngine;
   /** The model of an agent whose policy is an API. */
@@ -56,7 +56,7 @@ function policyOf(
   return endpointPolicy(config, apiOf(config), (usd) => addAgentSpending(run.store.table, run.name, usd));
 }
 
-/** Logs what each agent's engine computes on. Rejects if that is missing: a GPU, or a server with its model. */
+/** Logs what each agent's engine computes on. Rejects if the GPU, or the server or its model, is unavailable. */
 export async function verifyEngines(
   { engineOf, run }: AgentParts,
   agents: ReadonlyMap<string, HostedAgent>,

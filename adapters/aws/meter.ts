@@ -1,4 +1,4 @@
-/** @file Counts DynamoDB writes: requests, bytes of their bodies, and write units as AWS bills them. */
+/** @file Counts DynamoDB writes: requests, request-body bytes, and write units as AWS bills them. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 
 export interface StoreWrites {
@@ -6,7 +6,7 @@ export interface StoreWrites {
   readonly requests: number;
   /** Bytes of the request bodies. */
   readonly bytes: number;
-  /** Write units: 1 per started 1,024 bytes of the whole item; a failed condition is billed too. */
+  /** Write units: 1 per 1,024 bytes of the whole item, rounded up; a failed condition is billed too. */
   readonly units: number;
 }
 
@@ -16,7 +16,7 @@ export interface WriteMeter {
 
 export interface CountingMeter extends WriteMeter {
   request(command: string, bytes: number): void;
-  /** The item that a write found or left. */
+  /** The item that an insert sends, or that an update leaves or, if its condition fails, finds. */
   item(item: Record<string, NativeAttributeValue> | undefined): void;
 }
 
@@ -37,7 +37,10 @@ export function openMeter(): CountingMeter {
   };
 }
 
-/** An item's size by DynamoDB's rules: UTF-8 names and strings, about two digits per byte of a number, 3 bytes plus 1 per entry of a map or list. */
+/**
+ * An item's size by DynamoDB's rules: names and strings in UTF-8, numbers at about two digits per byte, maps and lists at 3 bytes plus
+ * 1 per entry.
+ */
 export function itemBytes(item: Record<string, NativeAttributeValue>): number {
   return Object.entries(item).reduce((total, [name, value]) => total + Buffer.byteLength(name) + valueBytes(value), 0);
 }

@@ -112,7 +112,7 @@ async function insert({ api, name, meter }: TableOptions, key: TableKey, item: T
     Item: wire({ ...item, ...key }),
     ConditionExpression: "attribute_not_exists(pk)",
   };
-  meter.item(item);
+  meter.item({ ...key, ...item });
   return (await unlessConditionFails(() => api.putItem(input))) !== undefined;
 }
 
@@ -130,7 +130,7 @@ async function update(options: TableOptions, change: TableChange): ReturnType<Ta
   };
   const output = await unlessConditionFails(() => api.updateItem(input));
   const item = output ? itemOf(output.Attributes ?? {}) : await read(options, change.key);
-  meter.item(item);
+  meter.item({ ...change.key, ...item });
   return { applied: output !== undefined, item };
 }
 

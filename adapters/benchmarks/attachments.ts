@@ -1,4 +1,4 @@
-/** @file Attachments of questions, read when the run is started: the text that the tool `read_attachment` will show, or why it cannot. */
+/** @file Question attachments, read when a run starts: the text that the `read_attachment` tool will show, or the reason it cannot. */
 import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ import { type Row, rejectRow } from "./rows.ts";
 const MAX_BYTES = 50_000_000;
 const MAX_CHARACTERS = 500_000;
 
-/** Files that are not plain text. */
+/** Media types by extension; every other file is read as plain text. */
 const TYPES: Readonly<Record<string, string>> = {
   ".pdf": "application/pdf",
   ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".htm": "text/html",
 };
 
-/** Throws `benchmark-damaged` unless the file is in the folder of the row's file. */
+/** The attachment's path. Throws `benchmark-damaged` unless it is in the same folder as the row's file. */
 export function pathOf(at: Row, name: string): string {
   if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);

@@ -1,10 +1,10 @@
 /**
- * @file Submissions to leaderboards: one file per run, or all runs in one file where noted. A question without an answer because of an
- * infrastructure failure is left out: a leaderboard would count it as wrong.
+ * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question left unanswered by an infrastructure
+ * failure is omitted from JSON Lines, since a leaderboard would count it as wrong; in the CSV its response is empty.
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
- *     xbench        CSV of id, response-1 …, named like its results, responses encrypted with the canary; the board takes no files
+ *     xbench        CSV of id, response-1 …, canary; columns as in its own results, responses encrypted; the board accepts no files
  *     otherwise     JSON Lines of id, answer
  */
 
@@ -13,10 +13,10 @@ import { encrypt } from "../../core/contracts/encryption.ts";
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions } from "../../core/contracts/question.ts";
 
-/** [run][question]; undefined if there is none. */
+/** [run][question]; undefined where a question has no conversation. */
 export type Conversations_RQ = readonly (readonly (Conversation | undefined)[])[];
 
-/** Contents by file name. `questions` in the loader's order. */
+/** File contents by file name. `questions` are in the loader's order. */
 export function submissionFiles(
   benchmark: Benchmark | undefined,
   { questions, canary }: SuiteQuestions,

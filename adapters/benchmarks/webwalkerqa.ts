@@ -1,6 +1,6 @@
 /**
- * @file WebWalkerQA (Wu et al. 2025, arXiv 2501.07572; huggingface.co/datasets/callanwu/WebWalkerQA): JSON or JSON Lines. A question
- * starts from a website, whose address follows it.
+ * @file WebWalkerQA (Wu et al. 2025, arXiv 2501.07572; huggingface.co/datasets/callanwu/WebWalkerQA): JSON or JSON Lines. Each
+ * question starts from a website, whose address is appended to the prompt.
  */
 import * as z from "zod";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";

@@ -1,6 +1,6 @@
 /**
  * @file xbench-DeepSearch (github.com/xbench-ai/xbench-evals, data/DeepSearch-*.csv): every prompt and answer is encrypted with the
- * canary of its row. They stay encrypted here: each is decrypted only to check that it can be.
+ * canary of its row. They stay encrypted here: each is decrypted only to check that decryption works.
  */
 import { parse as parseCsv } from "csv-parse/sync";
 import * as z from "zod";
@@ -16,7 +16,7 @@ const Task = z.object({
   canary: z.string().min(1),
 });
 
-/** The first version, 2505, does not state its version. */
+/** The canary of the first version, 2505, does not include the version. */
 const GUID = /canary GUID xbench-DeepSearch(?:-(\d+))?:[0-9a-f-]{36}$/;
 const FIRST = "2505";
 
@@ -52,7 +52,7 @@ function requireDecryptable(at: Pick<Row, "file" | "row">, column: string, encry
   rejectRow(at, `its ${column} is empty`);
 }
 
-/** The header does not count as a row. */
+/** Rows are numbered from 1, without the header. */
 function csvRows(file: string): Row[] {
   const text = readText(file);
   try {

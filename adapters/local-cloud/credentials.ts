@@ -1,6 +1,6 @@
 /**
- * @file The random keys of one cloud, made with its directory. A request with another access key id is refused, so a worker of another run
- * never writes here by mistake. Only this user can read the file.
+ * @file One local cloud's random access keys, generated when its directory is first opened. A request with a different access key ID is
+ * refused, so a worker of another cloud never writes here by mistake. Only the file's owner can read it.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, readFile, writeFile } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * @file The cloud's store for the process it runs in: the database, files and events that others reach over HTTP, without requests. The
- * functions run there and make most of the calls of a step.
+ * @file The local cloud's store for code in the same process: direct calls to the database, files and events that other processes reach
+ * over HTTP. The functions run in that process and make most of a step's calls.
  */
 import pLimit from "p-limit";
 import type { ObjectStore, Store } from "../../core/ports.ts";
@@ -22,7 +22,7 @@ export interface DirectStoreOptions {
   readonly names: { readonly table: string; readonly bucket: string };
 }
 
-/** A plan inserts dozens of items together. All at once, they would delay callers over HTTP by tens of milliseconds. */
+/** A plan inserts dozens of items together. Run all at once, the inserts would delay HTTP callers by tens of milliseconds. */
 const CONCURRENT_INSERTS = 2;
 
 const endpoint = () => "this process";
@@ -39,7 +39,7 @@ export function openDirectStore(options: DirectStoreOptions): Store {
 
 function directApi(server: Pick<TableServer, "call">): DynamoApi {
   const limit = pLimit(CONCURRENT_INSERTS);
-  // The server answers in the API's shapes, which only the SDK declares.
+  // The server answers in the API's shapes, whose types only the SDK declares.
   const call = <Output>(operation: string, input: object) => server.call(operation, input) as Promise<Output>;
   return {
     getItem: (input) => call("GetItem", input),

@@ -1,13 +1,13 @@
 /**
- * @file Reads of LevelDB for dynalite. They run on the calling thread: dynalite reads twice per call, the table's description and the item,
+ * @file LevelDB reads for dynalite. They run on the calling thread: dynalite reads twice per call, the table's description and the item,
  * and both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be
- * decoded is reported as corruption: dynalite would take it for a missing table, and delete it.
+ * decoded is reported as corruption: dynalite would mistake it for a missing table and delete it.
  */
 import { ClassicLevel } from "classic-level";
 
 let isPatched = false;
 
-/** Affects every database of this process. */
+/** Affects every database in this process. */
 export function readSynchronously(): void {
   if (isPatched) return;
   isPatched = true;

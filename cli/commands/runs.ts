@@ -1,4 +1,4 @@
-/** @file Commands that look at runs: `runs`, `show` and `export`. */
+/** @file Commands that inspect runs: `runs`, `show` and `export`. */
 import { type Command, Option } from "commander";
 import { run } from "./options.ts";
 
@@ -31,7 +31,7 @@ function addExport(program: Command): void {
     .command("export")
     .description("write the trained weights of a finished run as Hugging Face folders, under runs/<run>/")
     .addArgument(run())
-    .option("--merged", "merge adapters into their base, so that whole models are written")
+    .option("--merged", "merge adapters into their base models and write whole models")
     .addOption(
       new Option("--dtype <name>", "data type of the weights, instead of the one used in training").choices([
         "fp32",

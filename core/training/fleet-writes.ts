@@ -10,7 +10,7 @@ type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 
-/** Gives a worker a place of its fleet in a run: a free one, or that of a dead worker. */
+/** Gives a worker one of its fleet's places in a run: a free one, or a dead worker's. */
 export function claimPlace(known: FleetRecord, place: string, worker: string): TableChange {
   const path = ["places", place];
   const before = known.places[place];
@@ -18,7 +18,7 @@ export function claimPlace(known: FleetRecord, place: string, worker: string): T
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
-/** Counts a request for instances while the run was at `progress`. A repeat finds another count. */
+/** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: the count has changed. */
 export function countRaise(known: FleetRecord, progress: number): TableChange {
   return {
     key: fleetKey(known),
@@ -30,7 +30,7 @@ export function countRaise(known: FleetRecord, progress: number): TableChange {
   };
 }
 
-/** Records why an instance does not serve the run. The last refusal counts; a repeat says the same. */
+/** Records why an instance does not serve the run. The latest refusal wins; a repeat writes the same value. */
 export function recordFleetRefusal(
   known: Pick<FleetRecord, "run" | "fleet">,
   { release, reason }: FleetRefusal,

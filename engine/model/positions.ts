@@ -1,11 +1,11 @@
-/** @file Rotary angles and attention masks as plain arrays; they depend on positions only. */
+/** @file Rotary angles and attention masks as plain arrays; they depend only on positions. */
 import type { ModelConfig } from "../checkpoint/config.ts";
 
 /** Added to the score of a masked key; its exp is exactly 0. */
 export const MASK_VALUE = -1e30;
 
 export interface RotaryTable {
-  /** [positions, hd / 2], row after row. */
+  /** [positions, hd / 2], row-major. */
   readonly cos: Float32Array;
   readonly sin: Float32Array;
   /** hd / 2 */
@@ -29,8 +29,8 @@ export function rotaryTable(config: ModelConfig, positions: number): RotaryTable
 }
 
 /**
- * Positions per radian of each pair: theta^(2i / hd). With Llama 3.1 scaling, a pair's frequency 1 / radius is divided by the factor if its
- * wavelength 2 pi radius is long, kept if it is short, and interpolated in between, linearly in original context / wavelength.
+ * Positions per radian of each pair: theta^(2i / hd). With Llama 3.1 scaling, a pair's frequency (1 / radius) is divided by the factor if
+ * its wavelength (2 pi * radius) is long, kept if it is short, and otherwise interpolated linearly in originalContext / wavelength.
  */
 function rotaryRadii({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
   const half = headWidth / 2;

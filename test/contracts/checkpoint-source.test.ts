@@ -15,6 +15,7 @@ import type { CheckpointFile } from "../../core/ports.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 const FILES: Record<string, string> = {
@@ -25,7 +26,7 @@ const FILES: Record<string, string> = {
   "loose.txt": "no checkpoint",
 };
 const directory = mkdtempSync(join(tmpdir(), "checkpoints-"));
-const before = { ...process.env };
+let restoreEnvironment = () => {};
 let cloud: LocalCloud;
 
 beforeAll(async () => {
@@ -36,7 +37,7 @@ beforeAll(async () => {
   const idle = async () => {};
   const handlers = { objectCreated: idle, clock: idle };
   cloud = await startLocalCloud({ directory: join(directory, "cloud"), clockSeconds: 0, handlers });
-  Object.assign(process.env, cloud.environment);
+  restoreEnvironment = setEnvironment(cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   for (const [path, text] of Object.entries({ ...FILES, "../other/config.json": "not under the prefix" })) {
     await store.objects.commit(join("ours", path), new TextEncoder().encode(text));
@@ -46,7 +47,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await cloud.close();
-  process.env = before;
+  restoreEnvironment();
   rmSync(directory, { recursive: true, force: true });
 });
 

@@ -2,18 +2,19 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { controlsContract } from "./controls.ts";
 
 const plane = controlPlane(["a", "b"]);
 const server = await serveControlPlane(plane);
-const before = { ...process.env };
-Object.assign(process.env, server.environment, {
+const restoreEnvironment = setEnvironment({
+  ...server.environment,
   AWS_REGION: "us-east-1",
   AWS_ACCESS_KEY_ID: "id",
   AWS_SECRET_ACCESS_KEY: "secret",
 });
 afterAll(async () => {
-  process.env = before;
+  restoreEnvironment();
   await server.close();
 });
 const controlsOf = awsControls();

@@ -10,6 +10,7 @@ import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { CloudHandlers } from "../../core/ports.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 test("two steps complete by events alone, with their teams and evaluations and no errors", async () => {
@@ -23,14 +24,13 @@ test("two steps complete by events alone, with their teams and evaluations and n
       clock: async () => handlers?.clock(),
     },
   });
-  const before = { ...process.env };
-  Object.assign(process.env, cloud.environment);
+  const restoreEnvironment = setEnvironment(cloud.environment);
   const { MGRPO_TABLE = "", MGRPO_BUCKET = "" } = cloud.environment;
   const store = openAwsStore({ table: MGRPO_TABLE, bucket: MGRPO_BUCKET });
   onTestFinished(async () => {
     await cloud.close();
     store.close();
-    process.env = before;
+    restoreEnvironment();
     rmSync(directory, { recursive: true });
   });
   const lines: string[] = [];

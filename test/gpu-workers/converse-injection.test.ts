@@ -1,4 +1,4 @@
-/** @file Prompt injection: hostile pages, tasks and reports in real conversations; and a team whose two tokenizers share no ids. */
+/** @file Prompt injection: hostile pages, tasks and reports in real conversations; and a team whose two agents use different tokenizers. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Tokenizer } from "../../core/ports.ts";
@@ -19,7 +19,7 @@ const MARKERS = [
   "</tool_response>",
 ];
 
-/** Special tokens outside the policy's own turns: what a model would take for the template. */
+/** Special tokens outside the policy's own turns: what a model would mistake for chat-template markup. */
 function shown(
   tokenizer: Tokenizer,
   { tokens, actions }: { tokens: readonly number[]; actions: readonly (readonly [number, number])[] },
@@ -29,7 +29,7 @@ function shown(
   return tokens.flatMap((id, t) => (ids.has(id) && !own.has(t) ? [tokenizer.decode([id])] : []));
 }
 
-/** Text that would end the sampled turn or its call too early, and what JSON escapes, which a word-level tokenizer cannot encode. */
+/** Text that would end the sampled turn or its call early, and what JSON escapes: a word-level tokenizer cannot encode the escapes. */
 const ENDS = /<\/t|<\|im_end\|>|<\|endoftext\|>|\p{Cc}|\\/gu;
 
 const ATTACKS = [

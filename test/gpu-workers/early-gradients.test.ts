@@ -1,4 +1,7 @@
-/** @file A run's weights do not depend on when its trainers compute gradients: while others still sample, or once all is sampled. In one process. */
+/**
+ * @file A run's weights do not depend on when its trainers compute gradients: while other workers are still sampling, or once all sampling
+ * is done. In one process.
+ */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { StepRecord } from "../../core/contracts/records.ts";
@@ -59,7 +62,7 @@ function lastFirst(memory: Store): Store {
   };
 }
 
-test("gradients computed during sampling, after it, or with the first groups last give the same bytes", async () => {
+test("gradients computed during sampling, after it, or with the first groups committed last give identical bytes", async () => {
   const atOnce = await trained(together);
   expect(atOnce.every((files) => files?.["optimizer.safetensors"])).toBe(true);
   expect(await trained(oneAfterTheOther)).toEqual(atOnce);

@@ -1,6 +1,7 @@
 /**
- * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. A query `HTTP <status>`
- * is answered with that status; `HTML` with a page; `again <n>` with 429 for the first n times.
+ * @file The search engine of the recorded world, in the formats of the four backends, each under a path of its own. The query
+ * `HTTP <status>` returns that status, `HTML` a login page, `again <n>` a 429 the first n times, `later` a 429 with a long retry-after,
+ * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
@@ -92,9 +93,9 @@ export function openSearchApi() {
   }
 
   return {
-    /** Requests so far. */
+    /** The number of requests so far. */
     asked: () => asked,
-    /** Answers if the path is its own. Returns whether it did. */
+    /** Answers a request whose path is one of the backends'. Returns whether it did. */
     async handle(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
       const path = new URL(request.url ?? "/", "http://world").pathname;
       const format = FORMATS[path];

@@ -3,7 +3,7 @@ import { S3Error } from "./errors.ts";
 
 const MAX_LINE_BYTES = 16_384;
 
-/** Yields the payload. Before it ends, it fills `trailers`, with names in lower case. */
+/** Yields the payload, then fills `trailers`, with lower-case names, before it returns. */
 export async function* decodeAwsChunked(
   source: AsyncIterable<Buffer>,
   trailers: Map<string, string>,

@@ -43,8 +43,8 @@ export interface BodyVerifier {
 }
 
 /**
- * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5 or, for a large object with a signed SHA-256,
- * is derived from the SHA-256, in the form of a multipart upload's ETag, which no client mistakes for an MD5.
+ * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5. For a large object with a signed SHA-256
+ * and no Content-MD5, it is derived from the SHA-256, in the form of a multipart upload's ETag, which no client mistakes for an MD5.
  */
 export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {
   const trailing = String(headers["x-amz-trailer"] ?? "")

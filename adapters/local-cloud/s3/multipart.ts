@@ -1,6 +1,6 @@
 /**
- * @file Multipart uploads: a folder per upload with one file per part, named `<number>-<md5>`, joined at the end. An upload that nobody
- * completes is removed at the first start after two days.
+ * @file Multipart uploads: a folder per upload with one file per part, named `<number>-<md5>`, joined at the end. An upload
+ * that receives no part for two days is removed at the next start.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, createReadStream, openSync } from "node:fs";
@@ -16,7 +16,7 @@ import type { ObjectFiles } from "./object-files.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
 import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
-/** As long as the bucket of a deployment keeps them (stacks/storage.ts). */
+/** A deployed bucket keeps incomplete uploads for the same time (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
 const MAX_PART_NUMBER = 10_000;
 const READ_BYTES = 2 ** 20;
@@ -46,7 +46,7 @@ export async function openMultipartUploads(
   const root = join(directory, "uploads");
   await mkdir(root, { recursive: true });
   const uploads = new MultipartUploads(root, objects, space);
-  // A killed worker completes nothing. Every new part changes the time of its folder.
+  // A killed worker never completes its uploads. Every new part updates its folder's mtime.
   for (const id of await readdir(root)) {
     const { mtimeMs } = await stat(join(root, id));
     if (Date.now() - mtimeMs > ABANDONED_MILLISECONDS) await uploads.abort(id);
@@ -72,7 +72,7 @@ export class MultipartUploads {
     return id;
   }
 
-  /** Replaces an earlier part of the same number. */
+  /** Replaces an earlier part with the same number. */
   async putPart(id: string, number: number, received: ReceivedFile): Promise<void> {
     closeSync(received.file);
     if (!(number >= 1 && number <= MAX_PART_NUMBER)) throw new S3Error("InvalidArgument", `part ${number}`);
@@ -139,7 +139,7 @@ export class MultipartUploads {
 
 const partPath = (folder: string, { number, etag }: PartReference) => join(folder, `${number}-${etag}`);
 
-/** S3's ETag of a multipart upload: the MD5 of the parts' MD5s, and their number. */
+/** S3's ETag of a multipart upload: the MD5 of the parts' concatenated MD5s, then the number of parts. */
 function joinedEtag(parts: readonly PartReference[]): string {
   const md5s = Buffer.from(parts.map(({ etag }) => etag).join(""), "hex");
   return `${createHash("md5").update(md5s).digest("hex")}-${parts.length}`;

@@ -1,11 +1,11 @@
 /**
- * @file Objects as files, named by the hash of their keys. A file is complete before it gets its name, so an object exists wholly or not at
- * all, also after kill -9:
+ * @file Objects as files, named by the hash of their keys. A file is complete before it gets its name, so an object exists in full or not
+ * at all, even after kill -9:
  *
  *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> answer
  *
- * `link` fails when the name is taken: the file system picks the one winner. There is no fsync: objects survive the end of the process, not
- * a loss of power.
+ * `link` fails when the name is taken: the file system picks the single winner. There is no fsync: objects survive a process crash, but not
+ * a power failure.
  */
 import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync } from "node:fs";
@@ -39,7 +39,7 @@ export interface OpenObject {
 
 export async function openObjectFiles(options: ObjectFilesOptions): Promise<ObjectFiles> {
   const files = new ObjectFiles(options);
-  // Leftovers of a killed process.
+  // Leftovers from a killed process.
   await rm(files.temporary, { recursive: true, force: true });
   await mkdir(files.root, { recursive: true });
   await mkdir(files.temporary, { recursive: true });
@@ -90,7 +90,7 @@ export class ObjectFiles {
     this.#buckets.add(bucket);
   }
 
-  /** Makes a received file the object. The file is consumed, whatever happens. */
+  /** Turns a received file into the object. The file is consumed even on failure. */
   async commit(bucket: string, { key, received, headers, onlyIfAbsent }: ObjectCommit): Promise<ObjectMetadata> {
     const { size, etag, checksums } = received;
     const metadata = { key, size, etag, modified: Date.now(), checksums, headers };
@@ -118,7 +118,7 @@ export class ObjectFiles {
   /** All bytes of a small object. */
   async read(bucket: string, key: string): Promise<Uint8Array | undefined> {
     const path = this.#path(bucket, key);
-    // Synchronous: four round trips to a thread (open, stat, read, close) take longer than reading a few kilobytes.
+    // Synchronous: four round trips to the thread pool (open, stat, read, close) take longer than reading a few kilobytes.
     const whole = await unlessMissing((async () => readFileSync(path))(), () => undefined);
     return whole && bytesOf(whole, path);
   }
@@ -131,7 +131,7 @@ export class ObjectFiles {
     this.#space.release(object.metadata.size);
   }
 
-  /** The metadata of all objects of a bucket, ordered by key. */
+  /** The metadata of all objects in a bucket, ordered by key. */
   async all(bucket: string): Promise<ObjectMetadata[]> {
     const all: ObjectMetadata[] = [];
     for (const entry of await readdir(this.#folder(bucket), { recursive: true, withFileTypes: true })) {

@@ -1,6 +1,6 @@
 /**
- * @file Passes over a small model that trains all its weights: one graph each, which keeps the activations of every layer and adds to the
- * gradient of every parameter in place.
+ * @file Passes over a small model whose weights are all trained: one graph per pass. The training graph keeps the activations of every
+ * layer; gradients accumulate in place.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, headName, views } from "../../checkpoint/parameters.ts";
@@ -97,7 +97,7 @@ export class WholePasses implements Passes {
     };
   }
 
-  /** The embedding rows of some tokens, [N, D]. */
+  /** The embedding rows of the given tokens, [N, D]. */
   #embed(tokens: Int32Array): Float32Array {
     const { layout, weights, config } = this.#state;
     const { width } = config;
@@ -109,7 +109,7 @@ export class WholePasses implements Passes {
     return rows;
   }
 
-  /** Adds the gradients of embedding and head rows, which the graph returns row by row. */
+  /** Accumulates the gradients that the graph returns as rows: the input tokens' embeddings and the targets' head rows. */
   #addRowGradients(outputs: Record<string, Float32Array>, targets: Int32Array, tokens: Int32Array): void {
     const { config, layout, gradient } = this.#state;
     const { targetRows, embeddedGradient } = outputs;

@@ -1,4 +1,4 @@
-/** @file Loaders of benchmark files, on fixtures in their formats without their questions; and every fault that a file can have. */
+/** @file Benchmark loaders, on fixtures with the benchmarks' formats but made-up questions; and every fault that a file can have. */
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -32,7 +32,7 @@ function written(content: string | Uint8Array, name = "file"): string {
 
 type Load = (file: string) => SuiteQuestions | Promise<SuiteQuestions>;
 
-/** As for a team that has the tool `read_attachment`. */
+/** Loads GAIA for a team that has the tool `read_attachment`. */
 const ofGaia = (file: string, which: Attachments = "readable") => loadGaia(file, which, { read: extract });
 
 /** The error line of a refused file. */
@@ -160,7 +160,7 @@ test("encryption is its own inverse, for any text and canary; a wrong canary is 
   expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not open it");
 });
 
-test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or a line per question", () => {
+test("WebWalkerQA: difficulty, language, kind and the website; a JSON array or JSON Lines", () => {
   const loaded = SuiteQuestions.parse(loadWebWalkerQa(fixture("webwalkerqa.json")));
   const lines = (JSON.parse(text("webwalkerqa.json")) as unknown[]).map((task) => JSON.stringify(task)).join("\n");
   expect(loadWebWalkerQa(written(lines))).toEqual(loaded);
@@ -224,7 +224,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   ["half a line", ofGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
   ["nothing in it", ofGaia, "\n", /it has no rows$/],
   ["Parquet", ofGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: write it as JSON Lines first/],
-  ["no text", ofGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
+  ["not text", ofGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
   [
     "a row that was cut",
     loadXbench,
@@ -273,7 +273,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     text("webwalkerqa.json").replace('"hard"', '"extreme"'),
     /row 3: info\.difficulty_level: /,
   ],
-  ["an array that is no JSON", loadWebWalkerQa, "[{]", /it is not JSON$/],
+  ["an array that is not JSON", loadWebWalkerQa, "[{]", /it is not JSON$/],
   [
     "the key that benchmarks have",
     loadJsonl,
@@ -281,7 +281,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 1: it has the key 'question': write 'prompt' instead$/,
   ],
   ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
-])("refused with one line that names file and row: %s", async (name, load, content, line) => {
+])("refused with one line that names the file and the row: %s", async (name, load, content, line) => {
   const place = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(place);
   copyFileSync(fixture("gaia/metals.csv"), join(place, "metals.csv"));

@@ -1,5 +1,5 @@
 /**
- * @file One question worked by hand through the whole of core/mgrpo: rewards, alignment, advantages, weights, loss. K = 3, one sub-agent,
+ * @file One question worked by hand through all of core/mgrpo: rewards, alignment, advantages, weights, loss. K = 3, one sub-agent,
  * d = 2, d_k = 1, 3 and 0.
  */
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ const algorithm = AlgorithmConfig.parse({ alignment: { mode: "weighted", d: 2 },
 const { mainReward: a, subReward: b } = algorithm;
 const id = (letter: string) => letter.repeat(22);
 
-/** Rollout 0: right, one call, expert 1. Rollout 1: wrong, three calls, experts 1, 0 and a malformed one. Rollout 2: malformed, no call. */
+/** Rollout 0: correct, one call, expert 1. Rollout 1: wrong, three calls, expert 1, 0, 1 (malformed). Rollout 2: malformed, no calls. */
 const rollouts: Record<string, RolloutScore> = {
   0: {
     reward: mainReward(true, 1, a), // 0.1 + 0.9*1 = 1
@@ -55,7 +55,7 @@ test("main: mean and std over all K rollouts (eq 9-10)", () => {
 
 test("searcher: rollout 2 has no calls, so two rollouts have equal weight; statistics after alignment (eq 12-13)", () => {
   // weights: a 1/2*1 = 0.5; b, c, d 1/2*1/3 = 0.166667
-  // mean = 0.5*1 + (0.6 + 0.1 + 0)/6 = 0.5 + 0.116667 = 0.616667      (pooled without alignment it would be 1.7/4 = 0.425)
+  // mean = 0.5*1 + (0.6 + 0.1 + 0)/6 = 0.5 + 0.116667 = 0.616667      (without alignment, the pooled mean would be 1.7/4 = 0.425)
   // squares: 0.383333^2 = 0.146944, 0.016667^2 = 0.000278, 0.516667^2 = 0.266944, 0.616667^2 = 0.380278
   // variance = 0.073472 + (0.000278 + 0.266944 + 0.380278)/6 = 0.073472 + 0.107917 = 0.181389; std = 0.425898
   // advantages 0.383333/0.425898 = 0.900059, -0.016667/0.425898 = -0.039133, -0.516667/0.425898 = -1.213123, -1.447921
@@ -91,7 +91,7 @@ test("resample: rollout 0 copies its only call, rollout 1 drops one of three; st
 });
 
 test("from advantages to the loss: two questions, the clip, the mean over tokens", () => {
-  // Each trajectory of main counts 1/3 in its question. Rollout 0 has 2 action tokens, so 1/6 each; of two questions, 1/12.
+  // Each trajectory of main has weight 1/3 in its question. Rollout 0 has 2 action tokens: 1/6 each, or 1/12 averaged over two questions.
   const main = finalized["main"];
   if (!main) throw new Error("not finalized");
   const [weight = Number.NaN] = trajectoryWeights(main);
@@ -99,7 +99,7 @@ test("from advantages to the loss: two questions, the clip, the mean over tokens
   const tokenWeight = inQuestion / 2;
   expect(tokenWeight).toBeCloseTo(1 / 12, 12);
   // Ratios 1.1 and 1.5; A = 1.408373 > 0, clip-high 0.28: terms 1.1*A and 1.28*A
-  // loss = -(1.1 + 1.28)*1.408373/12 = -0.279327; derivative of the first token -1.1*1.408373/12 = -0.129101, of the clipped one 0
+  // loss = -(1.1 + 1.28)*1.408373/12 = -0.279327; gradient at the first token -1.1*1.408373/12 = -0.129101, at the clipped one 0
   const { loss, gradient_A, clipped } = trajectoryLoss(
     {
       advantage: main.advantages[0] ?? Number.NaN,

@@ -1,0 +1,12 @@
+/** @file The environment of a test whose process runs other tests too. */
+
+/** Sets variables. Returns what restores them: in place, since threads and child processes start with the real `process.env`. */
+export function setEnvironment(variables: Readonly<Record<string, string>>): () => void {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, variables);
+  return () => {
+    for (const [name, value] of before)
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+  };
+}
