@@ -1,6 +1,6 @@
 /**
- * @file Where the JavaScript that build.mjs makes of a module is. Processes and threads are started from it, since it loads faster than
- * the TypeScript. A checkout keeps it in dist/; in the package, it lies beside this file.
+ * @file Locates the JavaScript that build.mjs builds from a module. Processes and threads start from it because it loads faster than
+ * the TypeScript. A checkout keeps it in dist/; in the package, it is next to this file.
  */
 const ROOT = new URL(import.meta.url.endsWith(".ts") ? "./dist/" : "./", import.meta.url);
 

@@ -1,6 +1,6 @@
 /**
- * @file bundle.import: milliseconds to import the bundle of each Lambda handler in a fresh process, as in a cold start, without the start of
- * Node.js; the median of several, with the bytes of the bundle.
+ * @file bundle.import: milliseconds to import the bundle of each Lambda handler in a fresh process, as in a cold start, excluding Node.js
+ * startup; the median of several, with the bundle's size in bytes.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const PROCESSES = 9;
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bundles-"));
 try {
   const bundles = await bundleHandlers(handlerNames(), folder);
-  // Alternates, so that other load on the machine affects all bundles equally.
+  // Interleaves the bundles, so that other load on the machine affects all equally.
   const rounds = Array.from({ length: PROCESSES }, () =>
     [...bundles.values()].map(({ path }) => importMilliseconds(path)),
   );

@@ -1,4 +1,4 @@
-/** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works here, and on the CPU for comparison. */
+/** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison. */
 import type { ExecutionProvider } from "../core/contracts/engine.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";

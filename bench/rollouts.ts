@@ -1,7 +1,7 @@
 /**
  * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
  * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
- * count, not arithmetic. Measured in CPU seconds, which other processes disturb least.
+ * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least.
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
@@ -35,7 +35,7 @@ const TURNS = 3;
 const MAX_NEW_TOKENS = 12;
 const MAX_RESPONSE_TOKENS = 48;
 const REPEATS = 7;
-/** Random weights rarely repeat themselves. At a low temperature they do as often as atlas's agents. */
+/** A model with random weights rarely repeats itself. At a low temperature, it does as often as atlas's agents. */
 const POLICIES = [
   { name: "rollouts", temperature: 1 },
   { name: "rollouts.sure", temperature: 0.8 },
@@ -70,7 +70,7 @@ for (const { name, temperature } of POLICIES) {
   await trainer.close();
 }
 
-/** Equal conversations get equal tool responses. */
+/** Identical conversations get identical tool responses. */
 async function converse(sampler: Sampler, question: string, name: string, temperature: number) {
   const { integer } = stream("bench", "question", question);
   const tokens = randomTokens(integer, 12 + integer(8));

@@ -1,6 +1,6 @@
 /**
  * @file run.memory: the peak memory of all processes of the default run, evaluations included, in bytes; takes minutes. Sampled every
- * `EVERY_MILLISECONDS` as PSS, which counts a page that processes share once in total. Linux only.
+ * `EVERY_MILLISECONDS` as PSS, which counts a page shared by processes once in total. Linux only.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -54,11 +54,11 @@ async function peakOf(cwd: string): Promise<MemoryUse> {
   return peak;
 }
 
-/** By a process and all its descendants. */
+/** Memory of a process and all its descendants. */
 function heldBy(root: number): MemoryUse {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    // `pid (name) state parent ...`, and a name may hold anything.
+    // `pid (name) state parent ...`, and a name may contain anything.
     const parent = Number(/.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1]);
     children.set(parent, [...(children.get(parent) ?? []), Number(pid)]);
   }

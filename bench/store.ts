@@ -50,7 +50,7 @@ async function* benchStore(): AsyncGenerator<StoreFigure> {
   }
 }
 
-/** Records K scores in each group of a step. Returns records per second, without the creation of the groups. */
+/** Records K scores in each group of a step. Returns records per second, excluding the creation of the groups. */
 async function recordGroups(table: Table, step: number, groups: number): Promise<number> {
   const run = "bench";
   for (let group = 0; group < groups; group++) {

@@ -1,4 +1,4 @@
-/** @file `mgrpo ask`: a team answers a question of the user's, on this machine or behind APIs, and every turn is shown. */
+/** @file `mgrpo ask`: a team, on this machine or behind APIs, answers the user's question, and every turn is shown. */
 import colors from "picocolors";
 import { type AnyTrajectory, sampledTokens } from "../core/contracts/rollout.ts";
 import { MgrpoError } from "../core/errors.ts";

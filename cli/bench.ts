@@ -6,7 +6,7 @@ import { nodeArguments } from "./local/workers.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
 const DEFAULT = ["engine", "rollouts", "store", "bundles", "run", "lora", "memory", "run-memory"];
-/** `gpu` needs one, so it runs only when it is named. */
+/** `gpu` needs a GPU, so it runs only when named. */
 const ALL = [...DEFAULT, "gpu"];
 
 export async function bench(names: readonly string[]): Promise<void> {

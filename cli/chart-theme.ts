@@ -1,4 +1,4 @@
-/** @file What all charts share: size, font, colours, axes, the legend's layout, and a dark theme that follows the reader's. */
+/** @file What all charts share: size, font, colours, axes, the legend's layout, and a dark theme that follows the reader's preference. */
 import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 
 export const WIDTH = 960;
@@ -37,7 +37,7 @@ export const AXIS = {
   nameTextStyle: { color: COLOURS.faint[0], fontSize: 12 },
 };
 
-/** The x axis of a quantity that is counted, such as steps: no ticks between whole numbers. */
+/** The x axis of a count, such as steps: no ticks between whole numbers. */
 export const COUNT_AXIS = {
   ...AXIS,
   type: "value" as const,
@@ -60,7 +60,7 @@ export function titled(text: string, subtext: string) {
   };
 }
 
-/** The legend's symbol of a line. */
+/** The legend's symbol for a line. */
 export const LINE_ICON = "path://M0,4h18v2h-18z";
 
 /** Pixels. `top` is below the title and its subtitle. */
@@ -76,7 +76,7 @@ export const LEGEND = {
 const SYMBOL_GAP = 5;
 const ROW = 28;
 
-/** Where the plot begins under a legend of these names, which takes as many rows as it needs. */
+/** Where the plot begins below a legend of these names, which takes as many rows as it needs. */
 export function plotTop(names: readonly string[]): number {
   const { left, right, top, itemWidth, itemGap, textStyle } = LEGEND;
   let rows = 1;
@@ -98,7 +98,7 @@ function textWidth(text: string, fontSize: number): number {
   return ems * fontSize;
 }
 
-/** An empty chart. It draws to SVG without a browser, so text is measured by an estimate. */
+/** An empty chart. It draws SVG without a browser, so text widths are estimated. */
 export function openChart(): EChartsType {
   setPlatformAPI({
     measureText: (text, font) => ({ width: textWidth(text, Number.parseFloat(font ?? "") || 12) }),

@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo compare`: trains several arms with several seeds on equally many sampled tokens, and writes their differences, with
- * confidence intervals, to results/<name>/. Run again, it keeps finished runs and resumes the others.
+ * confidence intervals, to results/<name>/. When rerun, it keeps finished runs and resumes the others.
  *
  *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
  */
@@ -60,7 +60,7 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
   throw new MgrpoError("run-halted", `run '${run}' is not finished${more}: ${fault}; run the same command to resume`);
 }
 
-/** Throws before anything trains if some entry cannot work. Its token budget is not known yet, and does not matter for that. */
+/** Throws before anything trains if some entry cannot work. Its token budget is still unknown, but irrelevant here. */
 async function planComparison(recipeName: string, options: CompareOptions): Promise<Plan> {
   const recipe = await openRecipe(recipeName);
   const entries = entriesOf(options);

@@ -1,6 +1,6 @@
 /**
  * @file `curve.svg`: the reward of each agent per step, raw and smoothed, and the held-out scores as points. The colours follow the
- * reader's light or dark theme.
+ * viewer's light or dark theme.
  */
 import { LineChart, ScatterChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
@@ -53,7 +53,7 @@ export function drawCurve(input: CurveInput): string {
   return themed(svg);
 }
 
-/** An agent's rewards: a thin line as they are, and a thick smoothed one, which has the name. */
+/** An agent's rewards: a thin raw line, and a thick smoothed one that carries the label. */
 function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
   const raw = perStep.map((step) => step.reward[agent] ?? null);
   const smoothed = smooth(raw);

@@ -1,4 +1,4 @@
-/** @file The deployment that a table belongs to: its stacks describe it in the table. It is found by stage, or by the table's name. */
+/** @file The deployment that owns a table: its stacks record a description in the table. It is found by stage or by table name. */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
@@ -8,7 +8,7 @@ import type { Table } from "../core/ports.ts";
 import { release } from "../gpu-workers/release.ts";
 import type { WorkerSpec } from "./local/workers.ts";
 
-/** stacks/storage.ts names the table after the stage, so that a stage's name alone leads to everything else. */
+/** stacks/storage.ts names the table after the stage, so the stage's name alone is enough to find everything else. */
 const tableOf = (stage: string) => `mgrpo-${stage}`;
 
 /** Undefined if the table was not made by `sst deploy`. */
@@ -55,7 +55,7 @@ export function refuseOtherRelease(deployment: Deployment): void {
   );
 }
 
-/** The workers that no fleet starts. Throws if the run needs more workers than a fleet can have. */
+/** The workers that no fleet starts, so the user must. Throws if the run needs more workers than a fleet can have. */
 export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
   const fleetOf = ({ agent, roles }: WorkerSpec) => {
     const serving = fleets.filter((fleet) => fleet.agent === agent);

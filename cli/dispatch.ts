@@ -1,9 +1,9 @@
 /**
- * @file `mgrpo dispatch`: runs the functions where there is no Lambda, on the store that the environment names. It needs no S3 events: it
+ * @file `mgrpo dispatch`: runs the functions without Lambda, on the store named by the environment. It needs no S3 events: it
  * polls the store and does what the events would have done.
  *
- *     poll ──outage──> logged once, polls again      ──damaged records of one run──> logged once, the other runs continue
- *      '──an error that stays (no such table, expired credentials)──> ends with the reason
+ *     poll ──outage──> logged once, polls again      ──damaged records in one run──> logged once, the other runs continue
+ *      '──a permanent error (no such table, expired credentials)──> exits with the reason
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { isMgrpoError, type MgrpoError } from "../core/errors.ts";
@@ -23,7 +23,7 @@ export async function dispatch({ every }: DispatchOptions): Promise<void> {
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort()).once("SIGTERM", () => stop.abort());
   try {
-    // Without runs no poll reads an object: this finds a missing bucket now.
+    // With no runs, no poll reads an object: this read detects a missing bucket at startup.
     await store.objects.get("runs");
     console.log(JSON.stringify({ kind: "dispatching", ...names, every }));
     await pollUntil(stop.signal, store, every);
@@ -45,7 +45,7 @@ async function pollUntil(signal: AbortSignal, store: Store, every: number): Prom
   await functions.stop();
 }
 
-/** Runs the clock's function once. Returns the errors that may pass or concern one run, each message once; rejects with any other. */
+/** Runs the clock's function once. Returns the errors that are transient or concern one run, one per message; rejects with any other. */
 async function poll(functions: Functions): Promise<MgrpoError[]> {
   const errors = new Map<string, MgrpoError>();
   const collect = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo doctor`: what works on this machine, and how to get what does not. Exits with 1 only if a default run could not work, or
+ * @file `mgrpo doctor`: what works on this machine, and how to fix what does not. Exits with 1 only if a default run could not work, or
  * the given model would not fit.
  */
 import { statfsSync } from "node:fs";
@@ -51,7 +51,7 @@ async function checksFor(model: string | undefined, install: "cuda" | undefined,
 }
 
 async function checkMachine(): Promise<Check[]> {
-  // First: the embedded cloud puts its own endpoints into the environment.
+  // This check comes first: the embedded cloud puts its own endpoints into the environment.
   const endpoints = await checkEndpoints();
   return [...machine(), ...(await checkLocalCloud()), ...(await verifyEngines()), ...endpoints];
 }
@@ -91,7 +91,7 @@ function machine(): Check[] {
   ];
 }
 
-/** The folder of the runs, by the same check as before a run. */
+/** Checks the runs folder the same way as preflight. */
 function checkDisk(): Check {
   try {
     checkRunsFolder();

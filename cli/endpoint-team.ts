@@ -1,11 +1,11 @@
 /**
- * @file A model behind an API in place of a team: `openai:<base url>#<model>`. By default it is the recipe's single agent, with all tools.
- * With another arm, such as `mgrpo`, every agent of the recipe's team is that model.
+ * @file A model behind an API used as a team: `openai:<base url>#<model>`. By default it is the recipe's single agent, with all tools.
+ * With another arm, such as `mgrpo`, every agent of the recipe's team uses that model.
  */
 import type { Arm } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 
-/** The default recipe for such models: its settings are for LLMs, those of `atlas` for the tiny models that it ships. */
+/** The default recipe for such models: its settings are for LLMs, those of `atlas` are for the tiny models that it ships. */
 export const ENDPOINT_RECIPE = "deep-research";
 export const ENDPOINT_ARM: Arm = "single-agent";
 
@@ -21,7 +21,7 @@ export function readEndpoint(target: string): EndpointTeam | undefined {
   return { policy: target.slice(0, hash), model: target.slice(hash + 1) };
 }
 
-/** Settings that make each of these agents that model. */
+/** Settings that make each of these agents use that model. */
 export function asAgents({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
   return agents.flatMap((agent) =>
     [`policy=${policy}`, `model=${model}`, "trained=false"].map((setting) => `agents.${agent}.${setting}`),

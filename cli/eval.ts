@@ -1,4 +1,4 @@
-/** @file `mgrpo eval`: evaluates a team on this machine, on all suites of its run, on one named suite, or each checkpoint that appears. */
+/** @file `mgrpo eval`: evaluates a team on this machine: on all suites of its run, on one named suite, or at each new checkpoint. */
 import colors from "picocolors";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -19,7 +19,7 @@ import type { WatchOptions } from "./watch.ts";
 const EVERY_SECONDS = 10;
 const RESULTS = "evaluations";
 
-/** For a suite that was stopped by its tools' budget. */
+/** For a suite that ran out of its tool budget. */
 type ExtendOptions = Pick<ResumeOptions, "extendToolCalls" | "extendToolUsd">;
 
 type AllOptions = EvalOptions &

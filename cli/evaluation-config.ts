@@ -30,11 +30,11 @@ export interface EvalOptions {
 export interface PlannedEvaluation {
   readonly config: RunConfig;
   readonly recipe: Recipe;
-  /** Why sampled scores can differ from those that the run itself reported. */
+  /** Why sampled scores can differ from those the run reported. */
   readonly notes: readonly string[];
 }
 
-/** `suite`: the one that `--suite` names; otherwise all suites of the run or recipe. */
+/** `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. */
 export async function planEvaluation(
   target: string,
   options: EvalOptions,
@@ -86,7 +86,7 @@ interface FoundTeam {
   /** A folder that holds a folder per agent. Absent: the config names the models. */
   readonly checkpoints?: string;
   readonly endpoint?: EndpointTeam;
-  /** Of a run. */
+  /** If the team is a run's. */
   readonly status?: RunStatus;
 }
 
@@ -110,7 +110,7 @@ function recipeOf(target: string, { stored, endpoint }: FoundTeam, wanted: strin
   return stored?.recipe ?? wanted ?? (endpoint ? ENDPOINT_RECIPE : "atlas");
 }
 
-/** An evaluation of a run's last team with the run's seed draws what the run's own drew, unless one of these holds. */
+/** An evaluation of a run's last team with the run's seed samples what the run's own sampled, unless one of these applies. */
 function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
   if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers end and its fleets
- * empty. Launching it again resumes it.
+ * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers exit and its fleets
+ * scale to zero. Launching it again resumes it.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { parse } from "../core/contracts/parse.ts";

@@ -1,4 +1,4 @@
-/** @file `mgrpo import`: makes a Hugging Face folder of a GGUF file. */
+/** @file `mgrpo import`: converts a GGUF file into a Hugging Face folder. */
 import { existsSync } from "node:fs";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";

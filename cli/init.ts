@@ -1,4 +1,4 @@
-/** @file `mgrpo init`: the recipe of `npm create mgrpo`, written into an existing project. */
+/** @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project. */
 import { cpSync, existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

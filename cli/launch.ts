@@ -73,7 +73,7 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
   }
 }
 
-/** Refuses another config for a run in the store, and an extension of a run that is not there. */
+/** Refuses another config for a run in the store, and an extension of a run that does not exist. */
 async function refuseOther({ objects }: Store, config: RunConfig, extension: BudgetExtension): Promise<void> {
   const key = objectKeys.config(config.run);
   const stored = await objects.get(key);

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo pretrain <recipe>`: makes a recipe's base models by imitation. Demonstrations are rendered like conversations (the agent's
- * template, tokenizer and tools). The Trainer of M-GRPO learns the assistant's tokens with the `linear` loss: mean -log p over a batch.
+ * @file `mgrpo pretrain <recipe>`: trains a recipe's base models by imitation. Demonstrations are rendered like conversations (the agent's
+ * template, tokenizer and tools). M-GRPO's Trainer learns the assistant's tokens with the `linear` loss: mean -log p over a batch.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -19,7 +19,7 @@ import { type AgentLayout, openAgentLayout } from "../gpu-workers/rollouts/agent
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 
 export interface PretrainOptions {
-  /** The folder names of the base models to make; all by default. */
+  /** The folder names of the base models to train; all by default. */
   readonly only?: readonly string[];
   /** The parent of their folders, instead of the recipe's. */
   readonly to?: string;
@@ -28,7 +28,7 @@ export interface PretrainOptions {
 }
 
 const PROGRESS_EVERY = 50;
-/** Batches that the reported loss is the mean of. */
+/** Number of recent batches over which the reported loss is averaged. */
 const RECENT = 50;
 /** Shorter moving averages than in training, since batches are small and vary. */
 const OPTIMIZER = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
@@ -72,7 +72,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
 }
 
-/** Imitates demonstrations until the base model's tokens are spent. Returns the steps and the mean of the last losses. */
+/** Imitates demonstrations until the base model's token budget is spent. Returns the step count and the mean of the last losses. */
 async function learn(trainer: Trainer, base: BaseModel, encode: Encode) {
   const { tokens, batchTokens, learningRate, warmUp } = base.training;
   const started = performance.now();
@@ -169,7 +169,7 @@ function* batchesOf(
   }
 }
 
-/** Factor of the learning rate at a share of the training: a linear warm-up, then half a cosine down to a tenth. */
+/** Learning-rate factor at a fraction of the training: linear warm-up, then cosine decay to a tenth. */
 export function schedule(done: number, warmUp: number): number {
   if (done < warmUp) return done / warmUp;
   return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));

@@ -1,4 +1,4 @@
-/** @file The whole command line as commander definitions. Building it runs nothing: each command loads its own module when it is called. */
+/** @file The whole command line as commander definitions. Building it runs nothing: each command loads its own module when invoked. */
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import { addCloud } from "./commands/cloud.ts";

@@ -1,4 +1,4 @@
-/** @file The questions of a run, read where it starts. Questions that the team cannot be asked are reported there. */
+/** @file Reads a run's questions on the machine that starts it, and reports there the questions that the team cannot be asked. */
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { QuestionSet } from "../core/contracts/question.ts";

@@ -48,7 +48,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   if (report) printSummary(report, folder);
 }
 
-/** The extension that the options ask for: of this command, of launch and of eval. */
+/** The extension that the options request, for this command, launch and eval. */
 export function extensionOf(options: ResumeOptions): BudgetExtension {
   const { extendHours: hours, extendUsd: usd, extendToolCalls: toolCalls, extendToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };

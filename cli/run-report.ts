@@ -32,7 +32,7 @@ export const AgentResult = z.strictObject({
   version: Version,
   /** Folder in the Hugging Face layout. */
   checkpoint: z.string(),
-  /** Of model.safetensors, or of tinker.json if a server holds the weights. */
+  /** Of model.safetensors, or of tinker.json if the weights are on a server. */
   sha256: Sha256,
 });
 export type AgentResult = z.infer<typeof AgentResult>;
@@ -44,9 +44,9 @@ export const RunReport = z.strictObject({
   seed: z.int(),
   /** Closed steps: fewer than planned if `sampledTokens` ended the run. */
   steps: z.int(),
-  /** Held-out questions answered right by the untrained and by the trained team, at temperature 1 and greedily. */
+  /** Held-out questions answered correctly by the untrained and the trained team, above temperature 0 and greedily. */
   heldOut: z.strictObject({ before: HeldOut.nullable(), after: HeldOut.nullable() }),
-  /** Share of held-out questions that the trained team answers without its tools. */
+  /** Share of held-out questions that the trained team answers correctly without its tools. */
   closedBook: z.number().nullable(),
   evaluations: z.array(TeamEvaluation),
   /** The recipe's case studies, before and after training. */
@@ -58,10 +58,10 @@ export const RunReport = z.strictObject({
     writesPerRollout: z.number(),
     writeUnitsPerRollout: z.number(),
   }),
-  /** Agent -> the seconds of its workers; and those of the functions and of the whole run. */
+  /** Agent -> the seconds of its workers; also those of the functions and of the whole run. */
   seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
   agents: z.record(AgentName, AgentResult),
-  /** The objective: ratio, clipping, alignment and the rest. */
+  /** The objective: ratio, clipping, alignment and so on. */
   algorithm: AlgorithmConfig,
 });
 export type RunReport = z.infer<typeof RunReport>;
@@ -122,7 +122,7 @@ export function heldOutScore(evaluations: readonly TeamEvaluation[], team: numbe
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
-/** A job's score with the settings of its suite. */
+/** A job's score with its suite's settings. */
 export function evaluationOf(
   { name, temperature, closedBook, benchmark }: EvaluationSuite,
   { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },

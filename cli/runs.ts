@@ -1,4 +1,4 @@
-/** @file `mgrpo runs`: lists the runs of this folder and of the store that the environment names, with their state and scores. */
+/** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with their states and scores. */
 import colors from "picocolors";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
@@ -111,7 +111,7 @@ async function storedRow(store: Store, run: string): Promise<Row> {
   };
 }
 
-/** Held-out share before and after training, the latter with its interval. */
+/** Held-out accuracy before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {
   const share = (value: number | null) => (value === null ? "-" : percent(value));
   const { sampled } = openBook(evaluations, steps);
@@ -120,7 +120,7 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row)
 
 const TITLES = ["run", "state", "step", "held-out", "time", ""];
 
-/** A table if the terminal is wide enough; otherwise some lines per run. The state decides the colour. */
+/** A table if the terminal is wide enough; otherwise several lines per run. The state determines the colour. */
 function tableLines(rows: readonly (Row | Damaged)[]): string[] {
   const table = rows.map((row) => [
     row.run,

@@ -1,4 +1,4 @@
-/** @file `mgrpo show`: a run's steps, a step, group or rollout as a tree, or its case studies; on the terminal or as a page. */
+/** @file `mgrpo show`: a run's steps; a step, group or rollout as a tree; or the run's case studies; on the terminal or as a page. */
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { Question } from "../core/contracts/question.ts";
@@ -68,7 +68,7 @@ async function viewCases({ config, read }: Source): Promise<View> {
   };
 }
 
-/** A run can be shown where its recipe is not installed, then without notes. */
+/** A run can be shown without its recipe installed, but then has no notes. */
 async function notesOf(name: string): Promise<(question: Question) => string | undefined> {
   try {
     const recipe = await openRecipe(name);

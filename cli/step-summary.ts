@@ -1,6 +1,6 @@
 /**
  * @file The summary of a step, from the scores of its groups and the manifests that closed it. A pure function, so that the live table, the
- * JSON lines, the report and a resumed run agree.
+ * JSON Lines, the report and a resumed run agree.
  */
 import * as z from "zod";
 import { type Manifest, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
@@ -12,33 +12,33 @@ import { countSampledTokens } from "../core/training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,
-  /** Wall-clock seconds; null if the step closed while no one followed the run. */
+  /** Wall-clock seconds; null if the step closed while the run was not followed. */
   seconds: z.number().nullable(),
   /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if it was never called. */
   reward: z.record(AgentName, z.number().nullable()),
-  /** Shares of the counted rollouts that answered right, and that were well formed. */
+  /** Shares of the counted rollouts that answered correctly, and that were well formed. */
   correct: z.number(),
   wellFormed: z.number(),
   rollouts: z.int(),
-  /** By all agents in the counted rollouts, frozen agents and dropped or masked trajectories included. */
+  /** Tokens sampled by all agents in the counted rollouts, including frozen agents and dropped or masked trajectories. */
   sampledTokens: z.int(),
   /** Rollouts lost to infrastructure or judges: excluded from every mean and batch. */
   excluded: z.int(),
-  /** The cost of the counted rollouts' judges, if they are models. */
+  /** The cost of judging the counted rollouts, if the judges are models. */
   judged: JudgeCost.exactOptional(),
   groups: z.int(),
   /** Groups with equal main rewards: the main agent learns nothing from them. */
   zeroVariance: z.int(),
   /** Sub-agent -> histogram of d_k: entry i counts the rollouts that called it i times. */
   calls: z.record(AgentName, z.array(z.int())),
-  /** Per sub-agent, invocations that alignment added as copies, and left out. */
+  /** Per sub-agent, invocations that alignment duplicated, and dropped. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
   /** Per trained agent; null if it had nothing to learn from. */
   training: z.record(AgentName, TrainingStats.nullable()),
   /** Per agent, the time of its workers. */
   workers: z.record(AgentName, WorkerSeconds),
-  /** Tokens that were trained on, of all agents, per wall-clock second. */
+  /** Tokens trained on, across all agents, per wall-clock second. */
   tokensPerSecond: z.number().nullable(),
 });
 export type StepSummary = z.infer<typeof StepSummary>;

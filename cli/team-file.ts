@@ -1,4 +1,4 @@
-/** @file Team files: a run config in JSON of which only the recipe and the agents are required. */
+/** @file Team files: a run config in JSON in which only the recipe and the agents are required. */
 import { existsSync, readFileSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
@@ -7,7 +7,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
 
-/** The part that is needed to find the recipe. The settings are checked later, with the recipe's own. */
+/** The part needed to find the recipe. The settings are validated later, together with the recipe's. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
 
 export const isTeamFile = (target: string): boolean => target.endsWith(".json");
@@ -24,7 +24,7 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
-/** A recipe that recommends the config of a file or run. Judge settings that the config leaves out are the recipe's own. */
+/** The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe. */
 export function advisedBy(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,

@@ -1,4 +1,4 @@
-/** @file What a run does or waits for, in one phrase: the missing workers, or the progress of the open step. Pure. */
+/** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the open step. Pure. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../core/contracts/records.ts";
 

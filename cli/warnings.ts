@@ -4,17 +4,17 @@ import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import type { StepSummary } from "./step-summary.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-/** Steps that a share is taken over, and between two warnings. */
+/** Number of steps over which a share is computed, and between two warnings. */
 const WINDOW = 10;
-/** Eq 11: P(d_k <= d) is to be about 0.99. */
+/** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
 
-/** What the newest step should make the user look at, one line each. */
+/** What the user should look at after the newest step, one line each. */
 export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return [...firstStepWarnings(config, steps), ...alignmentWarnings(config, steps)];
 }
 
-/** A first step that could teach nothing usually means that none will. */
+/** If the first step has no learning signal, later steps usually have none either. */
 function firstStepWarnings({ run, main, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
   if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
   const look = `see what they say: ${MGRPO} show ${run} 0`;

@@ -35,7 +35,7 @@ import { row } from "./terminal/rows.ts";
 export interface WatchOptions {
   /** File that holds a WatchedTeam. */
   readonly team: string;
-  /** Seconds between looks. */
+  /** Seconds between polls. */
   readonly every: number;
   /** Folder of the results. */
   readonly results: string;
@@ -79,7 +79,7 @@ export async function watch(location: string, { team: file, every, results }: Wa
   }
 }
 
-/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the remaining ones would be kept for ever. */
+/** Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept for ever. */
 async function evaluateCheckpoint(
   { team, config, questions, source, results, stop, live }: Watch,
   checkpoint: string,
@@ -134,7 +134,7 @@ export interface Trouble {
   readonly message: string;
 }
 
-/** Looks until the signal aborts. A bad checkpoint or an outage of the source is reported once and does not end the watch. */
+/** Polls the source until the signal aborts. A bad checkpoint or an outage of the source is reported once and does not end the watch. */
 export async function watchCheckpoints(
   source: CheckpointSource,
   everySeconds: number,
@@ -153,7 +153,7 @@ export async function watchCheckpoints(
         const files = now.get(checkpoint) ?? new Map<string, FileState>();
         if (signal.aborted || handled.get(checkpoint) === fingerprintOf(files)) continue;
         await evaluate(checkpoint, files).catch((error: unknown) => {
-          // A halt would meet every other checkpoint too.
+          // What halts one evaluation would halt every other one too.
           if (!isMgrpoError(error) || error.retryable || error.code === "run-halted") throw error;
           report({ kind: "refused", checkpoint, code: error.code, message: error.message });
         });

@@ -16,7 +16,7 @@ export type CheckpointListing = ReadonlyMap<string, ReadonlyMap<string, FileStat
 
 /** A location where another program writes checkpoints, each a folder, file by file. An outage is a retryable MgrpoError. */
 export interface CheckpointSource {
-  /** Lists every folder, or only the given one. */
+  /** Lists all folders, or only the given one. */
   list(folder?: string): Promise<CheckpointListing>;
   /** Reads files of a folder; large ones as files on this machine. `not-found` if one was deleted after it was listed. */
   read(folder: string, files: readonly string[]): Promise<CheckpointFiles>;

@@ -7,7 +7,7 @@ import type { z } from "zod";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { ChatMessage, ToolSchema } from "./policy-ports.ts";
 
-/** As the server counted them. */
+/** Tokens as the server counted them. */
 export interface TokenUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -15,14 +15,14 @@ export interface TokenUsage {
 
 export interface CompletionRequest {
   readonly messages: readonly ChatMessage[];
-  /** Requests JSON that matches this schema, in the way that the server supports. The answer is checked in any case. */
+  /** Requests JSON that matches this schema, in whatever way the server supports. The answer is checked in any case. */
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
 }
 
 export interface Completion {
-  /** With a schema: only the JSON. */
+  /** With a schema, only the JSON. */
   readonly text: string;
   readonly usage: TokenUsage;
 }

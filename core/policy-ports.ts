@@ -36,7 +36,7 @@ export interface SampleRequest {
 export interface Sample {
   /** Sampled tokens, the stop sequence included. */
   readonly tokens: readonly number[];
-  /** Log-prob of each token at the sampling temperature, before top-p and top-k. Greedy: at temperature 1. */
+  /** Log-prob of each token at the sampling temperature, before top-p and top-k. With greedy sampling: at temperature 1. */
   readonly logProbs: readonly number[];
   readonly stop: "stop" | "length";
 }
@@ -78,8 +78,8 @@ export interface ForwardBackward {
 }
 
 /**
- * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine knows nothing of M-GRPO. An engine that
- * continues a dead process's step may reject with `replay-failed`: the caller then `load`s and repeats the step.
+ * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine is unaware of M-GRPO. An engine that
+ * resumes a dead process's step may reject with `replay-failed`; the caller then calls `load` and repeats the step.
  */
 export interface Trainer {
   /** Per sequence, log-probs_T at the temperature, without a gradient. */
@@ -88,7 +88,7 @@ export interface Trainer {
   /** AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of the scaled gradient. */
   optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
   /**
-   * The state as files. Engines that hold it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
+   * The state as files. If the engine has it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
    * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
    */
   save(): Promise<Map<string, Uint8Array>>;
@@ -102,17 +102,17 @@ export interface Trainer {
  * process. The last process that took the journal is its only writer.
  */
 export interface CallJournal {
-  /** Makes the caller the writer, and returns what was written last. Null: there is nothing to continue. */
+  /** Makes the caller the writer, and returns the last entry. Null: there is nothing to continue. */
   take(): Promise<TinkerCalls | null>;
   /** Overwrites the journal. Rejects with `claim-lost` once another process has taken it. */
   write(calls: TinkerCalls | null): Promise<void>;
 }
 
-/** Wall-clock limits of an engine's calls. An engine that can end a call that hangs rejects it with `deadline` then. */
+/** Wall-clock limits of an engine's calls. An engine that can end a hanging call rejects it with `deadline` at the limit. */
 export interface EngineLimits {
-  /** Of one sampled turn. */
+  /** For one sampled turn. */
   readonly turnSeconds: number;
-  /** Of one call of a trainer, and of opening a sampler or trainer. */
+  /** For one trainer call, and for opening a sampler or trainer. */
   readonly trainingSeconds: number;
 }
 
@@ -130,7 +130,7 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
-  /** Most bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
+  /** Maximum bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
   readonly shardBytes?: number;
 }
 
@@ -144,9 +144,9 @@ export interface PolicyEngine {
   openTrainer(files: CheckpointFiles, options: EngineOptions, journal?: CallJournal): Promise<Trainer>;
   /** Rejects if the engine's package, its server, or this model on it is missing. Absent: the engine needs nothing else. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;
-  /** Names the device that it computes on, after a test that it works; rejects if it does not. Absent: the CPU. */
+  /** Tests the device that it computes on, and returns its name; rejects if the test fails. Absent: the CPU. */
   computesOn?(options: EngineOptions): Promise<string>;
-  /** Deletes what a version keeps outside its files, once it is no longer needed. Idempotent. Absent: nothing is kept. */
+  /** Deletes a version's data outside its files once it is no longer needed. Idempotent. Absent: there is no such data. */
   discard?(files: CheckpointFiles): Promise<void>;
 }
 
@@ -167,7 +167,7 @@ export interface Tokenizer {
   ): string;
   /** The token that ends an assistant turn in the chat template. */
   readonly endOfTurn: number;
-  /** Tokens that end generation: `endOfTurn`, then the others of generation_config.json. */
+  /** Tokens that end generation: `endOfTurn`, then the others from generation_config.json. */
   readonly ends: readonly number[];
 }
 

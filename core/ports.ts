@@ -1,6 +1,6 @@
 /**
- * @file The ports: everything that the pure core needs from outside. Each is small. Its contract is the text here, and one suite in
- * test/contracts that every adapter passes.
+ * @file The ports: everything that the pure core needs from outside. Each is small. Its contract is its comments here, and one suite
+ * in test/contracts that every adapter passes.
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";
@@ -39,14 +39,14 @@ export type {
 export interface ObjectStore {
   /**
    * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt without an answer wrote them. False: another
-   * writer's are. `sha256`: of the body, as hex, if the caller knows it; it is needed to sign the request.
+   * writer's bytes are. `sha256`: the body's hash in hex, if the caller knows it; signing the request needs it.
    */
   commit(key: string, body: Uint8Array, sha256?: string): Promise<boolean>;
   /** The bytes, or undefined if there is no object. */
   get(key: string): Promise<Uint8Array | undefined>;
   /** Size in bytes, or undefined. */
   head(key: string): Promise<number | undefined>;
-  /** Deletes; keys that do not exist are fine. */
+  /** Deletes objects, ignoring keys that do not exist. */
   delete(keys: readonly string[]): Promise<void>;
 }
 
@@ -82,14 +82,14 @@ export type TableItem = { readonly [key: string]: TableValue };
 export interface TableResult {
   /** Whether the conditions held and the change was made. */
   readonly applied: boolean;
-  /** The item after the change, or as it is if a condition failed. Undefined if there is no item. */
+  /** The item after the change, or the unchanged item if a condition failed. Undefined if there is no item. */
   readonly item: TableItem | undefined;
 }
 
 /** Records (DynamoDB): conditional writes on single items, consistent reads; no transactions, no streams. */
 export interface Table {
   get(key: TableKey): Promise<TableItem | undefined>;
-  /** Several at once, in the order of the keys, each as consistent as `get`. */
+  /** Several items, in the order of the keys, each read as consistently as by `get`. */
   getAll(keys: readonly TableKey[]): Promise<(TableItem | undefined)[]>;
   /** Put-if-absent. False: the item already exists, and is unchanged. */
   insert(key: TableKey, item: TableItem): Promise<boolean>;
@@ -118,19 +118,19 @@ export interface Store {
 
 /** The desired capacity of autoscaling groups. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
 export interface Capacities {
-  /** By group name. A group that does not exist is an error. */
+  /** Capacities by group name. A group that does not exist is an error. */
   read(groups: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Idempotent. */
   write(group: string, instances: number): Promise<void>;
 }
 
-/** The schedule that calls tick every minute while it is on. Turning is idempotent. */
+/** The schedule that calls tick every minute while it is on. Switching it on or off is idempotent. */
 export interface ClockSwitch {
   isOn(): Promise<boolean>;
   turn(to: "on" | "off"): Promise<void>;
 }
 
-/** The events of the deployment's objects. */
+/** Events about the deployment's objects. */
 export interface ObjectEvents {
   /** Sends the "Object Created" events of these keys again. A repeat is harmless. */
   redeliver(keys: readonly string[]): Promise<void>;
@@ -150,11 +150,11 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 export interface ToolContext {
   readonly question: Question;
-  /** The rollout's tool budget. A tool that costs must take from it, and look at what is left, before its first `await`. */
+  /** The rollout's tool budget. A tool that costs money must charge it, and check what is left, before its first `await`. */
   readonly budget: Pick<ToolBudget, "take" | "add" | "leftUsd">;
-  /** Characters of the response that reach the agent. The rest is cut. */
+  /** Maximum characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;
-  /** Tokens of the response that reach the agent. Absent: no such limit. */
+  /** Maximum tokens of the response that reach the agent. Absent: no such limit. */
   readonly responseTokens?: TokenRoom;
   readonly signal: AbortSignal;
 }
@@ -175,7 +175,7 @@ interface ToolOf<A, Parsed> {
 
 /** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `cancelled`. */
 export interface Delegation {
-  /** `opened`: time limits start when it resolves. Absent: at once. */
+  /** `opened`: time limits start when it resolves. Absent: they start immediately. */
   invoke(
     id: string,
     request: InvocationRequest,
@@ -188,7 +188,7 @@ export interface Delegation {
 export interface VerdictContext {
   /** Aborts at the verdict's deadline (`limits.verdictSeconds`). */
   readonly signal: AbortSignal;
-  /** Books the dollars that the next requests may cost, before they are made. The cost of the verdict replaces the sum. */
+  /** Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum. */
   readonly reserve: (usd: number) => Promise<void>;
 }
 
@@ -209,7 +209,7 @@ export interface Rewards {
   ): Judgement | Promise<Judgement>;
 }
 
-/** What a cloud calls on events. Delivery is at least once and in any order. An exception asks for another delivery. */
+/** Handlers that a cloud calls on events. Delivery is at least once and in any order. An exception requests redelivery. */
 export interface CloudHandlers {
   objectCreated(event: ObjectCreated): Promise<void>;
   /** The clock, which also repairs what lost events left undone. */

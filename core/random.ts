@@ -15,7 +15,7 @@ export interface Random {
 
 export type StreamName = readonly (string | number)[];
 
-/** The stream of a name. The same name gives the same draws on every machine. */
+/** The stream with this name. The same name gives the same draws on every machine. */
 export function stream(...name: StreamName): Random {
   const uniform = sfc32(cyrb128(JSON.stringify(name)));
   const integer = (n: number) => Math.floor(uniform() * n);

@@ -16,14 +16,14 @@ export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm">;
 export interface Recipe {
   readonly name: string;
   /**
-   * The recommended config of an arm. Only `single-agent` has a team of its own: what the other arms freeze or change is applied
-   * afterwards (core/training/resolve-config.ts), and so is what the user chose. The advice may depend on that: another model needs other
+   * The recommended config of an arm. Only `single-agent` has a different team: what the other arms freeze or change is applied
+   * afterwards (core/training/resolve-config.ts), and so is what the user chose. The config may depend on it: another model needs other
    * limits.
    */
   config(arm: Arm, chosen: Chosen): RecipeConfig;
   /** The questions: a pure function of the seed. */
   questions(seed: number): QuestionSet;
-  /** Turns a prompt of the user's into a question for `mgrpo ask`: with the facts that tools need, without a reference answer. Absent: no facts. */
+  /** Turns a user's prompt into a question for `mgrpo ask`, with the facts that tools need and no reference answer. Absent: no facts. */
   ask?(prompt: string): Question;
   /** One line that readers of the question's rollouts need, e.g. that its facts are shuffled on purpose. Undefined: nothing. */
   note?(question: Question): string | undefined;
@@ -34,15 +34,15 @@ export interface Recipe {
 }
 
 /**
- * What `recipe.ts` exports as `recipe`; `mgrpo/recipe` calls it `Recipe`. Its config is an object where it depends on nothing. TypeScript
- * reports misspelt keys in an object, and in a function whose return type is written out as `RecipeConfig`.
+ * What `recipe.ts` exports as `recipe`; `mgrpo/recipe` calls it `Recipe`. Its config may be an object if it depends on nothing. TypeScript
+ * reports misspelt keys in an object, and in a function whose return type is declared as `RecipeConfig`.
  */
 export type RecipeDefinition = Omit<Recipe, "config"> & { readonly config: RecipeConfig | Recipe["config"] };
 
 /** A behaviour to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
 export interface CaseStudy {
   readonly name: string;
-  /** What counts as right, in one line. */
+  /** The right behaviour, in one line. */
   readonly right: string;
   /** For each occasion in a rollout, in order, whether the agent did the right thing. Empty: there was no occasion. */
   occasions(question: Question, rollout: TeamRollout): readonly boolean[];
@@ -64,13 +64,13 @@ export interface BaseModel {
   readonly seed: number;
   /** The checkpoint's files except its weights; `config.json` gives the model's shape. */
   files(): ReadonlyMap<string, Uint8Array>;
-  /** Endless. */
+  /** An endless sequence. */
   demonstrations(): Iterable<Demonstration>;
   readonly training: {
     /** Tokens of demonstrations in total, and per batch. */
     readonly tokens: number;
     readonly batchTokens: number;
-    /** AdamW's, after a linear warm-up over the first `warmUp` share; falls to a tenth along a cosine. */
+    /** AdamW's peak, after a linear warm-up over the first `warmUp` share; decays to a tenth along a cosine. */
     readonly learningRate: number;
     readonly warmUp: number;
   };
@@ -94,7 +94,7 @@ export interface RewardsOpening {
 /** Throws `config-invalid` when a setting or a key is missing, before anything is judged. */
 export type OpenRewards = (opening: RewardsOpening) => Rewards;
 
-/** `rewards.ts` exports `rewards`; a function where they need the config or a key. */
+/** `rewards.ts` exports `rewards`: an object, or a function if they need the config or a key. */
 export interface RewardsModule {
   readonly rewards: Rewards | OpenRewards;
 }
@@ -112,18 +112,18 @@ export interface ToolsOpening {
 /** Tools by name, until they are closed. */
 export interface OpenedTools {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** What one rollout may spend on them, over all its conversations. Absent: no limit. */
+  /** The amount that one rollout may spend on tools, over all its conversations. Absent: no limit. */
   readonly allowance?: Allowance;
   /** Ends the connections, threads and processes that were started for them. */
   close(): Promise<void>;
 }
 
-/** Rejects with `config-invalid` when a setting or a key is missing, before anything is asked of the tools. */
+/** Rejects with `config-invalid` when a setting or a key is missing, before any tool is called. */
 export type OpenTools = (opening: ToolsOpening) => Promise<OpenedTools>;
 
 /**
- * `tools.ts` exports `tools` by name, or an `OpenTools` where they take settings or keys or must be closed; and optionally `policies` of
- * the recipe's own (`policy: "recipe:<name>"`).
+ * `tools.ts` exports `tools` by name, or an `OpenTools` if they take settings or keys or must be closed; and optionally the recipe's
+ * own `policies` (`policy: "recipe:<name>"`).
  */
 export interface ToolsModule {
   readonly tools: ReadonlyMap<string, Tool> | OpenTools;

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { CheckpointFile, Hash } from "../core/ports.ts";
 
-/** Node.js hashes less than 2 GiB at a time. */
+/** Node.js cannot hash 2 GiB or more in one call. */
 const CHUNK_BYTES = 2 ** 30;
 
 export const sha256: Hash = (bytes) =>

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo/engine`: samples from LLMs and trains them, on this machine's cores or GPU or on a Tinker server, without anything else
- * of mgrpo. Tokens go in and tokens come out; text is the tokenizer's and the chat layout's business. See engine/README.md and
+ * @file `mgrpo/engine`: samples from LLMs and trains them, on this machine's cores or GPU or on a Tinker server, without the rest
+ * of mgrpo. Tokens go in and tokens come out; the tokenizer and the chat layout handle text. See engine/README.md and
  * examples/loop.ts.
  */
 
@@ -41,7 +41,7 @@ export interface OpenOptions extends Partial<EngineOptions> {
 
 /**
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
- * Close it when done; weights are those of `files`, so after a training step open another on `updated(files, await trainer.save())`.
+ * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
  * @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason.
  */
 export function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
@@ -57,15 +57,15 @@ export function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): 
   return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
 }
 
-/** The checkpoint with what a trainer saved in place of the old weights. */
+/** The checkpoint with its weights replaced by what a trainer saved. */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
-  // A single file of old weights would win over new shards.
+  // A single file of old weights would take precedence over new shards.
   const isReplaced = (name: string) => name === MODEL_FILE && saved.has(INDEX_FILE);
   return new Map([...[...files].filter(([name]) => !isReplaced(name)), ...saved]);
 }
 
 /**
- * The engine that a policy names: `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` out of `recipePolicies`.
+ * The engine that a policy names: `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` from `recipePolicies`.
  * @throws MgrpoError `config-invalid` for any other name.
  */
 export function openEngine(

@@ -42,7 +42,7 @@ interface Rollout {
   readonly group: number;
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];
-  /** Behaviour log-probs: of the policy that sampled them. */
+  /** Behaviour log-probs: under the policy that sampled the tokens. */
   readonly logProbs_A: readonly number[];
   /** Undefined: malformed, or out of turns or tokens. */
   readonly answer: string | undefined;
@@ -94,7 +94,7 @@ function drawQuestions(step: number): Question[] {
   return chosen.flatMap((i) => training[i] ?? []);
 }
 
-/** One conversation: sample a turn, run the tools it calls, show it their responses, until it answers. */
+/** One conversation: sample a turn, run the tools it calls, append their responses, until it answers. */
 async function rollOut(sampler: Sampler, question: Question, step: number, group: number, k: number): Promise<Rollout> {
   const sequence = `${step}/${group}/${k}`;
   const tokens = layout.prompt(question.prompt);
@@ -133,7 +133,7 @@ async function runTool(name: string, args: unknown, question: Question): Promise
   return (await tool?.run(args as never, context)) ?? "";
 }
 
-/** Eq 4: 0.1 for the form, 0.9 for the right answer; 0 where the rollout is malformed. */
+/** Eq 4: 0.1 for the format, 0.9 for the right answer; 0 if the rollout is malformed. */
 function rewardOf({ answer }: Rollout, question: Question | undefined): number {
   const isRight = answer?.trim().toLowerCase() === question?.answer.toLowerCase();
   return mainReward(answer !== undefined, isRight ? 1 : 0, { format: 0.1, correct: 0.9 });
@@ -145,7 +145,7 @@ function advantagesOf(rewards_K: readonly number[]): number[] {
   return groupAdvantages(rewards_K, weights_K, { advantageScale: "std", epsilon: 1e-6 }).advantages_N;
 }
 
-/** Every question weighs the same, every rollout of it, and every token that the rollout sampled. */
+/** Questions weigh the same; so do the rollouts of a question, and the sampled tokens of a rollout. */
 function batchOf(rollouts: readonly Rollout[], advantages: readonly number[]): TrainingSequence[] {
   const entries = rollouts.map(({ group, positions_A }) => ({
     group,

@@ -1,6 +1,6 @@
 /**
  * @file M-GRPO from top to bottom: a planner delegates to a searcher, two models with separate tokenizers, and both learn. The
- * loop of examples/loop.ts, plus what a team adds: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
+ * loop of examples/loop.ts, plus what a team requires: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
  *
  *     npm run example:team [steps]
  */

@@ -3,7 +3,7 @@
  *
  * Suffixes name axes: `_T` has one element per token of a trajectory, `_A` one per action token (sampled by the policy), `_K` one per
  * rollout of a group. Rewards are in the units that `AlgorithmConfig` gives their parts; log-probs are natural logarithms. Nothing here
- * draws random numbers of its own: what samples takes a `Random` (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
+ * creates its own randomness: functions that sample take a `Random` (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
  *
  * `finalizeGroup`, `align` and `groupAdvantages` take a whole group; `tokenWeights` and `trajectoryLoss` one trajectory.
  * Inconsistent lengths throw `MgrpoError` with code `record-damaged`.

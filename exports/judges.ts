@@ -1,7 +1,7 @@
 /**
- * @file `mgrpo/judges`: rewards that a model behind an API gives. `judgedRewards({ model, config })` is a `Rewards`; the model comes of
- * `openLanguageModel(config.judge.model)`, which throws `config-invalid` when the key's variable is not set. `judgeCriteria` reads the
- * shipped criteria. Scores are in [0, 1], costs in US dollars; a judge that cannot be understood rejects with `judge-failed`.
+ * @file `mgrpo/judges`: rewards that a model behind an API gives. `judgedRewards({ model, config })` is a `Rewards`; the model comes from
+ * `openLanguageModel(config.judge.model)`, which throws `config-invalid` when the API key's variable is not set. `judgeCriteria` reads the
+ * shipped criteria. Scores are in [0, 1], costs in US dollars; an unparsable judge response rejects with `judge-failed`.
  */
 export { judgeCriteria } from "../adapters/judges/criteria.ts";
 export { judgedRewards } from "../adapters/judges/judged-rewards.ts";

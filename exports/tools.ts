@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo/tools`: tools to hand to agents. `openWebTools` is an `OpenTools`: search, page visits, a reasoning model and MCP servers,
- * by the settings under `tools` in the config (docs/tools.md); it rejects with `config-invalid` when a setting or a key is missing.
+ * @file `mgrpo/tools`: tools to give to agents. `openWebTools` is an `OpenTools`: search, page visits, a reasoning model and MCP servers,
+ * configured under `tools` in the config (docs/tools.md); it rejects with `config-invalid` when a setting or a key is missing.
  * `calculate` does arithmetic. `openSearchIndex` is a full-text index over your own pages: title -> text.
  */
 export { calculate } from "../adapters/tools/calculate.ts";

@@ -13,8 +13,8 @@ export interface FunctionOptions {
   /** Opens the rewards of a run's recipe. */
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
-   * True for one process that receives all events for hours (the local dispatcher): its clock looks for missed outcomes only in groups
-   * that have not moved since its last look. A Lambda instance may be cold, so it looks at once.
+   * True for one process that receives all events for hours (the local dispatcher): its clock checks for missed outcomes only groups
+   * without progress since its last check. A Lambda instance may be cold, so it checks at once.
    */
   readonly isLongLived?: boolean;
   /** Opens what a deployment lets its functions change. Called only if the table belongs to a deployment. Absent: they change nothing. */
@@ -28,7 +28,7 @@ export interface Context extends Store {
   readonly records: Records;
   readonly scoreRecorder: ScoreRecorder;
   readonly rescoring: Rescoring;
-  /** Aborts when the process stops: no verdict is waited for then. */
+  /** Aborts when the process stops, which ends all waits for verdicts. */
   readonly stop: AbortSignal;
   readonly stopAsking: () => void;
   /** Whether the clock should look for missed outcomes of this open group. */
@@ -40,7 +40,7 @@ export function openContext(
   { rewardsOf, controlsOf, isLongLived = false }: FunctionOptions,
 ): Context {
   const stopping = new AbortController();
-  // Every ask of a judge listens.
+  // Every pending judge request adds a listener.
   setMaxListeners(0, stopping.signal);
   return {
     objects,

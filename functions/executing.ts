@@ -36,7 +36,7 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
   }
 }
 
-/** Has these outcomes scored, outside of this tick: on AWS by score-rollout, otherwise by this process. */
+/** Requests scores for these outcomes, outside this tick: on AWS by score-rollout, otherwise by this process. */
 export async function requestScores(context: Context, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   const deployment = await readDeployment(context);

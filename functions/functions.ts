@@ -19,7 +19,7 @@ export interface ObjectKey {
 export interface Functions {
   /** Idempotent. Turns the clock's schedule on, and ends with a tick, so that step 0 is open. */
   startRun(request: StartRun): Promise<void>;
-  /** A thorough tick: also detects dead workers, gives up rollouts and handles lost events. */
+  /** A thorough tick: also detects dead workers, gives up on rollouts and handles lost events. */
   tick(request: TickRequest): Promise<void>;
   /** What the clock calls: a thorough tick of every run. See `Ticker.tickAll`. */
   tickAll(onFailure?: (error: unknown) => void): Promise<void>;
@@ -32,9 +32,9 @@ export interface Functions {
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;
   recordEvaluation(event: ObjectKey): Promise<void>;
-  /** Resolves when the scores that ticks asked for are made. */
+  /** Resolves when all scores that ticks requested are recorded. */
   idle(): Promise<void>;
-  /** Ends the asks of judges that are under way, so that the process can stop. */
+  /** Aborts pending judge requests, so that the process can stop. */
   stop(): Promise<void>;
 }
 

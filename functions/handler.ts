@@ -1,7 +1,7 @@
 /**
  * @file How functions are called, and how their failures are handled. Each failure is one line of JSON in the log.
  *
- *     SQS batch              retryable failures come again, message by message; a malformed message is logged and dropped
+ *     SQS batch              retryable failures are redelivered, message by message; a malformed message is logged and dropped
  *     local cloud            the same for its events and its clock
  *     AWS clock, direct      every failure is rethrown: an alarm counts the failed calls
  */
@@ -27,7 +27,7 @@ export type LambdaHandler = (event: unknown) => Promise<SQSBatchResponse>;
 const Batch = z.object({ Records: z.array(z.object({ messageId: z.string(), body: z.string() })).min(1) });
 type Message = z.infer<typeof Batch>["Records"][number];
 
-/** Makes a Lambda handler of a function that takes one event. */
+/** Turns a function that takes one event into a Lambda handler. */
 export function wrap(name: string, handle: (event: unknown) => Promise<unknown>, log: Log): LambdaHandler {
   const handleMessage = async ({ messageId, body }: Message): Promise<SQSBatchItemFailure[]> => {
     try {
@@ -79,7 +79,7 @@ export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
   };
 }
 
-/** Rejects with the first failure after all runs had their turn. A judge's is only logged: the clock asks again, and the run says if it halts. */
+/** Rejects with the first failure after every run's turn. A judge's is only logged: the clock retries; a halt shows in the run. */
 async function tickAll(functions: Functions, log: Log): Promise<void> {
   const failures: unknown[] = [];
   await functions.tickAll((error) => {

@@ -1,4 +1,4 @@
-/** @file Parsed reads of the DynamoDB records. What cannot change any more (a finalized group, a step's plan) is read once per process. */
+/** @file Parsed reads of the DynamoDB records. What can no longer change (a finalized group, a step's plan) is read once per process. */
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
 import {
@@ -15,7 +15,7 @@ import type { Table, TableItem } from "../core/ports.ts";
 import { listedRuns } from "../core/training/clock-list.ts";
 import { evictOldest, memo } from "./memo.ts";
 
-/** More than a step has: otherwise every read of a large step would fetch all its groups again. */
+/** More groups than any step has: otherwise every read of a large step would fetch all its groups again. */
 const CACHED_GROUPS = 5000;
 const CACHED_PLANS = 100;
 
@@ -113,7 +113,7 @@ export class Records {
     return Promise.all(groups.map((_, index) => this.group(run, step, index)));
   }
 
-  /** All groups of the step if none is open; undefined as soon as an open one is found. Starts at the one that was open last time. */
+  /** All groups of the step if none is open; undefined as soon as an open one is found. Checks the one that was last seen open first. */
   async groupsIfNoneOpen(plan: StepRecord): Promise<Groups | undefined> {
     const { run, step } = plan;
     const last = this.#lastOpen.get(run);

@@ -1,7 +1,7 @@
 /**
- * @file What the clock's tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, has outcomes
- * scored whose event was lost, finalizes groups whose last scorer died, and archives runs that are over. With every event dropped, this
- * alone completes a run. It waits for the store only, never for a judge.
+ * @file What the clock's tick does first: halts a run whose budget is spent, records missed evaluations, marks dead workers, scores
+ * outcomes whose event was lost, finalizes groups whose last scorer died, and archives runs that are over. With every event dropped, this
+ * alone completes a run. It waits only for the store, never for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -46,7 +46,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   await repairGroups(context, config, step, groups, openGroups);
 }
 
-/** The run's status, after its budget was checked. */
+/** Checks the run's budget, then returns the run's status. */
 async function haltIfOverspent(
   context: Context,
   config: RunConfig,
@@ -73,7 +73,7 @@ async function repairGroups(
   if (step?.state === "open") await execute(context, repairOpen(config, step, groups));
 }
 
-/** Has the group's outcomes scored whose event was lost, or whose judge failed; finalizes the group if it is complete. */
+/** Requests scores for the group's outcomes whose event was lost or judge failed; finalizes the group if it is complete. */
 async function repairGroup(context: Context, group: GroupRecord): Promise<void> {
   if (context.hasStalled(group)) {
     const { run, step } = group;

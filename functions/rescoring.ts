@@ -1,14 +1,14 @@
 /**
- * @file Scores the outcomes of this process, each once at a time. A tick asks for the scoring of outcomes whose event was lost, and does not
+ * @file Scores outcomes in this process, never one twice at once. A tick requests scores for outcomes whose event was lost, and does not
  * wait: a judge may take minutes.
  *
  *     event ──> now ──┐
  *                     ├──> scored; anyone who asks meanwhile gets the same promise
- *     tick ──> later ─┘    waits for a free place of its run
+ *     tick ──> later ─┘    waits for one of its run's free slots
  */
 import pLimit, { type LimitFunction } from "p-limit";
 
-/** Outcomes of one run that are scored at once at a tick's request. Most of the time they wait for a judge. */
+/** Limit on one run's outcomes that are scored concurrently at ticks' request. Most of the time they wait for a judge. */
 const PLACES_PER_RUN = 32;
 
 export type ScoreOutcome = (key: string) => Promise<void>;

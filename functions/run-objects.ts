@@ -26,7 +26,7 @@ export interface RunObjects {
   manifest(run: string, agent: string, version: number): Promise<StoredManifest | undefined>;
 }
 
-/** Runs and manifests whose objects a process caches. */
+/** How many runs' objects, and how many manifests, a process caches. */
 const CACHED_RUNS = 20;
 const CACHED_MANIFESTS = 100;
 

@@ -9,7 +9,7 @@ import type { Context } from "./context.ts";
 export interface RunOverview {
   /** Running runs, and finished ones with open evaluations. */
   readonly runs: readonly RunView[];
-  /** By run: the store's time in ms at which tick first saw its progress as it is. */
+  /** By run: the store time in ms at which tick first saw its current progress. */
   readonly progressAt: ReadonlyMap<string, number>;
   /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
   readonly failures: readonly Error[];
@@ -53,7 +53,7 @@ export interface RunMetrics {
   readonly unserved: number;
   /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
   readonly spent: number;
-  /** Minutes since the last outcome or version of a running run: of the run that has waited longest. */
+  /** Minutes since the last outcome or version, for the running run that has waited longest. */
   readonly idleMinutes: number;
 }
 
@@ -75,7 +75,7 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
   };
 }
 
-/** The log line that the alarms' metric filters read (stacks/alarms.ts). None while nothing runs: a metric costs for each hour with a value. */
+/** The log line that the alarms' metric filters read (stacks/alarms.ts). None while nothing runs: each hour with a value costs. */
 export function metricsLine(metrics: RunMetrics): string | undefined {
   return metrics.running > 0 ? JSON.stringify({ level: "info", what: "pulse", ...metrics }) : undefined;
 }

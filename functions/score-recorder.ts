@@ -1,5 +1,5 @@
 /**
- * @file Writes scores into their GROUP. Scores that arrive during a write of the same group share the next write: when all rollouts of a
+ * @file Writes scores into their GROUP. Scores that arrive while their group is being written share its next write: when all rollouts of a
  * step end together, a group is written two or three times instead of once per rollout.
  */
 import type { RolloutScore } from "../core/contracts/records.ts";

@@ -3,10 +3,10 @@
  * the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or the clock finding the outcome
- *     excluded      objects that are missing or do not fit together, and texts that the judge gives no verdict on
+ *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
  *     run halted    a judge's service refused the request (a wrong key, an empty account), or does not answer for minutes: the user fixes
  *                   that, and the resumed run asks again
- *     left          another process asks the judge, or it failed a moment ago: the clock asks again
+ *     left          another process is asking the judge, or it has just failed: the clock asks again
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { Verdict } from "../core/contracts/judge.ts";
@@ -121,7 +121,7 @@ function askerOf(context: Context, { run, limits }: RunConfig, judgeName: string
 
 /**
  * Asks for the correctness of the answer and for each sub-agent's expert score. Malformed conversations score 0 unasked. Undefined if a
- * verdict is missing. One that fails does not cut the others off: they are paid for, and stored.
+ * verdict is missing. One failed request does not abort the others: they are paid for, and stored.
  */
 async function judge(
   ask: Ask,

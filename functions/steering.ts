@@ -1,5 +1,5 @@
 /**
- * @file What depends on all runs together, once the clock has ticked each of them: the capacity of fleets and the clock's own schedule.
+ * @file Sets what depends on all runs together, after the clock has ticked each: the capacity of fleets and the clock's own schedule.
  * The schedule is on only while there is work, so that an idle deployment costs nothing.
  *
  *     start, resume     1 RUN says running       2 turn the schedule on
@@ -8,7 +8,7 @@
  * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
  * look that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
  * on, after it was turned off. A tick that dies between 2 and 3 is called again: Lambda retries a
- * failed call of the clock twice, also while the schedule is off. A start that dies between 1 and 2 has not returned, so its caller
+ * failed clock call twice, even while the schedule is off. A start that dies between 1 and 2 has not returned, so its caller
  * repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
@@ -47,7 +47,7 @@ export async function steer(context: Context): Promise<Steering> {
   }
 }
 
-/** Turns the schedule on. To be called once RUN says that a run is active. */
+/** Turns the schedule on. Call it once RUN says that a run is active. */
 export async function startSchedule(context: Context): Promise<void> {
   const deployment = await readDeployment(context);
   await deployment?.clockSwitch.turn("on");
@@ -90,7 +90,7 @@ async function scaleFleets(
     const from = current.get(fleet.group) ?? 0;
     if (capacityOf(fleet, runs, from, storeTime) > from) {
       await execute(context, countRaises(fleet, runs, storeTime));
-      // The new count may mean that the fleet is given up for a run.
+      // The new count may mean that the run gives up on the fleet.
       ({ runs, storeTime } = await readRunOverview(context));
     }
     const to = capacityOf(fleet, runs, from, storeTime);

@@ -1,5 +1,5 @@
 /**
- * @file Lambda: advances runs. Called by the clock (every run, then steering and the metrics of the alarms), by the event of a new manifest
+ * @file Lambda: advances runs. Called by the clock (every run, then steering and the alarms' metrics), by the event of a new manifest
  * (its run), or directly with `{ run }`.
  */
 import { setTimeout as pause } from "node:timers/promises";
@@ -20,7 +20,7 @@ export const handleEvent: EventHandler = (functions, event) => {
 
 export const handler = lambda("tick", handleEvent);
 
-/** Seconds that steering waits for the ticks, out of the 60 that the function may run. */
+/** Seconds that steering waits for the ticks, out of the function's limit of 60. */
 const TICK_SECONDS = 40;
 
 /** A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. */

@@ -16,7 +16,7 @@ import type { Context } from "./context.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
 
-/** Runs that the clock ticks at once. */
+/** Runs that the clock ticks concurrently. */
 const PARALLEL_RUNS = 8;
 
 /** A tick that follows the current one. */
@@ -39,7 +39,7 @@ export class Ticker {
     this.#context = context;
   }
 
-  /** Advances the run as far as it can go now. `thorough` (the clock's ticks): repairs first. */
+  /** Advances the run as far as currently possible. `thorough` (the clock's ticks): repairs first. */
   tick(run: string, thorough: boolean): Promise<void> {
     const ticks = this.#ticks.get(run);
     if (!ticks) return this.#start(run, thorough);
@@ -56,8 +56,8 @@ export class Ticker {
 
   /**
    * The clock's round: a thorough tick of every run, several at once. A failing or slow run does not keep the others waiting. `onFailure`
-   * receives its error; without it, this rejects with the first error after all runs had their turn. The errors include those of scores
-   * that earlier ticks asked for, a judge's too.
+   * receives its error; without it, this rejects with the first error after every run has had its turn. The errors include those of scores
+   * that earlier ticks requested, even a judge's.
    */
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
     const { records, rescoring } = this.#context;
@@ -150,7 +150,7 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
   return { ...base, manifests, planned, agents, expired };
 }
 
-/** The manifests of these versions, of the agents that have published them. */
+/** The manifests of these versions, for the agents that have published them. */
 async function readManifests(
   { runObjects }: Context,
   run: string,

@@ -10,7 +10,7 @@ import { EngineProgress, type EngineWork } from "./liveness/progress.ts";
 /** Start and end, in milliseconds since the epoch. */
 export type BusyInterval = readonly [number, number];
 
-/** What a training step needs of a trainer. */
+/** What a training step needs from a trainer. */
 export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "optimizerStep">;
 
 export interface BusyMeter {
@@ -30,7 +30,7 @@ export interface BusyMeterOptions {
   readonly keepsIntervals?: boolean;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** Absent: no call is ever called stalled. */
+  /** Absent: no call ever counts as stalled. */
   readonly limits?: EngineLimits;
 }
 

@@ -25,7 +25,7 @@ type Files = Manifest["files"];
 export const isOptimizer = (name: string): boolean =>
   /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/.test(name);
 
-/** `tinker.json` names weights that a server keeps. */
+/** `tinker.json` names weights stored on a server. */
 const isWeights = (name: string): boolean =>
   !isOptimizer(name) && /(\.safetensors(\.index\.json)?|^tinker\.json)$/.test(name);
 

@@ -5,7 +5,7 @@ import { endRun } from "../core/training/writes.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * Halts the run if the error is a refusal. Returns the `run-halted` error to throw, also if the run was already halted; undefined for
+ * Halts the run if the error is a refusal. Returns the `run-halted` error to throw, even if the run was already halted; undefined for
  * other errors. A finished run is halted only by a refusal during evaluation.
  */
 export async function haltIfRefused(

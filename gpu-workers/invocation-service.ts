@@ -39,7 +39,7 @@ export interface InvocationServiceParts {
 export async function openInvocationService(parts: InvocationServiceParts): Promise<InvocationService> {
   const { run, agent, network, options } = parts;
   const registry = openRegistry(parts);
-  // A path of its own: a call meant for another worker that had this port gets 404.
+  // A unique path: a call meant for a worker that had this port before gets 404.
   const path = randomBytes(6).toString("hex");
   const signatures = {
     verify: openCallVerifier(options.token, run.store.clock),

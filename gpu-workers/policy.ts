@@ -18,10 +18,10 @@ import { abortable } from "./limits.ts";
 import type { AgentBackend, BackendOptions } from "./rollouts/backend.ts";
 import { tokenBackend } from "./rollouts/token-backend.ts";
 
-/** The use of a version by one conversation: the version stays open until it is released. */
+/** One conversation's use of a version: the version stays open until the lease is released. */
 export interface Lease {
   backend(options: BackendOptions): AgentBackend;
-  /** Resolves once the version is published, to whether its weights are those that sampled here. */
+  /** Resolves once the version is published: true if its weights are those that sampled here. */
   activated(signal: AbortSignal): Promise<boolean>;
   /** Safe to repeat. */
   release(): void;
@@ -82,7 +82,7 @@ interface InferenceSource {
 class EnginePolicy implements Policy {
   readonly #source: InferenceSource;
   readonly #versions = new Map<number, OpenVersion>();
-  /** The version requested last. */
+  /** The most recently requested version. */
   #newest = -1;
   #loading: number | undefined;
 
@@ -182,7 +182,7 @@ class EnginePolicy implements Policy {
 /** One version's sampler, shared by its leases. */
 class OpenVersion {
   readonly ready: Promise<Inference>;
-  /** Resolves to whether the version was published with these weights. */
+  /** Resolves to true if the version was published with these weights. */
   readonly activated: Promise<boolean>;
   /** Number of leases. */
   users = 0;
@@ -191,7 +191,7 @@ class OpenVersion {
   #preloadedSha256: string | undefined;
   #isClosed = false;
 
-  /** @param preloadedSha256 of weights that are not published yet; undefined for published ones. */
+  /** @param preloadedSha256 SHA-256 of weights not yet published; undefined for published ones. */
   constructor(ready: Promise<Inference>, preloadedSha256: string | undefined) {
     this.ready = ready;
     this.#preloadedSha256 = preloadedSha256;

@@ -10,7 +10,7 @@ import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 
-/** A parent passes its release to its workers, so that a build during the run does not change it. */
+/** A parent passes its release to its workers, so that a build during the run does not change theirs. */
 export const RELEASE_VARIABLE = "MGRPO_RELEASE";
 
 /** Read once, so that a build while the process runs does not change it. */

@@ -19,10 +19,10 @@ import {
   type WorkerProcess,
 } from "./worker-process.ts";
 
-/** Seconds for running invocations to end when the worker drains. */
+/** Seconds that a draining worker gives running invocations to end. */
 const DRAIN_SECONDS = 5;
 
-/** `over`: the run has ended; `stopped`: by the signal; `unneeded`: the run had no place for it. */
+/** `over`: the run has ended; `stopped`: the signal aborted; `unneeded`: the run had no place for it. */
 export type ServiceEnd = Exclude<IncarnationEnd, "lost"> | "unneeded";
 
 export async function serveWorker(

@@ -39,7 +39,7 @@ function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Memb
   };
 }
 
-/** The most conversations in flight: one that waits for a sub-agent leaves its slot to another. */
+/** Maximum number of conversations in flight: one that waits for a sub-agent leaves its slot to another. */
 function capacityOf({ engine, delegates }: AgentConfig): number {
   return engine.slots * (delegates.length > 0 ? 2 : 1);
 }

@@ -35,7 +35,7 @@ export interface ServeOptions {
   readonly supervised: boolean;
   /** Whether to record when the engine was busy, for benchmarks. */
   readonly recordBusy: boolean;
-  /** Claims a place in the run for the registered worker; false: there is none, and the worker leaves. Absent: it needs none. */
+  /** Admits the registered worker to the run; false: the run needs no more workers, and this one leaves. Absent: it needs none. */
   readonly enter?: (worker: string) => Promise<boolean>;
   /** Registers a callback for hints that the run has moved on. */
   readonly onHint?: (hint: () => void) => void;
@@ -56,7 +56,7 @@ export interface WorkerProcess {
   readonly trajectories: TrajectoryCache;
   /** For a sub-agent that samples. */
   readonly invocations: InvocationService | undefined;
-  /** Rejects on a fault outside the loops that the process cannot continue after. */
+  /** Rejects on a fault outside the loops after which the process cannot continue. */
   readonly crashed: Promise<never>;
 }
 

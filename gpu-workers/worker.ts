@@ -156,7 +156,7 @@ function logOf(who: Record<string, unknown>): Log {
   return createLog((line) => process.stderr.write(line), who);
 }
 
-// Every conversation of a step waits for the signal that ends it. Node.js warns of a leak from eleven listeners on.
+// Every conversation of a step waits for the signal that ends it. Node.js warns of a leak at eleven listeners or more.
 setMaxListeners(0);
 
 try {
@@ -167,7 +167,7 @@ try {
   // An expected failure takes one line; a bug shows its stack.
   if (isMgrpoError(error)) log.error("worker failed", { code: error.code, error: error.message });
   else log.error("worker failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-  // A thread that hangs in native code would hold up a normal exit for ever.
+  // A thread that hangs in native code would block a normal exit forever.
   if (isMgrpoError(error, "deadline")) process.kill(process.pid, "SIGKILL");
   process.exit(1);
 }

@@ -1,7 +1,7 @@
 /**
  * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder, relative to where the
- * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are literal imports, so that a bundler takes them
- * along; any other folder is imported at run time.
+ * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are literal imports, so that a bundler includes
+ * them; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
 import { basename, isAbsolute, join, resolve } from "node:path";
@@ -60,7 +60,7 @@ const importModule: Load = (url) => import(url);
 let importTypeScript: Promise<Load> | undefined;
 
 /**
- * TypeScript loads through tsx, in a namespace of its own, where a folder needs no package.json with "type": "module". tsx is resolved at
+ * TypeScript loads through tsx, in a separate namespace, where a folder needs no package.json with "type": "module". tsx is resolved at
  * run time, since bundles of functions do not need it, and by `import.meta.resolve`, since `require` finds its CommonJS entry.
  */
 function typeScript(): Promise<Load> {

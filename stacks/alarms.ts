@@ -1,7 +1,7 @@
 /**
- * @file The alarms and the budget, and whom they notify. docs/deploy.md states what to do about each.
+ * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
- *     <Function>DeadLetters   an event was given up after five deliveries
+ *     <Function>DeadLetters   an event was abandoned after five deliveries
  *     TickFails               the clock's tick fails: nothing is repaired
  *     StuckStep               a run is under way, without a new outcome or version for half an hour
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
@@ -17,7 +17,7 @@ const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
 /** The share of a run's budget, in hours or dollars, whose spending raises the alarm. */
 const RUN_SPENT = 0.8;
-/** Shares of the account's budget, in per cent, that notify once they are spent. */
+/** Shares of the account's budget, in per cent, that trigger a notification once spent. */
 const SPENT = [50, 80, 100];
 
 export function createAlarms(functions: Functions, settings: Settings): void {
@@ -94,7 +94,7 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
     alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version came`,
     namespace: NAMESPACE,
     metricName: idle,
-    // The metric is the largest of all runs, so a run that moves does not hide one that is stuck.
+    // The metric is the maximum over all runs, so a run that advances does not hide one that is stuck.
     statistic: "Maximum",
     period: 300,
     evaluationPeriods: 1,

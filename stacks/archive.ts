@@ -11,7 +11,7 @@ export function checkoutRelease(): string {
   return `${readPackage().version}+${readFileSync(HASH, "utf8")}`;
 }
 
-/** Throws unless the archive at this path holds release `wanted`. */
+/** Throws unless the archive at this path contains release `wanted`. */
 export function refuseOtherArchive(archive: string, wanted: string): void {
   const { version } = JSON.parse(packed(archive, "package.json")) as { version: string };
   const release = `${version}+${packed(archive, HASH)}`;

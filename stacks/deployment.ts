@@ -1,6 +1,6 @@
 /**
- * @file The deployment's record in its table, by which launch, tick and the instances find the bucket, the clock and the fleets. Its shape is in
- * core/contracts/deployment.ts.
+ * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the clock and the fleets. Its
+ * shape is in core/contracts/deployment.ts.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 

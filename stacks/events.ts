@@ -1,6 +1,6 @@
 /**
- * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. A failed event is retried alone. After five
- * deliveries it goes to the dead-letter queue, and the clock's repair does its work.
+ * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. Only the failed event is retried.
+ * After five deliveries it goes to the dead-letter queue, and the clock's repair does its work.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 

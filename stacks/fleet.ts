@@ -8,11 +8,11 @@ export interface Fleet {
   readonly roles: string;
   /** Whether an instance needs a working NVIDIA driver. */
   readonly gpu: boolean;
-  /** Interchangeable x86 types, the preferred first. */
+  /** Interchangeable x86 types, in order of preference. */
   readonly instanceTypes: readonly string[];
-  /** Most instances; the minimum is always 0. */
+  /** Maximum number of instances; the minimum is always 0. */
   readonly max: number;
-  /** Instances on demand; all others are spot. */
+  /** Number of on-demand instances; all others are spot. */
   readonly onDemand: number;
 }
 

@@ -1,4 +1,4 @@
-/** @file The functions, each with a role that allows only what it does, and what calls it: events of objects, or the clock. */
+/** @file The functions, each with a role that allows only what it does, and what calls it: object events, or the clock. */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { type Clock, connectClock } from "./clock.ts";
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";
@@ -19,7 +19,7 @@ interface DeployedFunction {
   readonly log: aws.cloudwatch.LogGroup;
 }
 
-/** A function that events of objects call. */
+/** A function called by object events. */
 export interface EventFunction extends DeployedFunction {
   readonly name: string;
   readonly inbox: Inbox;
@@ -100,7 +100,7 @@ function rightsOn({ table, bucket }: Storage, clock: Clock) {
     actions: names.map((name) => `dynamodb:${name}`),
     resources: [table.arn],
   });
-  // Nothing lists objects. With s3:ListBucket, a missing object answers 404 instead of 403.
+  // Nothing lists objects. With s3:ListBucket, a missing object gives 404 instead of 403.
   const findObjects = { actions: ["s3:ListBucket"], resources: [bucket.arn] };
   return {
     records,
@@ -136,7 +136,7 @@ function createFunction({ storage, stage, project, judgeKey }: Shared, name: str
     architecture: "arm64",
     memory: `${megabytes} MB`,
     timeout: `${seconds} seconds`,
-    // Handlers log lines of JSON, and so does Lambda then.
+    // Handlers log JSON lines; this makes Lambda do the same.
     logging: { format: "json", logGroup: log.name },
     environment: {
       MGRPO_TABLE: storage.table.name,
@@ -157,7 +157,7 @@ function createFunction({ storage, stage, project, judgeKey }: Shared, name: str
   return { fn, log };
 }
 
-/** A function and the queue that brings its events. */
+/** A function and the queue that delivers its events. */
 function createEventFunction(
   shared: Shared,
   name: string,

@@ -1,10 +1,10 @@
 /**
- * @file The network of workers: public subnets, because a NAT gateway and interface endpoints cost by the hour even when nothing runs; ingress
- * only from worker to worker; gateway endpoints for S3 and DynamoDB, which are free and keep that traffic off the internet.
+ * @file The network of workers: public subnets, because a NAT gateway and interface endpoints are billed hourly even when nothing runs;
+ * ingress only from worker to worker; gateway endpoints for S3 and DynamoDB, which are free and keep that traffic off the internet.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
-/** Availability zones. With more of them, spot capacity is easier to find. */
+/** Availability zones. More zones make spot capacity easier to find. */
 const ZONES = 4;
 
 export interface Network {

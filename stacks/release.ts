@@ -1,6 +1,6 @@
 /**
- * @file The program for instances: the archive from `npm run pack` and the lock file, under their hashes. The archive must be of the deployed checkout,
- * from whose sources the functions are built, and a run must be launched from the same release (cli/launch.ts).
+ * @file The program for instances: the archive from `npm run pack` and the lock file, under their hashes. The archive must match the
+ * deployed checkout, from whose sources the functions are built, and a run must be launched from the same release (cli/launch.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { createHash } from "node:crypto";

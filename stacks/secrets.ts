@@ -49,7 +49,7 @@ export function createWorkerSecrets(stage: string, judge: sst.Secret): WorkerSec
         parameter: parameter("ModelKeyParameter", new sst.Secret("ModelKey", UNSET)),
         isFor: anyFleet,
       },
-      // Functions judge training; only evaluations are judged by workers.
+      // Functions judge training; workers judge only evaluations.
       {
         variable: JUDGE_VARIABLE,
         parameter: parameter("JudgeKeyParameter", judge),

@@ -2,7 +2,7 @@
 
 export interface Settings {
   readonly stage: string;
-  /** True if the app is protected: data outlives the stack, and the bucket is never emptied. */
+  /** True if the app is protected: its data outlives the stack, and the bucket is never emptied. */
   readonly keep: boolean;
   /** Receives alarms. Undefined: alarms show in the console only. */
   readonly alertEmail: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * @file The size of each function, and the objects whose events call it, as plain data, which stacks/functions.ts deploys and bench/simulate
- * computes with.
+ * @file The size of each function, and the objects whose events call it, as plain data; stacks/functions.ts deploys it and bench/simulate
+ * computes with it.
  */
 
 export interface FunctionSize {
@@ -13,7 +13,7 @@ export interface FunctionSize {
 interface EventFunction extends FunctionSize {
   /** Matches the object's key; `*` spans slashes. */
   readonly pattern: string;
-  /** The most events in one call. */
+  /** Maximum number of events in one call. */
   readonly batch: number;
 }
 

@@ -32,7 +32,7 @@ export function workerStatements(fleet: Fleet, { table, bucket, group, secrets }
       resources: [table],
       conditions: [
         { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: ["RUN#*", "GROUP#*"] },
-        // "For all" holds of a request without keys, too.
+        // "For all" also holds for a request without keys.
         { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] },
       ],
     },

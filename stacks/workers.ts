@@ -20,7 +20,7 @@ export interface DeployedFleet extends Fleet {
 const PORT = 7800;
 /** The version that the tests run on. */
 const NODE_VERSION = "20.20.2";
-/** AWS's machine image with driver and CUDA only. Each deployment looks up the latest. */
+/** AWS's machine image with only the driver and CUDA. Each deployment looks up the latest. */
 const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 const DISK_GB = 150;
 
@@ -61,7 +61,7 @@ function createFleet(fleet: Fleet, common: Common): aws.autoscaling.Group {
   const template = new aws.ec2.LaunchTemplate(`${title}Template`, {
     imageId: image,
     iamInstanceProfile: { arn: profile.arn },
-    // The address is public to reach npm; the security group blocks ingress.
+    // A public address is needed to reach npm; the security group blocks ingress.
     vpcSecurityGroupIds: [network.securityGroup.id],
     // IMDSv2 only, and only from the instance itself.
     metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },

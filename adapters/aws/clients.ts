@@ -6,16 +6,16 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { S3Client } from "@aws-sdk/client-s3";
 import { getSchemaSerdePlugin } from "@smithy/core/schema";
 
-/** The first try and three retries, 50 ms to a few hundred apart: an outage becomes an error after about a second. */
+/** One try and three retries, 50 ms to a few hundred ms apart: an outage becomes an error after about a second. */
 const ATTEMPTS = 4;
-/** The most connections to each of the two services. Further requests wait for one. */
+/** Maximum number of connections to each of the two services. Further requests wait for a free one. */
 export const CONNECTIONS = 64;
 
 /** Sees every attempt on the wire, failed ones included. */
 export interface WireObserver {
   /** A request is about to be sent. */
   sent(command: string, endpoint: string, bodyBytes: number): void;
-  /** An answer was received, with the Date header of the store. */
+  /** A response arrived; `date` is its Date header. */
   answered(date: string | undefined): void;
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Clock } from "../../core/ports.ts";
 
-/** After this, the store is asked again. */
+/** A Date header older than this triggers a new request to the store. */
 const FRESH_SECONDS = 30;
 /** Date headers are truncated to the second, so the largest offset seen is the most accurate, unless the store's clock was set back. */
 const STEP_BACK_MS = 2000;

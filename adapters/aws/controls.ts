@@ -1,4 +1,4 @@
-/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that is its clock. */
+/** @file What the functions of a deployment control: the capacity of its autoscaling groups, and the rule that serves as its clock. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,
@@ -79,7 +79,7 @@ function openClockSwitch(client: EventBridgeClient, rule: string): ClockSwitch {
   };
 }
 
-/** On the account's default bus, as S3's own. */
+/** Sent to the account's default bus, like S3's own events. */
 function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
   const eventOf = (key: string) => ({
     Source: REDELIVERY_SOURCE,
@@ -99,7 +99,7 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
   };
 }
 
-/** Every error is retryable: a permission that is missing now may come with the next deployment. */
+/** Every error is retryable: the next deployment may grant a permission that is missing now. */
 async function translated<T>(operation: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

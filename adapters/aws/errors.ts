@@ -1,7 +1,7 @@
 /** @file Translates the errors of the SDK, and decides whether a retry can help. */
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 
-/** An error of the SDK or of node:net. An answer to HEAD has no body, so neither name nor message. */
+/** An error of the SDK or of node:net. A response to HEAD has no body, so the error has neither name nor message. */
 interface ForeignError {
   readonly name?: string;
   readonly code?: string;
@@ -21,7 +21,7 @@ interface Meaning {
   readonly retryable?: true;
 }
 
-/** The first match counts. */
+/** The first match wins. */
 const MEANINGS: readonly Meaning[] = [
   {
     when: /^(ResourceNotFoundException|NoSuchBucket):/,
@@ -85,7 +85,7 @@ const OWN_CODES: Readonly<Record<string, ErrorCode>> = {
   UnwritableStorage: "storage-unwritable",
 };
 
-/** Runs a store call. Any error leaves as a MgrpoError that names the operation and the endpoint. */
+/** Runs a store call. Rethrows any error as a MgrpoError that names the operation and the endpoint. */
 export async function translated<T>(operation: string, endpoint: () => string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

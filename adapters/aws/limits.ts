@@ -1,6 +1,6 @@
 /**
  * @file DynamoDB's limits on requests, enforced by the stores that stand in for it: AWS refuses what exceeds them, so no other store may
- * accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The limit of an item is in core/contracts/bounds.ts.
+ * accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). The item limit is in core/contracts/bounds.ts.
  */
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 

@@ -26,7 +26,7 @@ export interface PartSizes {
 }
 const PARTS: PartSizes = { fromBytes: 64 * 2 ** 20, bytes: 16 * 2 ** 20 };
 const DELETE_BATCH = 1000;
-/** For a commit that meets another one in flight, and for a download that is cut off. */
+/** For a commit that collides with another in flight, and for a download that is cut off. */
 const RETRIES = { retries: 5, minTimeout: 50, factor: 2, randomize: true };
 const CONTENDED = "another write of this key was in flight";
 
@@ -65,7 +65,7 @@ export function openObjectStore({ s3, bucket: name, endpoint, parts = PARTS }: O
   };
 }
 
-/** Passes hashes that callers know to the signer, which would compute them again. The store refuses a wrong one. */
+/** Passes hashes that callers already know to the signer, which would otherwise recompute them. The store refuses a wrong one. */
 function signKnownHashes(s3: S3Client): WeakMap<Uint8Array, string> {
   const hashes = new WeakMap<Uint8Array, string>();
   s3.middlewareStack.add(
@@ -96,7 +96,7 @@ async function put(bucket: Bucket, key: string, body: Uint8Array): Promise<"writ
   const { s3, name, parts } = bucket;
   const params = { Bucket: name, Key: key, Body: body, IfNoneMatch: "*", ...tagged(key) };
   try {
-    // Look first: weights are not uploaded only to learn that they exist.
+    // Check first, so as not to upload weights only to learn that they exist.
     if (body.length >= parts.fromBytes && (await head(bucket, key))) return "occupied";
     if (body.length < parts.fromBytes) await s3.send(new PutObjectCommand(params));
     else await new Upload({ client: s3, params, partSize: parts.bytes, queueSize: 2 }).done();
@@ -136,7 +136,7 @@ async function head(bucket: Bucket, key: string): Promise<HeadObjectCommandOutpu
     return await bucket.s3.send(new HeadObjectCommand({ Bucket: bucket.name, Key: key }));
   } catch (error) {
     if (errorName(error) === "NotFound") return undefined;
-    // A refused HEAD has no body to state the reason; a refused GET has.
+    // A refused HEAD has no body to state the reason; a refused GET does.
     if (isNameless(error)) await read(bucket, key, "bytes=0-0");
     throw error;
   }

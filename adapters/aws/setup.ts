@@ -27,7 +27,7 @@ export type SetupOutcome = "created" | "there";
 /** The lifecycle rule of a bucket, or why it has none. */
 export type LifecycleOutcome = { readonly found: SetupOutcome } | { readonly found: "none"; readonly why: string };
 
-/** How our keys begin: runs, and the trials of `cloud check`. */
+/** Prefixes of our keys: runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
 const OUR_ITEMS = /^(RUNS$|RUN#|GROUP#|CHECK#)/;
 /** Items inspected before a table is deleted: its key, (pk, sk), is the most common of all. */
@@ -84,7 +84,7 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
   return table;
 }
 
-/** Rejects with `config-invalid` if another account has a bucket of this name. */
+/** Rejects with `config-invalid` if another account has a bucket with this name. */
 export async function createBucket(s3: S3Client, name: string): Promise<SetupOutcome> {
   if (await bucketExists(s3, name)) return "there";
   try {
@@ -98,8 +98,8 @@ export async function createBucket(s3: S3Client, name: string): Promise<SetupOut
 }
 
 /**
- * Lets the parts of abandoned uploads expire: a killed worker completes nothing, and nobody lists them. Existing rules of the bucket are not
- * touched. A store without lifecycle rules is fine: a run needs none.
+ * Lets the parts of abandoned uploads expire: a killed worker never completes its own. The bucket's existing rules are left as
+ * they are. A store without lifecycle rules is fine: a run needs none.
  */
 export async function expireUploads(s3: S3Client, name: string): Promise<LifecycleOutcome> {
   try {
@@ -209,7 +209,7 @@ export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: r
   }
 }
 
-/** Errors of these names mean that the change is already made. */
+/** Errors with these names mean that the change has already been made. */
 async function unless(done: RegExp, change: () => Promise<unknown>): Promise<void> {
   try {
     await change();

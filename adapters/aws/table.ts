@@ -153,7 +153,7 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
 
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
-/** A store that throttles a part of a batch leaves it out. This is its error for throttling a whole one. */
+/** A store that throttles a part of a batch leaves it out. This is the error for throttling a whole batch. */
 const throttled = () =>
   Object.assign(new Error("part of a batch was not processed in any try"), {
     name: "ProvisionedThroughputExceededException",

@@ -3,11 +3,11 @@
  * (huggingface.co/spaces/gaia-benchmark/leaderboard, scorer.py). This includes the semantics of Python's `float`, `str.lower` and `\s`.
  *
  *     the reference is a number    the answer without $ % and , is that number
- *     it holds a comma or a ;      as many elements, in that order: numbers as above, texts without white space, in lower case
+ *     it contains a comma or a ;   the same elements in the same order: numbers as above, text without white space, in lower case
  *     otherwise                    equal without white space and ASCII punctuation, in lower case
  */
 
-/** White space as Python's `\s` and `float` know it; JavaScript's `\s` has U+FEFF, but not U+0085. */
+/** White space as Python's `\s` and `float` define it; JavaScript's `\s` has U+FEFF, but not U+0085. */
 const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const SPACES = new RegExp(`[\\x1c-\\x1f${SPACE}]`, "g");
 const SURROUNDING = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "g");

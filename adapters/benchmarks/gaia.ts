@@ -68,7 +68,7 @@ export async function loadGaia(
   );
 }
 
-/** `shown`: the name of the attachment for the agent. */
+/** `shown`: the attachment's name as the agent sees it. */
 function questionOf(task: z.infer<typeof Task>, attachment?: Attachment, shown?: string): Question {
   const attached = shown === undefined ? "" : `\n\nThe file that comes with it: ${shown}`;
   return {

@@ -6,7 +6,7 @@ import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
 import { type Judge, judgeCorrectness } from "../judges/vote.ts";
 import { isGaiaMatch } from "./gaia-score.ts";
 
-/** GAIA's test split has this instead of a reference. */
+/** GAIA's test split has this in place of a reference answer. */
 const NO_REFERENCE = "?";
 
 const gaia: Scorer = {
@@ -14,7 +14,7 @@ const gaia: Scorer = {
   correct: ({ answer: reference }, { answer }) => (isGaiaMatch(answer, reference) ? 1 : 0),
 };
 
-/** Undefined if the recipe's own rewards score. `judge` is opened only if it is needed. */
+/** Undefined if the recipe's own rewards do the scoring. `judge` is opened only if it is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file is renamed to its
- * name after its last byte, so a named file is complete. Two processes may fetch the same file.
+ * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or ~/.cache/mgrpo. A file gets its
+ * name once its last byte is written, so a named file is complete. Two processes may fetch the same file.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -23,7 +23,7 @@ export interface FileCache {
   linkVersion(version: string, file: CachedFile): Promise<void>;
 }
 
-/** A day: no fetch is still writing to a file of this age. */
+/** A day: no fetch is still writing to a file this old. */
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>

@@ -1,4 +1,4 @@
-/** @file Rewards by a model, for a recipe without a program that judges: it compares answers with references, and scores subtasks (eq 5). */
+/** @file Rewards from a model, for a recipe without a scoring program: it compares answers with references, and scores subtasks (eq 5). */
 import { createHash } from "node:crypto";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { JudgeConfig } from "../../core/contracts/judge.ts";
@@ -43,7 +43,7 @@ export function correctnessInput({ prompt, answer: reference }: Question, answer
 /** A match that leaves nothing to judge. */
 export const isExactMatch = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
 
-/** For servers that refuse what a page or a tool says: an agent's work can be judged without it. */
+/** For servers that refuse the text of a page or a tool: an agent's work can be judged without it. */
 const LEFT_OUT = "(left out: the judge's server refuses to read it)";
 
 function judgedWork(conversation: Conversation): Judged {

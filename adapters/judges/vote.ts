@@ -1,4 +1,4 @@
-/** @file One verdict of a model: several votes, decided by the majority or the median, with their cost. */
+/** @file One verdict by a model: several votes, decided by majority or median, with their cost. */
 import * as z from "zod";
 import {
   costOfFailure,
@@ -64,7 +64,7 @@ export async function judgeQuality(
   }
 }
 
-/** Without a deadline or a bill. */
+/** No deadline, and no budget to charge. */
 const UNBOUNDED: VerdictContext = { signal: new AbortController().signal, reserve: async () => {} };
 
 type Vote = NonNullable<Verdict["votes"]>[number];
@@ -92,7 +92,7 @@ function median(scores: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** More than half of the votes must be valid. A tie is decided by one more vote. `spent`: what the judge was paid for this before. */
+/** More than half of the votes must be valid. A tie is decided by one more vote. `spent`: what this verdict has cost so far. */
 async function vote<S extends z.ZodType>(ballot: Ballot<S>, input: JudgeInput, spent?: JudgeCost): Promise<Verdict> {
   const { votes, temperature, maxTokens } = ballot.judge.config;
   const request: CompletionRequest = {
@@ -177,7 +177,7 @@ function withCost(error: unknown, cost: JudgeCost): unknown {
 /** UTF-8 bytes per token of a prompt: fewer than models need for English, so that the expected cost is seldom too low. */
 const BYTES_PER_TOKEN = 3;
 
-/** Of one vote that uses all its tokens. */
+/** The cost of one vote that uses all its tokens. */
 function expectedUsd(config: JudgeConfig, { messages }: CompletionRequest): number {
   const bytes = messages.reduce((sum, { content }) => sum + new TextEncoder().encode(content).length, 0);
   const usage = { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: config.maxTokens };

@@ -88,7 +88,7 @@ async function once(
   }
 }
 
-/** A filtered answer is a failure. So is one without usage: it could be neither charged nor fitted into a context. */
+/** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a context length. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): Completion {
   const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
@@ -102,10 +102,10 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
   return { content, finishReason, usage: counted };
 }
 
-/** More than any model reads or writes at once: such a count is nonsense. */
+/** More than any model reads or writes in one request: a larger count is nonsense. */
 const MOST_TOKENS = 1e9;
 
-/** A whole number: some servers report fractions, or less than nothing. Undefined: no count. */
+/** A whole number: some servers report fractions or negative counts. Undefined: no count. */
 function tokensOf(count: number | undefined): number | undefined {
   if (count === undefined || !(count <= MOST_TOKENS)) return undefined;
   return Math.max(0, Math.ceil(count));

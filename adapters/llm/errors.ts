@@ -1,6 +1,6 @@
 /**
- * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error contains no key and
- * nothing of the request, although servers repeat both.
+ * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error contains no key
+ * and no part of the request, although servers repeat both.
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
@@ -17,7 +17,7 @@ interface Details {
   readonly status?: number | undefined;
   readonly afterSeconds?: number;
   readonly contentRefusal?: ContentRefusal;
-  /** The usage of an answer that is charged for but useless. */
+  /** The usage of an answer that is billed but useless. */
   readonly usage?: TokenUsage;
 }
 
@@ -59,7 +59,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
 interface Answered {
   readonly status: number | undefined;
   readonly message: string;
-  /** The server's own, such as `insufficient_quota`. */
+  /** The server's own error code, such as `insufficient_quota`. */
   readonly code?: string;
 }
 
@@ -76,7 +76,7 @@ function answerOf({ statusCode: status, message, responseBody, cause }: APICallE
     return { status, message: words, ...(typeof code === "string" && { code }) };
   }
   if (told !== undefined) return { status: typeof code === "number" ? code : 500, message: told };
-  // The connection was lost within the body, or the body is not a completion.
+  // The connection was lost mid-body, or the body is not a completion.
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
 }
 

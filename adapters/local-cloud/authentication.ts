@@ -24,7 +24,7 @@ export type AuthenticationFault =
   | "skewed"
   /** The signature does not cover the hash of the body. */
   | "body-unsigned"
-  /** Signed with another secret, or changed on the way. */
+  /** Signed with another secret, or altered in transit. */
   | "mismatch";
 
 export class AuthenticationError extends Error {

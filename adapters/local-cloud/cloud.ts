@@ -6,7 +6,7 @@
  *     <directory>/events    journal        <directory>/uploads/     multipart uploads under way
  *     <directory>/lock/     one process at a time                   credentials.json
  *
- * The directory holds keys: only its owner can enter it.
+ * The directory contains secret keys: only its owner can access it.
  */
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -94,7 +94,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
   }
 }
 
-/** Closes what was opened, the latest first. */
+/** Closes resources in reverse order of opening. */
 class Closers {
   readonly #closers: (() => Promise<void>)[] = [];
 
@@ -135,7 +135,7 @@ async function openStorage(
   const space = await openDiskSpace(directory, maxBytes);
   const journal = await openJournal(join(directory, "events"), (event) => dispatcher.enqueue(event));
   closers.add(async () => journal.close());
-  // The dispatcher is ready before anybody can put an object.
+  // The dispatcher must be ready before anyone can put an object.
   const dispatcher = openDispatcher({
     handle: (event) => handlers.objectCreated(event),
     handled: (id) => journal.handled(id),

@@ -1,7 +1,7 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
  * run), so that a slow judge of one run delays neither its manifests nor other runs. A handler that throws is called again, with backoff.
- * After the last try the event stays in the journal until the next start; meanwhile the clock repairs.
+ * After the last try the event stays in the journal until the next start; meanwhile the clock's repair does its work.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -14,7 +14,7 @@ const TRIES = 20;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5_000;
 
-/** For tests: the delay in seconds of each delivery of a key's event. [] drops it, [0, 0] doubles it, [2] delays it. */
+/** For tests: the delay in seconds of each delivery of a key's event. [] drops it, [0, 0] duplicates it, [2] delays it. */
 export type DeliverySchedule = (key: string) => readonly number[];
 
 export interface DispatcherOptions {
@@ -26,7 +26,7 @@ export interface DispatcherOptions {
 
 export interface Dispatcher {
   enqueue(event: PendingEvent): void;
-  /** Starts nothing more; waits for the calls under way. */
+  /** Starts no more calls; waits for those in progress. */
   close(): Promise<void>;
 }
 

@@ -1,10 +1,10 @@
-/** @file The modules of dynalite in use. The package has no types. */
+/** @file The dynalite modules in use. The package has no types. */
 declare module "dynalite/db/index.js" {
   /** A LevelDB with the tables in it. */
   export interface TableStore {
     readonly db: {
       open(): Promise<void>;
-      /** Waits for the operations under way. */
+      /** Waits for the operations in progress. */
       close(): Promise<void>;
     };
   }

@@ -1,10 +1,10 @@
 /**
  * @file The journal of events: one line before an object appears, one after its event is handled. An event that has only the first line
  * after a crash is delivered again. Each line is one write; a torn last line belongs to a request that was never answered. Writes are
- * synchronous, because a line costs less than handing it to another thread.
+ * synchronous, because writing a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name
- *     - <id>                     handled, or the object was not made
+ *     - <id>                     handled, or the object was not created
  */
 import { closeSync, ftruncateSync, openSync, renameSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ export interface PendingEvent extends ObjectAddress {
 }
 
 export interface Journal {
-  /** Writes the first line. Call the result with whether the object was made. */
+  /** Writes the first line. Call the result with whether the object was created. */
   announce(object: ObjectAddress): (created: boolean) => void;
   handled(id: number): void;
   /** Events that an earlier process announced and did not handle. Their objects may not exist. */

@@ -9,8 +9,8 @@ import { MgrpoError } from "../../core/errors.ts";
 import { damagedStorage } from "./storage-faults.ts";
 
 /**
- * Directories that this process holds. The kernel's locks are per process: a second attempt by LevelDB in the same process would release
- * the first lock.
+ * Directories that this process has locked. The kernel's locks are per process: a second attempt by LevelDB in the same process would
+ * release the first lock.
  */
 const held = new Set<string>();
 

@@ -4,9 +4,9 @@
  *
  *     Authorization: AWS4-HMAC-SHA256 Credential=<key id>/<day>/<region>/<service>/aws4_request, SignedHeaders=a;b, Signature=<hex>
  *
- * Nobody on the way can change what the signature covers: method, path, query, the signed headers, the hash of the body. A body whose hash
+ * Nobody in transit can alter what the signature covers: method, path, query, the signed headers, the hash of the body. A body whose hash
  * is not covered (UNSIGNED-PAYLOAD, STREAMING-...) is refused, because over plain HTTP the signature is the only protection. Presigned URLs
- * are refused too; nothing here makes any.
+ * are refused too; nothing here creates them.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";

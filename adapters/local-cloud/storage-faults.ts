@@ -7,7 +7,7 @@ export function damagedStorage(path: string, fault: string, remedy = RESTORE, ca
   return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });
 }
 
-/** Errors of Node's file system, and of LevelDB, which words the same errno as text. */
+/** Errors of Node's file system, and of LevelDB, which reports the same errno as text. */
 const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded/;
 const FORBIDDEN = /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;

@@ -42,7 +42,7 @@ export interface TableServer {
   /** A call by this process, without a request or a signature. Rejects as the SDK does, with an error of the API's own name. */
   call(operation: string, input: object): Promise<Json>;
   writes(): TableWrites;
-  /** Call it once the server is stopped. */
+  /** Call it after the server has stopped. */
   close(): Promise<void>;
 }
 
@@ -139,7 +139,7 @@ async function answer(table: MeteredTable, verify: VerifyRequest, request: Incom
   return table.call(operation, body.toString());
 }
 
-/** Reads a body that is too long to its end, so that the caller still receives the answer. */
+/** Reads even an oversized body to its end, so that the caller still receives the response. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;

@@ -1,6 +1,6 @@
 /** @file The clock of the cloud: calls a handler at a fixed interval, never twice at once. */
 
-/** 0 seconds: off. Returns a function that stops the clock and waits for the tick under way. */
+/** 0 seconds: off. Returns a function that stops the clock and waits for the tick in progress. */
 export function startTicks(
   seconds: number,
   handler: () => Promise<void>,

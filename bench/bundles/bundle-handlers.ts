@@ -1,4 +1,4 @@
-/** @file Bundles Lambda handlers as `sst deploy` does: one minified ES module each, the AWS SDK of the lock file inside. */
+/** @file Bundles Lambda handlers as `sst deploy` does: one minified ES module each, including the AWS SDK of the lock file. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { build } from "esbuild";
@@ -8,7 +8,7 @@ const FUNCTIONS = resolve(import.meta.dirname, "../../functions");
 const REQUIRE =
   "import { createRequire as topLevelCreateRequire } from 'module';const require = topLevelCreateRequire(import.meta.url);";
 
-/** Matches TypeScript and its build. */
+/** Matches both TypeScript sources and built JavaScript. */
 const EXPORTED = /^export (const handler\b|\{[^}]*\bhandler\b)/m;
 
 export interface Bundle {
@@ -28,7 +28,7 @@ export function handlerNames(): string[] {
   return handlers.map((file) => file.replace(/\.[jt]s$/, "")).sort();
 }
 
-/** Bundles by name of the handler. */
+/** Bundles by handler name. */
 export async function bundleHandlers(names: readonly string[], folder: string): Promise<Map<string, Bundle>> {
   const { metafile } = await build({
     entryPoints: names.map((name) => join(FUNCTIONS, name)),

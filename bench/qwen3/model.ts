@@ -1,4 +1,4 @@
-/** @file A model of Qwen3-0.6B's shape with random weights, written to disk in pieces, because it is too large to hold in memory. */
+/** @file A model of Qwen3-0.6B's shape with random weights, written to disk in pieces because it is too large for memory. */
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -30,7 +30,7 @@ const PIECE = 1 << 20;
 const PREFIX_BYTES = 8;
 const BYTES: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
 
-/** Writes `config.json` and `model.safetensors` into a folder; the weights stay there. */
+/** Writes `config.json` and `model.safetensors` into a folder; the weights stay on disk. */
 export function writeRandomModel(
   folder: string,
   config: ModelConfig,

@@ -1,6 +1,6 @@
 /**
- * @file The work of a worker with a model, in one process: sampling and training. Memory is PSS: a page that is mapped twice counts once, and
- * resident pages of a file count although the system could drop them.
+ * @file What a worker does with a model, in one process: sampling and training. Memory is PSS: a page that is mapped twice counts once, and
+ * resident file pages count although the system could drop them.
  */
 import { readFileSync } from "node:fs";
 import type { LoraConfig } from "../../core/contracts/lora.ts";

@@ -4,7 +4,7 @@
  */
 import { CONNECTIONS } from "../../adapters/aws/clients.ts";
 
-/** Mean seconds; each draw is uniform between 0.5 and 1.5 of the mean. */
+/** Mean seconds; each draw is uniform between 0.5 and 1.5 times the mean. */
 export const SECONDS = {
   /** A request within the region, as seen by its caller. */
   dynamo: 0.005,
@@ -18,23 +18,23 @@ export const SECONDS = {
   call: 0.001,
 } as const;
 
-/** CPU seconds of a function per request to the store: the SDK, JSON, the schemas, at 1 GB (0.6 of a core). */
+/** A function's CPU seconds per request to the store: the SDK, JSON, the schemas, at 1 GB (0.6 of a core). */
 export const CPU_PER_REQUEST = 0.002;
 /** Billed seconds of a cold start: Node.js and the import of the bundle (`npm run bench -- bundles`). */
 export const COLD_START = 0.4;
-/** Seconds that Lambda keeps an idle instance. */
+/** Seconds for which Lambda keeps an idle instance. */
 export const KEPT_WARM = 300;
-/** Most requests in flight of one process, per service. */
+/** Maximum requests in flight per process and service. */
 export const IN_FLIGHT = CONNECTIONS;
 
 /** Sequences that a worker samples together, on a machine for models of a few billion parameters. */
 export const SLOTS = 256;
-/** Index: number of sub-agent calls in a rollout; value: its probability. About as in atlas. */
+/** Index: number of sub-agent calls in a rollout; value: its probability. Roughly as in atlas. */
 export const CALLS = [0.1, 0.55, 0.35] as const;
 /** Probabilities of a correct answer and of a malformed turn. Equal rewards would give no gradient. */
 export const RIGHT = 0.6;
 export const MALFORMED = 0.05;
 
-/** Shares of a step: by which its rollouts should end, and that training takes at least. */
+/** Shares of a step: when its rollouts should have ended, and the minimum for training. */
 export const ROLLOUT_SHARE = 0.7;
 export const MIN_TRAINING_SHARE = 0.1;

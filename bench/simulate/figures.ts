@@ -1,4 +1,4 @@
-/** @file Scales the counts of a window to the requested hours: use of each limit, and dollars by line. */
+/** @file Scales a window's counts to the requested hours: use of each limit, and dollars by line item. */
 import { EVENT_FUNCTIONS, START_RUN } from "../../stacks/sizes.ts";
 import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
@@ -14,14 +14,14 @@ export interface Figures extends Load {
   /** The factor from the window's counts to the totals. */
   readonly factor: number;
   readonly workers: number;
-  /** The closest to its limit first. */
+  /** Those closest to their limits first. */
   readonly limits: readonly LimitUse[];
   readonly units: { readonly writes: number; readonly reads: number };
   readonly s3: { readonly writes: number; readonly reads: number };
   readonly functions: { readonly invocations: number; readonly seconds: number };
   /** `<caller> <operation> <what>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
-  /** Dollars by line; `monthlyUsd`: to store for a month what the hours produced. */
+  /** Dollars by line item; `monthlyUsd`: to store for a month what the hours produced. */
   readonly usd: Readonly<Record<string, number>>;
   readonly monthlyUsd: Readonly<Record<string, number>>;
 }
@@ -63,7 +63,7 @@ export interface LimitUse {
 const sizeOf = (name: string) =>
   name in EVENT_FUNCTIONS ? EVENT_FUNCTIONS[name as keyof typeof EVENT_FUNCTIONS] : START_RUN;
 
-/** The closest to its limit first. */
+/** Those closest to their limits first. */
 function limitUses(meter: Meter): LimitUse[] {
   const use = (name: keyof typeof LIMITS, used: number, where = ""): LimitUse => {
     const { what, limit } = LIMITS[name];
@@ -97,7 +97,7 @@ function limitUses(meter: Meter): LimitUse[] {
   return all.sort((a, b) => b.share - a.share);
 }
 
-/** Dollars by line. */
+/** Dollars by line item. */
 function dollarsOf({ meter, seconds }: MeasurementWindow, factor: number): Record<string, number> {
   const functions = [...meter.functions];
   const invocations = functions.reduce((sum, [, use]) => sum + use.invocations, 0);

@@ -11,8 +11,8 @@ export const LIMITS = {
   partitionWrites: { what: "write units of a DynamoDB partition, in a second", limit: 1000 },
   partitionReads: { what: "read units of a DynamoDB partition, in a second", limit: 3000 },
   /**
-   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: the initial throughput of an on-demand table. It grows by
-   * itself, to twice the former peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises on request;
+   * repost.aws/knowledge-center/on-demand-table-throttling-dynamodb: the initial throughput of an on-demand table. It grows
+   * automatically, to twice the previous peak within 30 minutes, up to the quota of 40,000 (Limits.html), which AWS raises on request;
    * `update-table --warm-throughput` raises it in advance.
    */
   newTableWrites: { what: "write units of a new table, in a second", limit: 4000 },
@@ -26,7 +26,7 @@ export const LIMITS = {
   bucketReads: { what: "S3 GETs and HEADs of a prefix, in a second", limit: 5500 },
   /** docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html; raised on request. */
   eventTargets: { what: "EventBridge deliveries to targets, in a second", limit: 18_750 },
-  /** docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; raised on request, and a new account may begin lower. */
+  /** docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html; raised on request, and a new account may start lower. */
   lambdaConcurrency: { what: "Lambda instances at work", limit: 1000 },
 } as const satisfies Record<string, Limit>;
 

@@ -1,4 +1,4 @@
-/** @file The table of docs/scale.md: simulations of growing loads, each in its own process, because virtual time is permanent there. */
+/** @file The table of docs/scale.md: simulations of growing loads, each in its own process, because a process cannot leave virtual time. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";

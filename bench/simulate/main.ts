@@ -1,6 +1,6 @@
 /**
- * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load demands of AWS, and which limit it meets first. The
- * functions, the store's adapters and the workers are real; models, machines and AWS are simulated, and time is virtual.
+ * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load demands of AWS, and which limit it hits first.
+ * The functions, the store's adapters and the workers are real; models, machines and AWS are simulated, and time is virtual.
  */
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";

@@ -1,4 +1,4 @@
-/** @file Counts the use of the simulated cloud, by the units of limits and bills. */
+/** @file Counts the use of the simulated cloud, in the units of AWS's limits and bills. */
 import type { BucketUse } from "./cloud/bucket.ts";
 import type { TableUse } from "./cloud/dynamo.ts";
 
@@ -34,10 +34,10 @@ export class Rates {
   }
 }
 
-/** Requests of one kind, by one kind of caller. */
+/** Requests of one kind from one kind of caller. */
 export interface RequestCount {
   requests: number;
-  /** Units of DynamoDB; requests of S3. */
+  /** DynamoDB units or S3 requests. */
   units: number;
   /** Writes whose condition failed. */
   refused: number;

@@ -1,4 +1,4 @@
-/** @file Plans a simulation for a rate: the size and length of a step, its workers, and the window that represents the hours. */
+/** @file Plans a simulation for a rate: the size and duration of a step, its workers, and the window that represents the hours. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -17,7 +17,7 @@ export interface Plan {
   /** Rollouts of a step, and the seconds it lasts at this rate. */
   readonly rolloutsPerStep: number;
   readonly stepSeconds: number;
-  /** Steps before the window, and in it. */
+  /** Steps before and in the window. */
   readonly warmUp: number;
   readonly measured: number;
   /** Agent -> its workers. */
@@ -31,7 +31,7 @@ const MIN_SECONDS = 60;
 const WINDOW_ROLLOUTS = 200;
 const MAX_STEPS = 3;
 /**
- * From this many rollouts per step on, the first step is the window: warming up is a small part of it, and a second step would double the time.
+ * With at least this many rollouts per step, the first step is the window: warm-up is a small part of it, and a second doubles the time.
  */
 const NO_WARM_UP = 3000;
 
@@ -63,7 +63,7 @@ export function planOf({ rolloutsPerMinute, agents, set }: Load): Plan {
   };
 }
 
-/** Enough for a step's rollouts to end within their share of it, if each wave takes as long as a slow rollout. */
+/** Enough that a step's rollouts end within their share of it if each wave takes as long as a slow rollout. */
 function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Record<string, number> {
   const callSeconds = 2 * SECONDS.turn;
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);

@@ -1,13 +1,13 @@
 /**
- * @file List prices of us-east-1 in US dollars, without free tier, volume tiers, tax and discounts, as of November 2026: from documentation and
- * articles (`seen`, with a date if it has one), never from an invoice. Check yours (`page`).
+ * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax and discounts, as of November 2026: from
+ * documentation and articles (`seen`, with a date if it has one), never from an invoice. Check your own (`page`).
  */
 
 interface Price {
-  /** Of one unit. */
+  /** Per unit. */
   readonly usd: number;
   readonly unit: string;
-  /** The authoritative page of AWS. */
+  /** AWS's authoritative page. */
   readonly page: string;
   /** The source of the figure. */
   readonly seen: string;

@@ -137,7 +137,7 @@ export const count = (n: number) =>
   n.toLocaleString("en-US", { maximumFractionDigits: n > 0 && n < 10 && !Number.isInteger(n) ? 1 : 0 });
 export const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 
-/** Aligns the first column and columns of text to the left, numbers to the right. */
+/** Left-aligns the first column and text columns, right-aligns numbers. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const isText = head.map((_, i) => i === 0 || rows.every((row) => !/^[\d.,]/.test(row[i] ?? "")));

@@ -21,7 +21,7 @@ export interface MeasurementWindow {
   readonly tableBytes: number;
 }
 
-/** `log` takes the reports of functions and workers, one line each. */
+/** `log` receives the reports of functions and workers, one line each. */
 export function simulate(plan: Plan, time: VirtualTime, log: (line: string) => void): Promise<MeasurementWindow> {
   const { config, warmUp, measured } = plan;
   const moments = new Map<string, (moment: Moment) => void>();
@@ -65,7 +65,7 @@ interface Moment {
   readonly tableBytes: number;
 }
 
-/** Training takes the rest of the step, so that the run keeps its rate, or its minimum share if rollouts took too long. */
+/** Training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
 function pacer({ config, stepSeconds }: Plan, time: VirtualTime): () => Promise<void> {
   const trainers = Object.keys(config.agents).length;
   const origin = time.now();

@@ -1,6 +1,6 @@
 /**
  * @file The simulated team: a main agent and its sub-agents with scripted turns, which take virtual time, and the tokenizers of atlas.
- * Everything else of a rollout is real.
+ * Everything else in a rollout is real.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const LOG_PROB = -0.5;
 
 const subAgents = (agents: number) => Array.from({ length: agents - 1 }, (_, i) => `searcher-${i + 1}`);
 
-/** The team's config, as a recipe recommends it, with the polls and heartbeats of docs/deploy.md. */
+/** The team's config, as a recipe would recommend it, with the polling and heartbeats of docs/deploy.md. */
 export function teamConfig(agents: number): Omit<RunConfigInput, "run" | "recipe" | "arm"> {
   const limits = { turnTokens: 200, contextTokens: 4000 };
   const engine = { slots: SLOTS };
@@ -80,7 +80,7 @@ export async function prepareTeam(objects: ObjectStore, config: RunConfig): Prom
   return { config, questionsSha256: sha256(set), bases };
 }
 
-/** The policy of every agent. Each optimizer step awaits `trained`, which paces the run. */
+/** Every agent's policy. Each optimizer step awaits `trained`, which paces the run. */
 export function openTeamEngine(subs: readonly string[], trained: () => Promise<void>): PolicyEngine {
   let saved = 0;
   return {
@@ -126,7 +126,7 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
   };
 }
 
-/** The name of a turn's stream ends in agent, call, "turn" and the turn. */
+/** `name`: of the turn's random stream, which ends in agent, call, "turn" and the turn's index. */
 function scriptedTurn(
   name: readonly (string | number)[],
   subs: readonly string[],

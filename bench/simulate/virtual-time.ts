@@ -1,24 +1,24 @@
 /**
- * @file Virtual time for a whole process: replaces timers, clocks and the timeouts of AbortSignal, and jumps to the next timer as soon as
- * nothing is left to do. Code in it must wait for timers and promises only, never for the network or a disk.
+ * @file Virtual time for a whole process: replaces timers, clocks and AbortSignal timeouts, and jumps to the next timer as soon as
+ * nothing is left to do. Code in the process must wait only for timers and promises, never for the network or a disk.
  */
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { MgrpoError } from "../../core/errors.ts";
 
 export interface VirtualTime {
-  /** Seconds since the installation. */
+  /** Seconds since installation. */
   now(): number;
   /** Advances time until the promise settles. Rejects with its error, or with `deadline` if no timer is left. */
   run<T>(until: Promise<T>): Promise<T>;
 }
 
-/** Wall-clock milliseconds at the installation: arbitrary and constant. */
+/** Wall-clock milliseconds at installation: arbitrary and constant. */
 const EPOCH = Date.UTC(2026, 0, 1);
 
 interface Timer {
   /** Milliseconds. */
   readonly at: number;
-  /** Timers of the same moment fire in the order of their creation. */
+  /** Timers due at the same moment fire in order of creation. */
   readonly order: number;
   fire: (() => void) | undefined;
 }
@@ -38,7 +38,7 @@ class Timeline implements VirtualTime {
   readonly #timers = new TimerQueue();
   readonly #setImmediate: typeof setImmediate;
   #count = 0;
-  /** Milliseconds since the installation. */
+  /** Milliseconds since installation. */
   milliseconds = 0;
 
   constructor(realSetImmediate: typeof setImmediate) {
@@ -72,7 +72,7 @@ class Timeline implements VirtualTime {
     }
   }
 
-  /** Every promise that can settle at this moment has settled: their callbacks run between two turns of the event loop. */
+  /** Resolves when every promise that can settle at this moment has: callbacks run between two turns of the event loop. */
   #settled(): Promise<void> {
     const turn = this.#setImmediate;
     return new Promise((resolve) => turn(() => turn(() => resolve())));
@@ -174,7 +174,7 @@ class TimerQueue {
     return first;
   }
 
-  /** Moves the root down to its place. */
+  /** Sifts the root down. */
   #sink(): void {
     for (let i = 0; ; ) {
       let least = i;

@@ -39,7 +39,7 @@ function noApi({ policy }: AgentConfig): never {
   throw new RangeError(`no agent of a simulation is behind an API (${policy})`);
 }
 
-/** Calls between workers, within this process. */
+/** Calls between workers in this process. */
 function openNetwork(): WorkerNetwork {
   const apps = new Map<string, Hono>();
   return {

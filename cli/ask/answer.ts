@@ -24,7 +24,7 @@ import { startOrResume } from "../local/start-or-resume.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
-/** A conversation under way: its agent, and the index of the delegation that it answers (undefined: the question itself). */
+/** A conversation in progress: its agent, and the index of the delegation that it answers (undefined: the question itself). */
 export interface Voice {
   readonly agent: string;
   readonly call: number | undefined;
@@ -34,14 +34,14 @@ export type Narrate = (voice: Voice, moment: ConversationProgress) => void;
 
 export interface TeamAnswer {
   readonly conversation: Conversation;
-  /** Of all agents, one per conversation. */
+  /** From all agents, one per conversation. */
   readonly trajectories: readonly AnyTrajectory[];
 }
 
 /** How to sample. */
 type Draws = Pick<AskOptions, "seed" | "temperature">;
 
-/** The user's question, as the recipe puts it. */
+/** The user's question, as the recipe phrases it. */
 export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
   return recipe.ask?.(prompt) ?? { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: null };
 }

@@ -1,6 +1,6 @@
 /**
- * @file The team that `mgrpo ask` asks: the trained team of a run that finished here, a team file, a model behind an API, or a recipe's
- * team before training. Every agent is frozen, so agents without a trainer are allowed too.
+ * @file The team that `mgrpo ask` asks: the trained team of a run that finished on this machine, a team file, a model behind an API, or
+ * a recipe's team before training. Every agent is frozen, so agents without a trainer are allowed too.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -51,9 +51,9 @@ interface FoundTeam {
   readonly name: string;
   readonly arm: Arm;
   readonly advised: Pick<Recipe, "name" | "config">;
-  /** A run's folder with a folder per agent. */
+  /** A run's folder, with one folder per agent. */
   readonly checkpoints?: string;
-  /** The model that every agent is. */
+  /** The model that all agents use. */
   readonly endpoint?: EndpointTeam;
 }
 

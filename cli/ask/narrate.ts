@@ -37,7 +37,7 @@ function momentOf(moment: ConversationProgress): { kind: string } & Record<strin
   }
 }
 
-/** Concurrent delegations are told apart by their numbers. */
+/** Numbers distinguish concurrent delegations. */
 export function asTree(write: (line: string) => void): Narrate {
   const open = new Set<number>();
   const draw = ({ call }: Voice, tree: Omit<Tree, "children">, last = false) => {

@@ -2,11 +2,11 @@
 import type { RunRecord } from "../../core/contracts/records.ts";
 import { counted } from "../terminal/columns.ts";
 
-/** One look at the store. */
+/** A snapshot of the store. */
 export interface StoreLook {
   /** On a monotonic clock. */
   readonly seconds: number;
-  /** Table writes since the cloud was started. */
+  /** Table writes since the cloud started. */
   readonly writes: number;
   readonly runs: readonly Pick<RunRecord, "run" | "status" | "step">[];
 }
@@ -19,7 +19,7 @@ export interface Activity {
   readonly lastEvent: { readonly text: string; readonly seconds: number } | undefined;
 }
 
-/** Compares two looks. Without an earlier one, nothing has happened yet. */
+/** Compares two snapshots. Without an earlier one, nothing has happened yet. */
 export function observe(now: StoreLook, before: StoreLook | undefined, last: Activity["lastEvent"]): Activity {
   const [event] = before ? now.runs.flatMap((run) => eventOf(run, before)) : [];
   return {

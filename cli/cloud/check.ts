@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under a
- * prefix of its own that it deletes afterwards. Exit code 1 if something does not work.
+ * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under
+ * its own prefix, which it deletes afterwards. Exit code 1 if something does not work.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";
@@ -16,7 +16,7 @@ import { storeNames } from "../store-names.ts";
 import { hanging } from "../terminal/rows.ts";
 import { withEndpoints } from "./clients.ts";
 
-/** The minimum size of a part in S3, so that the multipart tests are small. */
+/** S3's minimum part size, so that the multipart tests are small. */
 const SMALL_PARTS = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
 
 interface Behaviour {
@@ -36,7 +36,7 @@ export async function check(): Promise<void> {
   const table = recordingInserts(store.table);
   let [working, broken] = [0, 0];
   try {
-    // An unreachable store is one clear line, not one per behaviour.
+    // Reports an unreachable store in one clear line, not one per behaviour.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];

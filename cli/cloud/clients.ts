@@ -1,4 +1,4 @@
-/** @file Clients of the endpoints that the environment names, for commands that create, check or delete the store. */
+/** @file Clients for the endpoints that the environment names, for commands that create, check or delete the store. */
 import { type AwsClients, openClients, type WireObserver } from "../../adapters/aws/clients.ts";
 import { translated } from "../../adapters/aws/errors.ts";
 

@@ -1,4 +1,4 @@
-/** @file `mgrpo cloud destroy`: deletes the table and the bucket that the environment names, with every run in them. */
+/** @file `mgrpo cloud destroy`: deletes the table and the bucket that the environment names, including every run in them. */
 import { deleteBucket, deleteTable, refuseForeign } from "../../adapters/aws/setup.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { storeNames } from "../store-names.ts";

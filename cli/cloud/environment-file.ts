@@ -1,11 +1,11 @@
-/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, where modes say nothing, nothing is checked. */
+/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, modes mean nothing, so nothing is checked. */
 import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { MgrpoError } from "../../core/errors.ts";
 
 /** Permission bits of group and others. */
 const OTHERS = 0o077;
 
-/** Replaces the file by one that only its owner can read. Throws if the file system cannot keep it so; then nothing secret was written. */
+/** Replaces the file with one that only its owner can read. If the file system cannot ensure that, throws before writing any secret. */
 export function writePrivateFile(file: string, content: string): void {
   const temporary = `${file}.${process.pid}.tmp`;
   const descriptor = openSync(temporary, "wx", 0o600);
@@ -26,7 +26,7 @@ export function writePrivateFile(file: string, content: string): void {
   }
 }
 
-/** Whether an open file, such as a redirected standard output, is a regular file that other users may read. */
+/** Whether an open file, such as a redirected standard output, is a regular file that other users can read. */
 export function isOpenToOthers(descriptor: number): boolean {
   if (process.platform === "win32") return false;
   const stats = fstatSync(descriptor);

@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo cloud serve`: serves the embedded cloud from a folder, with the functions running in it, for runs whose workers are on
- * several machines. It prints the environment that those machines need, or writes it to a file, and ends on SIGINT or SIGTERM. Started
- * again on the same folder, it continues with the same keys. Signatures of requests are verified; nothing is encrypted.
+ * several machines. It prints the environment that those machines need, or writes it to a file, and ends on SIGINT or SIGTERM. Restarted
+ * on the same folder, it continues with the same keys. Request signatures are verified; nothing is encrypted.
  */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -92,7 +92,7 @@ async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSigna
   line.close();
 }
 
-/** Damaged records are left out: `mgrpo runs` reports them. */
+/** Omits damaged records: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {
   const items = await Promise.all((await listedRuns(table)).map(({ run }) => table.get(tableKeys.run(run))));
   return items.flatMap((item) => RunRecord.safeParse(item).data ?? []);

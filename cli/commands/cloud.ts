@@ -36,7 +36,7 @@ function addServe(cloud: Command): void {
       new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(integer("--s3-port")),
     )
     .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
-    // Not --env-file: Node.js 20 takes that option for itself, wherever it stands.
+    // Not --env-file: Node.js 20 consumes that option itself, wherever it appears.
     .option(
       "--environment-file <file>",
       "write the workers' environment to this file, readable only by its owner, instead of printing it",

@@ -58,7 +58,7 @@ function addSuiteOptions(command: Command): void {
     .addOption(extendToolUsd());
 }
 
-/** Options of `eval` that the team file of a watch replaces. */
+/** Options of `eval` that a watch's team file replaces. */
 const NOT_WITH_WATCH = [
   "recipe",
   "arm",

@@ -33,7 +33,7 @@ export interface BandChart {
   /** Whether x counts something: its ticks are whole numbers. */
   readonly xIsCount: boolean;
   readonly bands: readonly Band[];
-  /** Whether to mark each point, as a separate measurement. */
+  /** Whether to mark each point as a separate measurement. */
   readonly marked: boolean;
 }
 

@@ -8,7 +8,7 @@ import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 
 /**
  * The share of held-out questions answered right, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
- * that all seeds have, and one for their last; with 95 % intervals over seeds and questions.
+ * that all seeds have, the final one from each seed's last; with 95 % intervals over seeds and questions.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
@@ -34,7 +34,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   });
 }
 
-/** The main agent's smoothed reward per step: mean, minimum and maximum of the seeds that took the step. */
+/** The main agent's smoothed reward per step: mean, minimum and maximum over the seeds that took the step. */
 export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
@@ -51,7 +51,7 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   });
 }
 
-/** Short names for a legend: a setting by the end of its path and its bare values, and the arm only if there are several. */
+/** Short legend names: a setting's last path segment and bare values, and the arm only if there are several. */
 function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
   const isOne = new Set(arms.map(({ entry }) => entry.arm)).size === 1;
   return ({ arm, varied }) => {

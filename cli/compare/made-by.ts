@@ -1,4 +1,4 @@
-/** @file The source version and the machine that a run of a comparison was trained with, as its record states them. */
+/** @file The source version and machine that trained a comparison's run, as its record states them. */
 import { execFileSync } from "node:child_process";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
@@ -15,7 +15,7 @@ export function madeHere(): MadeBy {
   };
 }
 
-/** The commit, marked if files differ from it. Installed packages have none. */
+/** The commit, marked if files differ from it. An installed package has no commit. */
 function sourceVersion(): string {
   try {
     return execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=12"], {

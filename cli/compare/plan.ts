@@ -1,5 +1,5 @@
 /**
- * @file Plans the runs of a comparison: every arm as it is, and with every value of `--vary`, one setting at a time; each with every seed.
+ * @file Plans a comparison's runs: every arm unchanged, and with every value of `--vary`, one setting at a time; each with every seed.
  * Pure.
  *
  * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its steps.
@@ -13,12 +13,12 @@ import { differences } from "../../core/training/differences.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
-/** Limit on the steps of an arm, relative to the first: a team that stops generating must not train for ever. */
+/** Limit on the steps of an arm, relative to the first: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
 
 export interface CompareOptions {
   readonly arms: readonly Arm[];
-  /** The seeds are 1 to this number. */
+  /** Seeds run from 1 to this number. */
   readonly seeds: number;
   readonly steps?: number;
   readonly tokens?: number;
@@ -35,7 +35,7 @@ export interface Entry {
   /** `mgrpo`, or `mgrpo, algorithm.alignment.d=2`. */
   readonly label: string;
   readonly arm: Arm;
-  /** The varied setting, `path=value`. Absent for the arm as it is. */
+  /** The varied setting, `path=value`. Absent for the unchanged arm. */
   readonly varied?: string;
   /** The varied setting in a form that fits a run's name. */
   readonly slug?: string;
@@ -44,7 +44,7 @@ export interface Entry {
 export interface PlannedRun {
   readonly entry: Entry;
   readonly config: RunConfig;
-  /** `--set` assignments that make this config from the recipe's. */
+  /** `--set` assignments that turn the recipe's config into this one. */
   readonly set: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export function parseArms(text: string): Arm[] {
   );
 }
 
-/** Each arm as it is, followed by the same arm with each value of each varied setting. */
+/** Each arm unchanged, followed by the same arm with each value of each varied setting. */
 export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">): Entry[] {
   const variations = vary.flatMap(parseVary);
   const slugs = slugsOf(variations);
@@ -71,7 +71,7 @@ export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">)
   ]);
 }
 
-/** The run of an entry with a seed. `budget`: tokens to sample; undefined for the first arm, which trains for its steps. */
+/** An entry's run with a seed. `budget`: tokens to sample; undefined for the first arm, which trains for its steps. */
 export function planRun(
   { recipe, recipeName, options }: { recipe: Recipe; recipeName: string; options: CompareOptions },
   entry: Entry,
@@ -129,7 +129,7 @@ function valuesOf(list: string): string[] {
   }
 }
 
-/** `algorithm.alignment.d=2` becomes `d-2`: the shortest end of the path that tells all variations apart, and the value. */
+/** `algorithm.alignment.d=2` becomes `d-2`: the shortest path suffix that distinguishes all variations, and the value. */
 function slugsOf(variations: readonly string[]): string[] {
   const depth = Math.max(1, ...variations.map((one) => pathOf(one).length));
   for (let words = 1; words <= depth; words++) {

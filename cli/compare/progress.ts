@@ -11,7 +11,7 @@ export interface Progress {
   started(run: string): void;
   /** The run's process printed this line of JSON. */
   line(run: string, line: string): void;
-  /** `fault`: why it did not finish. */
+  /** `fault`: why the run did not finish. */
   ended(run: string, fault: string | undefined): void;
   /** Ends the live lines. */
   close(): void;
@@ -19,7 +19,7 @@ export interface Progress {
   say(text: string): void;
 }
 
-/** The lines of a run that tell its progress. */
+/** A run's output lines that report its progress. */
 const StepLine = z.object({ kind: z.literal("step"), step: z.int(), correct: z.number() });
 
 interface ActiveRun {

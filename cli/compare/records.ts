@@ -1,6 +1,6 @@
 /**
  * @file The record of each finished run of a comparison, under results/<name>/runs/: small enough to commit, and the only source of its
- * tables and charts. So a comparison can be resumed in another clone or on another machine, and drawn again without training.
+ * tables and charts. A comparison can thus resume in another clone or on another machine, and be redrawn without training.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

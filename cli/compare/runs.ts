@@ -3,7 +3,7 @@
  * interrupted one is resumed, and one with other settings is refused.
  *
  *     a lane     waits for: its run's process to exit      then takes the next run
- *     Ctrl-C     is passed on: every run drains and can be resumed; no other is started
+ *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ import type { PlannedRun } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
 
-/** Throws if a run of that name has another config. Whether another process is training it is up to the lock of its cloud. */
+/** Throws if a run of that name has another config. The lock of its embedded cloud keeps out other processes. */
 export function refuseOther({ config }: PlannedRun): void {
   const folder = runFolder(config.run);
   if (!existsSync(folder.config)) return;
@@ -92,7 +92,7 @@ async function trainOne(
   const fresh = ["train", recipe, "--run", run, "--arm", arm, "--seed", String(seed), ...settings];
   const command = existsSync(runFolder(run).config) ? ["resume", run] : fresh;
   const child = spawn(process.execPath, [...nodeArguments("cli/mgrpo"), ...command], {
-    // MGRPO_PARENT: it ends when this process does. Detached: Ctrl-C reaches it once, through this process.
+    // MGRPO_PARENT: the child ends when this process does. Detached: Ctrl-C reaches it once, through this process.
     env: { ...process.env, MGRPO_PARENT: "1" },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,

@@ -1,5 +1,5 @@
 /**
- * @file The results of a comparison: every arm before and after training and compared with the first one, with 95 % intervals over seeds
+ * @file The results of a comparison: every arm before and after training, and against the first arm, with 95 % intervals over seeds
  * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
  */
 import * as z from "zod";
@@ -20,7 +20,7 @@ const Share = z.strictObject({
   interval: z.strictObject({ low: z.number(), high: z.number() }),
 });
 
-/** Null if there was nothing to count. */
+/** Null if there was nothing to measure. */
 const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
@@ -49,10 +49,10 @@ const ArmResult = z.strictObject({
   arm: Arm,
   varied: z.string().nullable(),
   runs: z.array(RunResult),
-  /** Held-out questions answered right, per open-book suite. */
+  /** Held-out questions answered correctly, per open-book suite. */
   heldOut: z.array(Measured),
   caseStudies: z.array(Measured.extend({ study: z.string(), right: z.string() })),
-  /** Held-out questions answered right, per kind of question. */
+  /** Held-out questions answered correctly, per kind of question. */
   kinds: z.array(Measured.extend({ kind: z.string() })),
 });
 export type ArmResult = z.infer<typeof ArmResult>;
@@ -77,11 +77,11 @@ export type Comparison = z.infer<typeof Comparison>;
 export interface ArmRuns {
   readonly entry: Entry;
   readonly runs: readonly FinishedRun[];
-  /** Token budgets by run; none for runs that train for their steps. */
+  /** Token budgets by run; none for runs that train for a fixed number of steps. */
   readonly budgets: ReadonlyMap<string, number>;
 }
 
-/** The bootstrap's random streams are named by arm, suite and what is measured. */
+/** The bootstrap's random streams are named after the arm, the suite and the metric. */
 export function summarize(
   about: Pick<Comparison, "name" | "recipe" | "command" | "seeds" | "missing">,
   arms: readonly ArmRuns[],
@@ -99,7 +99,7 @@ export function summarize(
   return parse(Comparison, comparison, `summary of comparison '${about.name}'`);
 }
 
-/** Scores are paired by question, so all runs must have been asked the same ones. */
+/** Scores are paired by question, so all runs must have been evaluated on the same questions. */
 function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void {
   const asked = ({ heldOut }: FinishedRun) =>
     new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
@@ -179,13 +179,13 @@ function measureArm(
   };
 }
 
-/** Scores of the untrained or of the last team. */
+/** Scores of the untrained or the last team. */
 function scoresOf(run: FinishedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
   const team = end === "before" ? 0 : run?.report.steps;
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 
-/** Open-book suites that were asked before and after training, sampled ones first. */
+/** Open-book suites evaluated before and after training, sampled ones first. */
 export function openSuites(runs: readonly FinishedRun[]): Suite[] {
   const [run] = runs;
   const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];

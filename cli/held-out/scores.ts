@@ -1,6 +1,6 @@
 /**
  * @file Scores of each evaluated team on each held-out question, and the recipe's case studies, measured on the rollouts of the untrained
- * and of the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
+ * and the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
  */
 import * as z from "zod";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -15,7 +15,7 @@ const Counts = z.strictObject({ n: z.int().nonnegative(), correct: z.number().no
 const QuestionScore = Counts.extend({
   question: z.string(),
   kind: z.string(),
-  /** Case study -> its occasions over all rollouts, and on how many of them the team did the right thing. */
+  /** Case study -> its occasions over all rollouts, and the number of them on which the team acted correctly. */
   studies: z.record(z.string(), Counts),
 });
 
@@ -59,7 +59,7 @@ export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): 
   return { n: occasions.length, correct: occasions.filter((right) => right).length };
 }
 
-/** Each case study on each open-book suite that was asked before and after training. */
+/** Each case study on each open-book suite evaluated before and after training. */
 export function caseStudyResults(
   scores: readonly HeldOutScores[],
   last: number,

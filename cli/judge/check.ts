@@ -1,4 +1,4 @@
-/** @file `mgrpo judge check`: compares a judge with people who labelled the same answers or scored the same work. */
+/** @file `mgrpo judge check`: compares a judge with human labels of the same answers or human scores of the same work. */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import { type Judge, judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";

@@ -1,5 +1,5 @@
 /**
- * @file Labels by people that a judge is compared with: answers labelled right or wrong, or work of sub-agents (eq 5) with a score. A file
+ * @file Human labels that a judge is compared with: answers labelled right or wrong, or scored sub-agent work (eq 5). A file
  * holds one of the two kinds, one object per line.
  */
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export const AnswerLabel = z.strictObject({
   question: z.string().min(1),
   reference: z.string().min(1),
   answer: z.string(),
-  /** By the judgement of people. */
+  /** According to people. */
   correct: z.boolean(),
 });
 export type AnswerLabel = z.infer<typeof AnswerLabel>;
@@ -33,7 +33,7 @@ export const WorkLabel = z.strictObject({
     )
     .default([]),
   report: z.string(),
-  /** By the judgement of people, in [0, 1]. */
+  /** According to people, in [0, 1]. */
   score: z.number().min(0).max(1),
 });
 export type WorkLabel = z.infer<typeof WorkLabel>;
@@ -47,7 +47,7 @@ const EXAMPLES = [
   '{"task": "…", "steps": […], "report": "…", "score": 0.7}',
 ].join(" or ");
 
-/** The first line decides the kind of all lines. Throws `config-invalid` with the line's number. */
+/** The first line determines the kind of all lines. Throws `config-invalid` with the line number. */
 export function readLabels(file: string): Labels {
   const lines = readText(file)
     .split("\n")

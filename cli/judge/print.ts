@@ -1,4 +1,4 @@
-/** @file Prints how well a judge agrees with people: as text on a terminal, as lines of JSON elsewhere. */
+/** @file Prints how well a judge agrees with people: as text on a terminal, as JSON Lines elsewhere. */
 import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";

@@ -24,7 +24,7 @@ import { sha256OfFile } from "../../engine/hash.ts";
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";
 
-/** The files of a complete model: those of the folder, and if it holds an adapter, also those of its base model. */
+/** The files of a complete model: those of the folder, plus those of its base model if it contains an adapter. */
 export async function withBaseModel(
   files: CheckpointFiles,
   folder: string,

@@ -1,6 +1,6 @@
 /**
- * @file Base models: read from folders or `s3://` prefixes, and checked before anything starts, so that a damaged one never reaches a
- * worker.
+ * @file Reads base models from folders or `s3://` prefixes and checks them before anything starts, so that a damaged one never reaches
+ * a worker.
  */
 import { basename, dirname, join, resolve } from "node:path";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
@@ -74,7 +74,7 @@ async function readBase(
   }
 }
 
-/** The files that the agent's engine starts from: of a Tinker server, only the tokenizer and a pointer. */
+/** The files that the agent's engine starts from: for a Tinker server, only the tokenizer and a pointer. */
 function checkBase(name: string, agent: AgentConfig, seed: number, files: CheckpointFiles): CheckpointFiles {
   const { model, policy, limits } = agent;
   if (policy.startsWith(TINKER)) {
@@ -90,12 +90,12 @@ function checkBase(name: string, agent: AgentConfig, seed: number, files: Checkp
   return files;
 }
 
-/** Opens the tokenizer and renders a message: the template must take the agent's settings. */
+/** Opens the tokenizer and renders a message: the template must accept the agent's settings. */
 function checkTokenizer(files: CheckpointFiles, { thinking }: AgentConfig): void {
   openTokenizer(files).render([{ role: "user", content: "" }], [], true, thinking);
 }
 
-/** The files of a folder, or of an `s3://` prefix through this machine's cache; an adapter's come with those of its base. */
+/** The files of a folder, or of an `s3://` prefix through this machine's cache; for an adapter, also those of its base. */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
   return withBaseModel(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));

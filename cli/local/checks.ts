@@ -1,4 +1,4 @@
-/** @file The checks of `mgrpo doctor` that try things: the embedded cloud, every engine on a tiny model, every endpoint in the environment. */
+/** @file The active checks of `mgrpo doctor`: the embedded cloud, every engine on a tiny model, every endpoint in the environment. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,7 +73,7 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
   return `${found}; ${await halves?.catch((error: unknown) => `no bf16: ${reasonOf(error)}`)}`;
 }
 
-/** The message without the settings that it recommends, which only a run has. */
+/** The message without the recommended settings, which apply only to a run. */
 const reasonOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
 
 /** Computes log-probs of a short sequence under a model of a few hundred parameters. */

@@ -1,6 +1,6 @@
 /**
- * @file The embedded cloud of a local run: DynamoDB and S3 on 127.0.0.1, and the functions, which this process calls on events. One process
- * at a time may have it open.
+ * @file The embedded cloud of a local run: DynamoDB and S3 on 127.0.0.1, and the functions, which this process calls on events. Only one
+ * process at a time can open it.
  */
 import { appendFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
@@ -23,7 +23,7 @@ export interface EmbeddedCloud {
   readonly environment: Readonly<Record<string, string>>;
   /** Seconds since the last call during which at least one function ran. */
   takeScoringSeconds(): number;
-  /** Registers the listener that is called whenever a function advances RUN or a STEP. */
+  /** Registers the listener to call whenever a function advances RUN or a STEP. */
   onMoved(listener: () => void): void;
   /** DynamoDB writes of all processes since the cloud was opened. */
   writes(): StoreWrites;
@@ -44,7 +44,7 @@ export async function openEmbeddedCloud(
   address?: CloudAddress,
 ): Promise<EmbeddedCloud> {
   // The buffers of checkpoints pass through this process. By default they make V8 mark the whole heap in every step, for about 100 ms
-  // during which all workers wait. With this flag the heap may triple first.
+  // during which all workers wait. With this flag the heap can triple first.
   setFlagsFromString("--heap-growing-percent=200");
   const scoring = createBusyTimer();
   const ready = deferred<CloudHandlers>();
@@ -89,7 +89,7 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
   return openAwsStore({ table: environment["MGRPO_TABLE"] ?? "", bucket: environment["MGRPO_BUCKET"] ?? "" });
 }
 
-/** The table, which calls `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
+/** Wraps the table to call `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
 function announcing(table: Table, moved: () => void): Table {
   return {
     get: (key) => table.get(key),

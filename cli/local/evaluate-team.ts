@@ -1,6 +1,6 @@
 /**
- * @file Evaluates a team on this machine: a run that never trains, whose team 0 is the team to evaluate, in an embedded cloud of its own.
- * One evaluation worker works off its jobs. If its folder is kept, another call resumes it: answers stay, and lost ones are asked again.
+ * @file Evaluates a team on this machine: a run that never trains, whose team 0 is the team to evaluate, in its own embedded cloud.
+ * Evaluation workers process its jobs. If its folder is kept, another call resumes it: answers stay, and lost ones are retried.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -50,7 +50,7 @@ export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "l
   return `${counted(lost.length, "answer")} lost, not counted (${clean(reasons[0] ?? "infrastructure")})`;
 }
 
-/** Ends early when `stop` says so; rejects if the evaluation halts. */
+/** Ends early when `stop` aborts; rejects if the evaluation halts. */
 export async function evaluateTeam(
   config: RunConfig,
   bases: Bases,
@@ -66,7 +66,7 @@ export async function evaluateTeam(
   }
 }
 
-/** Like `evaluateTeam`, in a folder that is kept: if a spent budget ended it, an extension resumes it. One process at a time. */
+/** Like `evaluateTeam`, in a persistent folder: if a spent budget ended it, an extension resumes it. One process at a time. */
 export async function evaluateInFolder(
   directory: string,
   wanted: RunConfig,
@@ -102,7 +102,7 @@ export async function evaluateInFolder(
   }
 }
 
-/** Suites of the ends would wait for a training that never comes. */
+/** Suites evaluated only before and after training would wait for training that never happens. */
 function withoutWaiting(config: RunConfig): RunConfig {
   const suites = config.evaluation.suites.map((suite) => ({ ...suite, when: "every" as const }));
   return { ...config, evaluation: { ...config.evaluation, suites } };

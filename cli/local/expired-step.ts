@@ -1,6 +1,6 @@
 /**
- * @file Whether the open step of a run that was halted for long has expired: the store deletes conversations and GROUP records after 90 days
- * (core/training/retention.ts), and nothing can be trained on what is gone.
+ * @file Checks whether the open step of a long-halted run has expired: the store deletes conversations and GROUP records after 90 days
+ * (core/training/retention.ts), and a step cannot train on deleted records.
  */
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -11,10 +11,10 @@ import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
 
 type Records = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Store["objects"], "head"> };
 
-/** Rejects if a group of the current step, or a conversation that it has counted, has expired or may expire any time. */
+/** Rejects if a group of the current step, or a conversation that it counts, has expired or can expire at any time. */
 export async function refuseExpired(store: Records, { run, step, startedAt }: RunRecord): Promise<void> {
   const now = await store.clock.storeTime();
-  // Nothing of a younger run has expired. A group without a record is one that tick is about to add.
+  // Nothing of a younger run has expired. There, a group without a record is one that tick is about to add.
   if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
   const item = await store.table.get(tableKeys.step(run, step));
   if (!item) return;

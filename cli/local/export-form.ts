@@ -1,6 +1,6 @@
 /**
  * @file The forms in which trained weights are exported: a model as a Hugging Face folder; an adapter as a PEFT folder, which names its base
- * model without copying it, or merged into that; as float32, or rounded to bfloat16.
+ * model without copying it, or merged into the base; as float32, or rounded to bfloat16.
  */
 import { resolve } from "node:path";
 import type { BasePointer, Manifest } from "../../core/contracts/checkpoint.ts";
@@ -78,7 +78,7 @@ function adapterFiles(
   ]);
 }
 
-/** config.json with the type of the weights: `dtype` in transformers 5, `torch_dtype` before. */
+/** config.json with the weights' dtype: `dtype` in transformers 5, `torch_dtype` in earlier versions. */
 function withDtype(files: CheckpointFiles, dtype: string): Uint8Array {
   const text = new TextDecoder().decode(wholeFile(files.get("config.json") ?? new Uint8Array()));
   const parsed = JSON.parse(text) as Record<string, unknown>;

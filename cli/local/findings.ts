@@ -8,7 +8,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** A list that checks add to. The same finding is listed once. */
+/** A list that checks add to. Duplicate findings are listed once. */
 export class Findings {
   readonly #warnings = new Set<string>();
   /** By message. */
@@ -29,7 +29,7 @@ export class Findings {
     this.#errors.set(describe(error), error);
   }
 
-  /** The result of a check; undefined if it refuses, which is an error of this list. */
+  /** The result of a check; undefined if it throws, which adds an error to this list. */
   async attempt<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check();

@@ -51,7 +51,7 @@ export async function exportCheckpoints(
   return results;
 }
 
-/** Large files are cloned where the file system can. */
+/** Large files are cloned where the file system supports it. */
 async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<string, Part>> {
   mkdirSync(path, { recursive: true });
   const written: Record<string, Part> = {};
@@ -96,7 +96,7 @@ export async function writeReport(
     totalSeconds: status.seconds,
   });
   writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
-  // The charting library is large: it is loaded only when a run ends.
+  // The charting library is large, so it is loaded only when a run ends.
   const { drawCurve } = await import("../curve.ts");
   writeAtomically(folder.curve, drawCurve({ ...report, agents: Object.keys(config.agents) }));
   return report;

@@ -3,7 +3,7 @@
  * following a run never changes it.
  *
  *     event          waits for                                                      unblocked by
- *     next step      RUN.step: all manifests of the step are there                  tick
+ *     next step      RUN.step: all manifests of the step exist                      tick
  *     evaluation     JOB is `done`                                                  record-evaluation
  *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
  */
@@ -35,7 +35,7 @@ export type RunEvent =
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
-/** Time between reads of more than the RUN record: what a run waits for takes a dozen reads of a busy store. */
+/** Time between reads beyond the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
 const POLL_SECONDS = 2;
 
 export interface FollowOptions {
@@ -76,7 +76,7 @@ export async function* followRun(
   }
 }
 
-/** Times the steps that close while someone follows the run. */
+/** Times the steps that close while the run is followed. */
 class StepTimer {
   /** The first step that has not been reported. */
   #next: number;
@@ -90,7 +90,7 @@ class StepTimer {
     this.#since = now;
   }
 
-  /** The steps that closed since the last call, before step `open`. They share the time equally; `null`: not observed. */
+  /** The steps that closed since the last call, before step `open`. They split the time equally; `null`: not observed. */
   closedBy(open: number, now: number): { readonly step: number; readonly seconds: number | null }[] {
     const first = this.#first ?? open;
     this.#first = first;
@@ -106,7 +106,7 @@ class StepTimer {
   }
 }
 
-/** What a run that is not halted does or waits for; undefined once it is finished and evaluated. */
+/** What a non-halted run does or waits for; undefined once it is finished and evaluated. */
 async function waitOf(
   store: Store,
   config: RunConfig,
@@ -132,7 +132,7 @@ export async function readRefusals(store: Store, run: string) {
   });
 }
 
-/** `evaluating 2 of 6 suites: greedy of team 0`, of a finished run; undefined if every suite of every team has a score. */
+/** `evaluating 2 of 6 suites: greedy of team 0`, for a finished run; undefined if every suite of every team has a score. */
 function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
   const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
   const teams = Array.from({ length: last + 1 }, (_, team) => team);
@@ -171,7 +171,7 @@ export async function readEvaluations(store: Store, config: RunConfig): Promise<
   return done.map((job) => evaluationOf(suiteOf(config, job.suite), job));
 }
 
-/** What the run has cost so far, without its hours. */
+/** What the run has cost so far, excluding its hours. */
 export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
     parse(WorkerRecord, worker, `WORKER of ${config.run}`),

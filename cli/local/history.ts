@@ -1,4 +1,4 @@
-/** @file The steps and evaluations of a local run, kept on disk as they end, so that a resumed run reports all of them. */
+/** @file The steps and evaluations of a local run, saved to disk as they end, so that a resumed run reports all of them. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -11,12 +11,12 @@ import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatu
 export class RunHistory {
   readonly steps: StepSummary[];
   readonly evaluations: TeamEvaluation[] = [];
-  /** How the run ended; undefined while it is on, or if this session stopped before. */
+  /** How the run ended; undefined while it runs, or if this session stopped first. */
   ended: Extract<RunEvent, { kind: "ended" }> | undefined;
   readonly #config: RunConfig;
   readonly #folder: RunFolder;
   readonly #cloud: EmbeddedCloud;
-  /** As earlier sessions left it. */
+  /** The status that earlier sessions left. */
   readonly #before: RunStatus;
   readonly #started = performance.now();
   #scoringSeconds: number;
@@ -28,7 +28,7 @@ export class RunHistory {
     this.#before = readStatus(folder);
     this.#scoringSeconds = this.#before.scoringSeconds;
     this.steps = readSteps(folder);
-    // Removes a line that a kill cut short: the next one must begin a line.
+    // Removes a line that a kill cut short, so that the next record starts on its own line.
     if (existsSync(folder.steps)) writeAtomically(folder.steps, this.steps.map(lineOf).join(""));
     this.save("running");
   }
@@ -66,7 +66,7 @@ export class RunHistory {
     return status;
   }
 
-  /** The held-out share that a team answers right; null if it was not evaluated. */
+  /** The share of held-out questions that a team answers correctly; null if it was not evaluated. */
   #share(team: number): number | null {
     const score = heldOutScore(this.evaluations, team);
     return score && score.n > 0 ? score.correct / score.n : null;

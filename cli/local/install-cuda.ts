@@ -1,4 +1,4 @@
-/** @file Installs the CUDA provider of onnxruntime, which is optional, with the runtime's own script and in the runtime's version. */
+/** @file Installs onnxruntime's optional CUDA provider, with the runtime's own script and in the matching version. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
 import { checkPlatform } from "../../engine/compiled/cuda.ts";
 
-/** Downloads several hundred MB from NuGet, next to the runtime's library. Safe to repeat. */
+/** Downloads several hundred MB from NuGet to the folder of the runtime's library. Safe to repeat. */
 export async function installCuda(): Promise<void> {
   checkPlatform();
   const script = join(

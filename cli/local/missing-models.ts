@@ -1,4 +1,4 @@
-/** @file Base models that a recipe describes and a team needs, made before the first run that needs them. */
+/** @file Makes the base models that a recipe describes and a team needs, before the first run that needs them. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -7,7 +7,7 @@ import { pretrain } from "../pretrain.ts";
 
 const WEIGHTS = "model.safetensors";
 
-/** Makes the base models of the team whose weights are not there. */
+/** Makes the team's base models whose weights are missing. */
 export async function makeMissingModels(recipeName: string, recipe: Recipe, config: RunConfig): Promise<void> {
   const missing = missingModels(recipe, config);
   if (missing.length === 0) return;

@@ -1,6 +1,6 @@
 /**
- * @file The memory that a worker needs to sample from a model and train it: of one model, part by part (`mgrpo doctor --model`), and of a
- * whole team before it trains (preflight). Only the headers of files are read.
+ * @file The memory that a worker needs to sample from a model and train it: for one model, part by part (`mgrpo doctor --model`), and for
+ * a whole team before it trains (preflight). Only the headers of files are read.
  */
 import { totalmem } from "node:os";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -63,11 +63,11 @@ const gigabytes = (bytes: number) => `${(bytes / GIGABYTE).toFixed(bytes < GIGAB
 
 export interface MachineMemory {
   readonly total: number;
-  /** What other programs leave. */
+  /** Memory that other programs leave free. */
   readonly available: number;
 }
 
-/** Finds a team too large for this machine: all its trained agents together, as they train at the same time. */
+/** Detects a team too large for this machine: its trained agents are added up, since they train at the same time. */
 export function checkMemory(
   { agents, algorithm }: RunConfig,
   bases: Bases,
@@ -104,7 +104,7 @@ function refuse(findings: Findings, name: string, check: () => void): void {
   }
 }
 
-/** Undefined where the weights are not in files that this program reads. */
+/** Undefined if the weights are not in files that this program reads. */
 export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): number | undefined {
   return policy === "compiled" || policy.startsWith("eager")
     ? parameterLayout(readModelConfig(files)).length

@@ -1,4 +1,4 @@
-/** @file Opens a local run's store for reading: from the process that trains it, otherwise as an embedded cloud without functions. */
+/** @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. */
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { Store } from "../../core/ports.ts";
 import { openCloudStore } from "./embedded-cloud.ts";

@@ -1,6 +1,6 @@
 /**
  * @file The checks before a run: its team, rewards, keys, tools, engines, base models, memory and store. One pass over the config reports
- * everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once, and its tools are opened once.
+ * everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once and its tools opened once.
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
@@ -24,7 +24,7 @@ import { checkMemory } from "./model-needs.ts";
 export interface Site {
   /** `here`: this machine must have the keys, the engines and the memory. `elsewhere`: it only starts the run. */
   readonly workers: "here" | "elsewhere";
-  /** A run that has started has its base models in its store: they are not read again. */
+  /** A started run has its base models in its store, so they are not read again. */
   readonly models: "read" | "stored";
   /** Rejects if the run cannot be stored there. */
   checkStore(findings: Findings): void | Promise<void>;
@@ -51,7 +51,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
     const base = await checkAgent(name, agent, config.seed, module, site, findings);
     if (base) bases.set(name, base);
   }
-  // Tools that take settings and keys are opened where they are used.
+  // Tools that need settings and keys are opened on the machine that uses them.
   const opensHere = site.workers === "here" || typeof module?.tools !== "function";
   if (module && opensHere) await findings.attempt(() => refuseMissingTools(config, module));
   if (site.workers === "here") checkMemory(config, bases, findings);
@@ -64,7 +64,7 @@ function refuseUntrained(config: RunConfig): void {
   throw new MgrpoError("config-invalid", "no agent of this team is trained: set agents.<name>.trained to true for one");
 }
 
-/** Checks an agent's engine or API, and reads its base model. An unknown engine is one finding: its model cannot be checked. */
+/** Checks an agent's engine or API, and reads its base model. An unknown engine is a single finding, since its model cannot be checked. */
 async function checkAgent(
   name: string,
   agent: AgentConfig,
@@ -100,7 +100,7 @@ export async function refuseMissingTools(config: RunConfig, loaded?: ToolsModule
   }
 }
 
-/** Refuses a judge, or an agent behind an API, without its key. */
+/** Refuses a judge or an API-backed agent whose key is missing. */
 export function refuseMissingKey({ judge, agents }: RunConfig): void {
   if (judge) openLanguageModel(judge.model);
   for (const agent of Object.values(agents))

@@ -2,7 +2,7 @@
  * @file Reopens evaluations that lost answers to infrastructure. The order makes it safe to interrupt: the next call reopens a job that has
  * no result.
  *
- *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker adopts the other answers
+ *     done, with losses -> failed outcomes deleted -> result deleted -> job queued        its next worker reuses the other answers
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";

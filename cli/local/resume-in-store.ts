@@ -1,4 +1,4 @@
-/** @file Resumes a run that is in its store: with a larger budget if the user extends it, never past a spent one. */
+/** @file Resumes a run that is in its store: with a larger budget if the user extends it, and never with a spent one. */
 import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -23,7 +23,7 @@ import { refuseExpired } from "./expired-step.ts";
 
 type Resumed = Pick<Store, "table" | "clock" | "objects">;
 
-/** Resumes the run, and lists it for the clock again, in this order (core/training/clock-list.ts). */
+/** Resumes the run, then adds it to the clock's list again, in this order (core/training/clock-list.ts). */
 export async function resumeInStore(
   store: Resumed,
   config: RunConfig,
@@ -67,7 +67,7 @@ async function resumeRecord(
   if (status === "halted") await table.update(resumeRun(run));
 }
 
-/** Fleets that refused the run may try again. */
+/** Lets fleets that refused the run try again. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   for (const item of await table.query(tableKeys.run(run).pk, tablePrefixes.fleets))
     await table.update(resetFleet(parse(FleetRecord, item, `FLEET of run '${run}'`)));
@@ -85,7 +85,7 @@ async function readSpent({ table, clock }: Resumed, config: RunConfig, record: R
   return spending(config, record, workers, await readBills(table, run), await clock.storeTime());
 }
 
-/** Makes the extension `id`. An earlier try may have made it without an answer. `done`: what the user must not repeat. */
+/** Applies the extension `id`. An earlier attempt may have applied it and lost the reply. `done`: what the user must not repeat. */
 async function apply(table: Table, run: string, change: TableChange, id: string, done = ""): Promise<void> {
   const { applied, item } = await table.update(change).catch((error: unknown) => {
     if (!isMgrpoError(error, "store-unreachable")) throw error;

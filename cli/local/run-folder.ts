@@ -48,17 +48,17 @@ export const RunStatus = z.strictObject({
   /** `stopped`: ended by the user, or killed; `resume` continues it. */
   state: z.enum(["running", "stopped", "finished", "halted"]),
   reason: z.string(),
-  /** The process that trains it; 0 if none does. */
+  /** The id of the process that trains it; 0 if none does. */
   pid: z.int(),
-  /** The embedded cloud's endpoints and keys while the run is on; empty otherwise. */
+  /** The embedded cloud's endpoints and keys while the run is running; empty otherwise. */
   environment: z.record(z.string(), z.string()),
   /** Totals over all sessions of the run. */
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
-  /** Held-out share right at temperature 1, before and after. */
+  /** Share of held-out questions answered correctly above temperature 0, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
-  /** The finished ones. Earlier releases wrote none, and their runs must still be listed. */
+  /** Finished evaluations. Earlier releases wrote none, and their runs must still be listed. */
   evaluations: z.array(TeamEvaluation).default([]),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
@@ -108,7 +108,7 @@ export function checkNewRun(run: string): void {
   checkRunsFolder();
 }
 
-/** Refuses a `runs` folder that cannot be written. It tries, since permissions do not show that a file system is read-only. */
+/** Refuses a `runs` folder that cannot be written. It tries to write, since permissions do not reveal a read-only file system. */
 export function checkRunsFolder(): void {
   const runs = resolve(RUNS);
   const existing = existsSync(runs) ? runs : dirname(runs);
@@ -144,7 +144,7 @@ export function runNames(): string[] {
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
-/** `<recipe>-<arm>-seed<seed>`, with the next free number when it is taken. */
+/** `<recipe>-<arm>-seed<seed>`, with the next free number appended if it is taken. */
 export function freeRunName(recipe: string, arm: string, seed: number): string {
   for (let n = 1; ; n++) {
     const name = runNameOf(recipe, arm, seed, n);
@@ -178,7 +178,7 @@ function newStatus(config: RunConfig): RunStatus {
   };
 }
 
-/** A run that is `running` without a live process was killed: it reads as stopped. */
+/** A run that is `running` without a live process was killed: it is reported as stopped. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
   const status = parseJson(RunStatus, readFileSync(folder.status), folder.status);
@@ -186,7 +186,7 @@ export function readStatus(folder: RunFolder): RunStatus {
   return { ...status, state: "stopped", pid: 0, environment: {} };
 }
 
-/** Readable only by its owner, since it holds the embedded cloud's keys while the run is on. */
+/** Readable only by its owner, since it contains the embedded cloud's keys while the run is running. */
 export function writeStatus(folder: RunFolder, status: RunStatus): void {
   writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
 }

@@ -1,6 +1,6 @@
 /**
- * @file Puts a run into its store: questions, base models, then start-run. Every write is a commit, so a second try after a crash adopts
- * what the first one wrote.
+ * @file Puts a run into its store: questions, base models, then start-run. Every write is a commit, so a retry after a crash reuses
+ * what the first attempt wrote.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";

@@ -1,12 +1,12 @@
 /**
  * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
- * comparison that started it (it exits at once, as if it had been killed itself).
+ * comparison process that started it (it exits at once, as if it had been killed itself).
  */
 export interface Stop {
   /** Aborts when it is time to stop. */
   readonly signal: AbortSignal;
   fail(error: unknown): void;
-  /** Throws the failure, if one was the cause. */
+  /** Throws the failure if one caused the stop. */
   rethrow(): void;
   dispose(): void;
 }

@@ -4,7 +4,7 @@
  *     open cloud -> start or resume -> start workers -> follow --finished--> stop workers -> export, report, curve
  *                                                         |--halted--------> stop workers, the reason, exit 1
  *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
- *                                                         '--a worker cannot be kept alive: the same, with its last error, exit 1
+ *                                                         '--a worker cannot be kept alive: drain workers, its last error, exit 1
  *     SIGKILL at any point: the children end by themselves, and the next session resumes from the records.
  */
 import { randomBytes } from "node:crypto";
@@ -33,7 +33,7 @@ const POLL_SECONDS = 0.5;
 export interface LocalTraining {
   readonly config: RunConfig;
   readonly folder: RunFolder;
-  /** Called only if the run has not started yet, and so are the questions. */
+  /** Called, like `questions`, only if the run has not started yet. */
   readonly bases: () => Bases | Promise<Bases>;
   readonly questions: () => QuestionSet | Promise<QuestionSet>;
   readonly caseStudies?: readonly CaseStudy[] | undefined;
@@ -61,7 +61,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   }
 }
 
-/** Trains until the run ends, or it is time to stop. */
+/** Trains until the run ends or is stopped. */
 async function followWithWorkers(
   { config, folder }: LocalTraining,
   cloud: EmbeddedCloud,

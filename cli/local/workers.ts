@@ -1,9 +1,9 @@
 /**
- * @file The worker processes of a local run: one per agent, and one that evaluates the whole team. Each is a child that ends when this
- * process does (its standard input closes), is restarted when it crashes, and logs to its own file.
+ * @file The worker processes of a local run: those of each agent, and those that evaluate the whole team. Each is a child that exits when
+ * this process does (its standard input closes), is restarted when it crashes, and logs to its own file.
  *
  *     started --exit--> waits 0.2 s .. 1.6 s --> started        a crash, or SIGKILL
- *        |   five exits in a row, each within 10 s of the start, or one for a full disk --> `failed` rejects
+ *        |   five exits in a row, each within 10 s of the start, or one on a full disk --> `failed` rejects
  *        '-- stop(): SIGTERM, drained; SIGKILL after 15 s
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,11 +19,11 @@ import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const QUICK_EXITS = 5;
 const DRAIN_MILLISECONDS = 15_000;
-/** A restart frees no space. */
+/** Not retried: a restart frees no space. */
 const FULL: ErrorCode = "disk-full";
 
 export interface WorkerSpec {
-  /** Of its log file. */
+  /** Also the name of its log file. */
   readonly name: string;
   readonly agent: string;
   readonly roles: readonly WorkerRole[];
@@ -53,9 +53,9 @@ function workerSpecs(run: string, name: string, agent: string, roles: WorkerRole
 }
 
 /**
- * Workers make much short-lived garbage. A larger young generation copies less of it, and a single background thread does not compete for
- * the core of another process: together a sixth less time per worker. A large initial heap is not marked again for every 30 MB of arrays
- * that an engine leaves behind: a tenth less time per step, for a tenth more memory.
+ * Workers produce much short-lived garbage. A larger young generation copies less of it, and a single background thread does not compete
+ * for another process's core: together they save a sixth of each worker's time. A large initial heap is not re-marked for every 30 MB
+ * of arrays that an engine leaves behind, which saves a tenth of the time per step for a tenth more memory.
  */
 const V8 = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-size=1"];
 
@@ -67,7 +67,7 @@ export function nodeArguments(module: string): string[] {
 export interface Workers {
   /** Rejects when a worker cannot be kept alive; never resolves. */
   readonly failed: Promise<never>;
-  /** Tells the workers that the run advanced: they look at once instead of at their next poll. */
+  /** Tells the workers that the run advanced, so they check at once instead of at their next poll. */
   hint(): void;
   stop(): Promise<void>;
 }
@@ -86,7 +86,7 @@ class WorkerProcesses implements Workers {
   readonly #logs: string;
   /** By name. */
   readonly #children = new Map<string, ChildProcess>();
-  /** Restarts that wait. */
+  /** Pending restarts. */
   readonly #timers = new Set<NodeJS.Timeout>();
   #isStopping = false;
   #fail: (error: MgrpoError) => void = () => {};
@@ -111,7 +111,7 @@ class WorkerProcesses implements Workers {
     await Promise.all([...this.#children.values()].map(stopChild));
   }
 
-  /** `quickExits`: how often it exited right after its start, in a row. */
+  /** `quickExits`: consecutive exits right after a start. */
   #start(spec: WorkerSpec, quickExits: number): void {
     const log = join(this.#logs, `${spec.name}.log`);
     const file = openSync(log, "a");
@@ -120,7 +120,7 @@ class WorkerProcesses implements Workers {
     const child = spawn(process.execPath, [...nodeArguments("gpu-workers/worker"), ...spec.arguments], {
       env: { ...process.env, ...this.#environment, MGRPO_PARENT: "1", [RELEASE_VARIABLE]: release(process.env) },
       stdio: ["pipe", file, file],
-      // In its own process group Ctrl-C does not reach it: this process drains it.
+      // In its own process group, so Ctrl-C does not reach it: this process drains it.
       detached: true,
     });
     closeSync(file);
@@ -131,14 +131,14 @@ class WorkerProcesses implements Workers {
       const isQuick = performance.now() - started < QUICK_EXIT_MILLISECONDS;
       this.#restart(spec, isQuick ? quickExits + 1 : 1, how, { path: log, start: logStart });
     };
-    // A child may end while it is written to.
+    // A child can exit while this process writes to it.
     child.stdin?.on("error", () => {});
     child.once("exit", (code, signal) => onEnd(`exit ${signal ?? code}`));
-    // A process that could not be started at all never exits.
+    // A process that failed to start never emits `exit`.
     child.once("error", (error) => child.pid === undefined && onEnd(error.message));
   }
 
-  /** Starts a worker again after a while, or gives up on it. */
+  /** Restarts a worker after a delay, or gives up on it. */
   #restart(spec: WorkerSpec, exits: number, how: string, log: WorkerLog): void {
     const { error: reason = how, code } = lastError(log);
     if (exits >= QUICK_EXITS || code === FULL) {
@@ -167,7 +167,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** A log file, from the byte where this process's lines begin. */
+/** A log file, from the byte where this process's lines start. */
 interface WorkerLog {
   readonly path: string;
   readonly start: number;

@@ -1,7 +1,7 @@
 /**
  * @file A recipe's case studies in a finished run: for each, the share before and after training, and three held-out questions with the
  * rollouts of the untrained and the trained team side by side. Questions on which the team improved come first, in the order of the
- * held-out set; the numbers of improved and worsened questions are stated.
+ * held-out set; the counts of improved and worsened questions are shown.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -19,7 +19,7 @@ const SHOWN = 3;
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
-  /** Share of right occasions, after minus before. */
+  /** Share of correct occasions, after minus before. */
   readonly gain: number;
 }
 

@@ -1,4 +1,4 @@
-/** @file Reads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Only reads. */
+/** @file Loads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
@@ -72,7 +72,7 @@ async function readWantedGroups(store: Store, config: RunConfig, { step: wanted,
   throw new MgrpoError("not-found", `step ${wanted} has groups 0 to ${step.groups.length - 1}, not ${group}`);
 }
 
-/** Below its group, a rollout does not repeat the question. */
+/** Under its group, a rollout does not repeat the question. */
 function inGroup({ body: _question, note: _note, ...rollout }: Tree): Tree {
   return { ...rollout, folded: true };
 }

@@ -1,4 +1,4 @@
-/** @file Where a run is read from: its local folder, or the store that the environment names. */
+/** @file The source that a run is read from: its local folder, or the store that the environment names. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { openAwsStore } from "../../adapters/aws/store.ts";
@@ -31,7 +31,7 @@ export interface Source {
   /** The summaries of all closed steps. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
-  /** Where pages about the run are written by default. */
+  /** The default folder for pages about the run. */
   readonly folder: string;
 }
 

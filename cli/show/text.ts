@@ -21,7 +21,7 @@ function branches(tree: Tree, indent: string): string[] {
   return tree.children.flatMap((child, i) => drawBranch(child, indent, i === tree.children.length - 1));
 }
 
-/** The lines of a subtree. `last`: it is its parent's last child. */
+/** The lines of a subtree. `last`: the tree is its parent's last child. */
 export function drawBranch(tree: Tree, indent: string, last: boolean): string[] {
   const below = indent + (last ? "   " : "│  ");
   const textIndent = `${below}${tree.children.length > 0 ? "│ " : "  "}`;

@@ -1,6 +1,6 @@
 /**
  * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
- * Pure data, drawn by show/text.ts and show/page.ts. Output of models and pages is plain text in it, never markup.
+ * Pure data, drawn by show/text.ts and show/page.ts. The output of models and pages is always plain text, never markup.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
@@ -12,7 +12,7 @@ import type { HeldOutRollout } from "../held-out/scores.ts";
 
 export interface Tree {
   readonly title: string;
-  /** Short facts beside the title. */
+  /** Short facts next to the title. */
   readonly tags: readonly Tag[];
   /** The recipe's note for the reader. */
   readonly note?: string | undefined;

@@ -1,5 +1,5 @@
 /**
- * @file Resolves `mgrpo eval --suite <name>`: a suite that the run or recipe declares, a benchmark, a file of questions, or, by the
+ * @file Resolves `mgrpo eval --suite <name>`: a suite that the run or recipe declares, a benchmark, a file of questions, or, given the
  * recipe's name, its held-out questions.
  */
 import { basename } from "node:path";
@@ -54,7 +54,7 @@ function unknownSuite(name: string, recipe: string, declared: readonly Evaluatio
   );
 }
 
-/** A file's name as a suite's name, which is part of job ids. */
+/** Turns a file name into a suite name, which is part of job ids. */
 function slug(file: string): string {
   const name = basename(file, ".jsonl")
     .toLowerCase()

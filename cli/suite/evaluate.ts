@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `evaluations/` whose name identifies the evaluation. The same command
- * resumes what was interrupted and retries questions that infrastructure lost. A finished evaluation is only reported.
+ * resumes an interrupted evaluation and retries questions lost to infrastructure. A finished evaluation is only reported.
  */
 import { basename, join } from "node:path";
 import colors from "picocolors";
@@ -23,7 +23,7 @@ import { reportSuite, type SuiteReport } from "./report.ts";
 
 const LONGEST_NAME = 80;
 
-/** `config` has exactly one suite, and the team's checkpoints as base models. */
+/** `config` has exactly one suite and uses the team's checkpoints as base models. */
 export async function evaluateSuite(
   target: string,
   config: RunConfig,
@@ -57,13 +57,13 @@ export async function evaluateSuite(
   process.exitCode = 130;
 }
 
-/** The name of the run, file, folder or model, fit for a folder's name. */
+/** The name of the run, file, folder or model, made safe as a folder name. */
 function folderName(target: string): string {
   const endpoint = readEndpoint(target);
   return (endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(target, ".json")).slice(0, LONGEST_NAME);
 }
 
-/** Same team, same questions, same settings: same evaluation. Neither where its files lie nor what its models cost matters. */
+/** Same team, same questions, same settings: same evaluation. File locations and model prices do not matter. */
 async function identity(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
   const agents = Object.entries(config.agents).map(([name, { model: _, endpoint, ...agent }]) => [
     name,

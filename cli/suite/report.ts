@@ -1,4 +1,4 @@
-/** @file The result of a team on one suite: `result.json`, with the submission files beside it. The schema is the contract. */
+/** @file The result of a team on one suite: `result.json`, with the submission files next to it. The schema is the contract. */
 import { join } from "node:path";
 import * as z from "zod";
 import { groupsOf } from "../../adapters/benchmarks/groups.ts";
@@ -38,7 +38,7 @@ export const SuiteReport = EvaluationScore.extend({
   /** Distinct reasons for the losses. */
   reasons: z.array(z.string()),
   judged: JudgeCost.exactOptional(),
-  /** Total cost at the prices in the config, failed and repeated attempts included. */
+  /** Total cost at the prices in the config, including failed and repeated attempts. */
   spent: z.strictObject({
     usd: z.number(),
     agentsUsd: z.number(),
@@ -46,7 +46,7 @@ export const SuiteReport = EvaluationScore.extend({
     toolsUsd: z.number(),
     /** Requests that reached the tools' backends. */
     toolCalls: z.int(),
-    /** Price settings that are missing although the model was called: its cost is in no sum. */
+    /** Missing price settings of models that were called: their cost is in no sum. */
     unpriced: z.array(z.string()),
   }),
   /** Pages and search results withheld from the agents because they would leak the benchmark. */
@@ -119,7 +119,7 @@ function groupScores(
   }));
 }
 
-/** The costs on record, and the settings without which some cost is unknown. */
+/** The recorded costs, and the missing price settings that leave some cost unknown. */
 async function readSpent(
   { table }: Store,
   config: RunConfig,

@@ -1,4 +1,4 @@
-/** @file Cleans the text of models and web pages for a terminal: their escape sequences could repaint the screen. */
+/** @file Cleans text from models and web pages for a terminal: its escape sequences could repaint the screen. */
 
 /** Replaces control characters, line breaks included, with spaces. */
 export function clean(text: string): string {

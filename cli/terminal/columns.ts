@@ -16,7 +16,7 @@ export interface Column {
 
 export interface Row {
   readonly summary: StepSummary;
-  /** The newest held-out share at temperature 1; undefined before the first. */
+  /** The latest held-out accuracy above temperature 0; undefined before the first evaluation. */
   readonly heldOut: number | undefined;
   readonly secondsLeft: number | undefined;
 }
@@ -66,7 +66,7 @@ function column(title: string, minWidth: number, rank: number, tone: Column["ton
   return { title, width: Math.max(title.length, minWidth), rank, tone, cell };
 }
 
-/** Cuts the names of agents, the longest first, until the row fits. */
+/** Truncates agent names, the longest first, until the row fits. */
 function narrowed(columns: readonly Column[], width: number): Column[] {
   const result = [...columns];
   while (widthOf(result) > width) {
@@ -86,7 +86,7 @@ function total(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((sum, n) => sum + n, 0);
 }
 
-/** Aligned right in its column, and cut if it is wider. */
+/** Right-aligned in its column, and truncated if it is wider. */
 export function padded(text: string, { width }: Column): string {
   return " ".repeat(GAP) + cut(text, width).padStart(width);
 }
@@ -95,10 +95,10 @@ export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;
 }
 
-/** A score with its interval, and its runs if there are any. */
+/** A score with its interval, and its number of runs if known. */
 export type Shown = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
 
-/** An evaluation's accuracy with its 95 % interval, and the number of runs above 1: `78.0% [75.1, 80.6] over 3 runs`. */
+/** An evaluation's accuracy with its 95 % interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. */
 export function accuracy({ n, correct, runs, interval }: Shown): string {
   const points = (share: number) => (100 * share).toFixed(1);
   const over = runs && runs.length > 1 ? ` over ${runs.length} runs` : "";

@@ -1,5 +1,5 @@
 /**
- * @file Shows a run as it goes. On a terminal: a table that grows by a row per step, above a live line with the progress and what the run
+ * @file Shows a run's progress. On a terminal: a table that grows by a row per step, above a live line with the progress and what the run
  * does or waits for. Elsewhere: one JSON object per line, for other programs.
  */
 import { createLogUpdate } from "log-update";
@@ -17,9 +17,9 @@ const AGENT_TONES = [colors.blue, colors.yellow, colors.magenta, colors.cyan];
 
 export interface Display {
   event(event: RunEvent): void;
-  /** Prints a line above the live one. */
+  /** Prints a line above the live line. */
   say(line: string): void;
-  /** Leaves the terminal as it should be. */
+  /** Restores the terminal. */
   close(): void;
 }
 
@@ -42,7 +42,7 @@ class JsonLines implements Display {
 
   event(event: RunEvent): void {
     if (event.kind === "waiting") {
-      // The progress of rollouts would be a line twice a second: only what blocks the run is news.
+      // Rollout progress would print a line twice a second, so only what blocks the run is printed.
       if (!event.for.startsWith("waiting") || event.for === this.#waiting) return;
       this.#waiting = event.for;
     }

@@ -20,8 +20,8 @@ export function fail(error: unknown): void {
 }
 
 /**
- * The message of a known error. Any other is called unexpected: it is a fault of this program, not of the config. Messages of lower layers
- * write hints as `mgrpo <command>` in backticks; how the user starts the program is known only here.
+ * The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. Messages of lower layers
+ * write hints as `mgrpo <command>` in backticks; only this function knows how the user starts the program.
  */
 export function describe(error: unknown): string {
   return messageOf(error).replaceAll("`mgrpo ", `\`${MGRPO} `);
@@ -42,7 +42,7 @@ function suggestionOf({ unknownNames = [] }: MgrpoError): string {
 const NO_RUNTIME =
   "onnxruntime-node is not installed: npm leaves it out when its install script cannot download CUDA libraries, which are not needed; get it with: npm install --ignore-scripts";
 
-/** An optional dependency, so that the algorithm installs where the runtime cannot. */
+/** The runtime is an optional dependency, so that the algorithm installs where the runtime cannot. */
 function lacksRuntime(error: unknown): boolean {
   if (!(error instanceof Error) || !error.message.includes("'onnxruntime-node'")) return false;
   return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
@@ -53,7 +53,7 @@ function causeOf({ cause, message }: Error): string {
   return message.includes(line) ? "" : ` (${clean(line)})`;
 }
 
-/** Parses the whole number of an option. */
+/** Parses an option's whole number. */
 export function integer(option: string): (text: string) => number {
   return (text) => {
     if (!/^\d+$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number.`);
@@ -61,7 +61,7 @@ export function integer(option: string): (text: string) => number {
   };
 }
 
-/** Parses the whole number above 0 of an option. */
+/** Parses an option's whole number above 0. */
 export function count(option: string): (text: string) => number {
   return (text) => {
     if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError(`${option} takes a whole number above 0.`);
@@ -69,7 +69,7 @@ export function count(option: string): (text: string) => number {
   };
 }
 
-/** Parses the number above 0 of an option. */
+/** Parses an option's number above 0. */
 export function positive(option: string): (text: string) => number {
   return (text) => {
     const value = text.trim() === "" ? Number.NaN : Number(text);
@@ -78,7 +78,7 @@ export function positive(option: string): (text: string) => number {
   };
 }
 
-/** Parses the number of at least 0 of an option. */
+/** Parses an option's number, at least 0. */
 export function notNegative(option: string): (text: string) => number {
   return (text) => {
     const value = text.trim() === "" ? Number.NaN : Number(text);

@@ -1,23 +1,23 @@
-/** @file Text that stays within the terminal: cut, or continued on a new line between its parts. Colours are added after measuring. */
+/** @file Fits text to the terminal: truncates it, or breaks it between its parts. Colours are added after measuring. */
 
 export interface Part {
   readonly text: string;
   readonly tone?: (text: string) => string;
 }
 
-/** Columns of the terminal; 80 where there is none. */
+/** Columns of the terminal; 80 if there is none. */
 export function terminalWidth(): number {
   return process.stdout.columns || 80;
 }
 
-/** The text, cut to a width. */
+/** The text, truncated to a width. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
 /**
- * Parts side by side with `gap` spaces between them, after `indent` columns that the caller has filled. A part that does not fit begins a
- * new, indented line; one that is wider than a line stays whole.
+ * Parts side by side with `gap` spaces between them, after `indent` columns that the caller has filled. A part that does not fit starts a
+ * new, indented line; one that is wider than a line is not broken.
  */
 export function flow(parts: readonly Part[], indent: number, width: number, gap = 2): string {
   let used = indent;

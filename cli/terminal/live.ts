@@ -1,13 +1,13 @@
-/** @file A line at the bottom of the terminal that shows what a long command is doing. Elsewhere there is none, and only the rest is printed. */
+/** @file A line at the bottom of the terminal that shows what a long command is doing. Without a terminal, only printed lines appear. */
 import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 
 const REDRAW_MILLISECONDS = 1000;
 
 export interface LiveLine {
-  /** Sets the text, which is computed again every second. */
+  /** Sets the text, which is recomputed every second. */
   show(text: () => string): void;
-  /** Prints a line above it. */
+  /** Prints a line above the live one. */
   print(line: string): void;
   close(): void;
 }

@@ -4,14 +4,14 @@ import { delimiter, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
 
-/** The compiled entry point: in a checkout under dist/, beside which build.mjs lies. */
+/** The compiled entry point: in a checkout it is under dist/, which is next to build.mjs. */
 const ENTRY = fileURLToPath(builtModule("cli/mgrpo"));
 
 export const MGRPO = commandName(process.env, process.cwd());
 
 /**
  * npm runs the scripts of a checkout in its root, so anywhere else the entry point is named by its path. An installed package is
- * started by name where the shell finds it, and otherwise by npx; npm adds its own folders to PATH, which the user's shell lacks.
+ * started by name where the shell finds it, and otherwise by npx; npm adds its own folders to PATH, and the user's shell lacks them.
  */
 export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry = ENTRY): string {
   const root = resolve(entry, "../../..");

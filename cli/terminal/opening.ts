@@ -23,7 +23,7 @@ export function printResumed(config: RunConfig, folder: RunFolder, step: number)
   console.log(opening(config, folder, new Map(), terminalWidth(), step));
 }
 
-/** `step`: where a resumed run stands. */
+/** `step`: the step at which a resumed run continues. */
 export function opening(config: RunConfig, folder: RunFolder, bases: Bases, width: number, step?: number): string {
   const { run, recipe, arm, seed, steps } = config;
   const names = Object.keys(config.agents);

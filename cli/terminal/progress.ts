@@ -6,14 +6,14 @@ import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 
 const WIDEST_BAR = 32;
-/** Number of steps from which the time left is estimated. */
+/** Number of recent steps used to estimate the time left. */
 const RECENT = 10;
 
-/** What the closed steps add up to. */
+/** Totals over the closed steps. */
 export interface Progress {
   readonly steps: number;
   readonly sampledTokens: number;
-  /** Of the latest timed steps. */
+  /** Durations of the latest timed steps. */
   readonly recentSeconds: readonly number[];
 }
 
@@ -44,7 +44,7 @@ export function secondsLeft(config: RunConfig, progress: Progress): number | und
   return typical === undefined || share === 1 ? undefined : typical * progress.steps * (1 / share - 1);
 }
 
-/** The bar, the steps, the time left, and what the run does or waits for: on a second line if the first has no room. */
+/** The bar, the steps, the time left, and what the run is doing or waiting for, on a second line if the first has no room. */
 export function progressLine(config: RunConfig, progress: Progress, activity: string, width: number): string {
   const bar = Math.min(WIDEST_BAR, Math.floor(width / 4));
   const filled = Math.round(bar * shareDone(config, progress));

@@ -1,4 +1,4 @@
-/** @file Rows and paragraphs that fit the terminal. A width of 0 or undefined, as of a pipe, means that nothing is wrapped. */
+/** @file Rows and paragraphs that fit the terminal. A width of 0 or undefined, as with a pipe, disables wrapping. */
 import { stripVTControlCharacters } from "node:util";
 import wrapAnsi from "wrap-ansi";
 
@@ -12,7 +12,7 @@ export function row(label: string, ...cells: readonly string[]): string {
   return [`  ${label.trimEnd().replace(/ {3,}/g, "  ")}`, ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
-/** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by as much as the prefix takes. */
+/** A text after a prefix, wrapped at words; later lines are indented by `indent`, or by the width of the prefix. */
 export function hanging(prefix: string, text: string, indent = " ".repeat(visibleLength(prefix))): string[] {
   const width = terminalWidth() - Math.max(visibleLength(prefix), visibleLength(indent));
   // Too narrow for words: the terminal itself wraps.

@@ -1,11 +1,11 @@
-/** @file A question's attached file, under `facts.attachment`, as the text that a tool shows of it. */
+/** @file A question's attached file, under `facts.attachment`: its text, as a tool shows it. */
 import * as z from "zod";
 
-/** The tool that reads it. */
+/** The tool that reads the attachment. */
 export const READ_ATTACHMENT = "read_attachment";
 
 export const Attachment = z.strictObject({
-  /** The benchmark's name of the file. */
+  /** The benchmark's name for the file. */
   name: z.string().min(1),
   title: z.string(),
   text: z.string(),

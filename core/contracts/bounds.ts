@@ -1,13 +1,13 @@
 /**
- * @file Bounds of what is recorded, so that every record fits in a DynamoDB item. Names and ids are bounded by their schemas; all other text
+ * @file Bounds on recorded data, so that every record fits in a DynamoDB item. Names and ids are bounded by their schemas; all other text
  * is bounded here: cut where it is written and where it is parsed, or refused if it cannot be cut.
  */
 import * as z from "zod";
 
-/** Bytes of a DynamoDB item: its limit, which AWS never raises. */
+/** Maximum bytes of a DynamoDB item, a limit that AWS never raises. */
 export const ITEM_BYTES = 400 * 1024;
 
-/** UTF-8 bytes of a recorded reason. */
+/** Maximum UTF-8 bytes of a recorded reason. */
 export const REASON_BYTES = 1000;
 
 /** Bytes at the start and the end of a reason that are kept when its middle is cut. The end often says what to do. */
@@ -30,15 +30,15 @@ export const RecordedText = z.string().max(1000);
 
 /** Bytes of a GROUP without its rollouts. */
 const GROUP_BYTES = 2048;
-/** Bytes of a rollout in its GROUP: claim, crashes, score or reason, and its entry of the main agent's batch. */
+/** Bytes of a rollout in its GROUP: claim, crashes, score or reason, and its entry in the main agent's batch. */
 const ROLLOUT_BYTES = 1500;
-/** Bytes of a scored invocation, and its entry of a sub-agent's batch. */
+/** Bytes of a scored invocation, and its entry in a sub-agent's batch. */
 const INVOCATION_BYTES = 150;
 
-/** The largest K whose GROUP record fits in an item. `invocations`: at most, per rollout. */
+/** The largest K whose GROUP record fits in an item. `invocations`: the maximum per rollout. */
 export function maxRolloutsPerQuestion(invocations: number): number {
   return Math.floor((ITEM_BYTES - GROUP_BYTES) / (ROLLOUT_BYTES + invocations * INVOCATION_BYTES));
 }
 
-/** Question ids that fit in a STEP record. */
+/** Maximum number of question ids in a STEP record. */
 export const MAX_GROUPS = 4000;

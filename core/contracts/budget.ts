@@ -1,4 +1,4 @@
-/** @file What a run may spend, and the check that everything which counts towards a limit in dollars has a price. */
+/** @file What a run may spend, and the check that everything that counts towards a dollar limit has a price. */
 import * as z from "zod";
 import { isEndpointPolicy } from "./language-model.ts";
 import { AgentName } from "./names.ts";
@@ -41,7 +41,7 @@ interface Spender {
 /** What to write where a price is missing. */
 export const PRICE = '{"input": 0.25, "output": 2} for instance, or {"input": 0, "output": 0} for a server of your own';
 
-/** Paths of missing token prices, of agents behind APIs and of the judge. What they cost could not be counted. */
+/** Paths of missing token prices of agents behind APIs and of the judge. Without a price their cost cannot be counted. */
 export function unpriced({ agents, judge }: Pick<Spender, "agents" | "judge">): (readonly string[])[] {
   const unpricedAgents = Object.entries(agents).filter(
     ([, { policy, endpoint }]) => isEndpointPolicy(policy) && !endpoint?.usdPerMillionTokens,
@@ -56,7 +56,7 @@ type Fault = readonly [path: readonly string[], message: string];
 
 const PRICES_PATH = ["budget", "usdPerWorkerHour"];
 
-/** Settings of a budget that could not be kept, or would be ignored: path and message. */
+/** Settings of a budget that could not be enforced, or would be ignored: path and message. */
 export function budgetFaults(config: Spender): Fault[] {
   const { agents, evaluation, budget } = config;
   const { usd, usdPerWorkerHour: prices } = budget;

@@ -16,7 +16,7 @@ export type Part = z.infer<typeof Part>;
 export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.string(), Part) });
 export type BasePointer = z.infer<typeof BasePointer>;
 
-/** Statistics of one training step of one agent. Losses and norms are of the whole batch. */
+/** Statistics of one training step of one agent. Losses and norms are over the whole batch. */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
   gradientNorm: z.number(),
@@ -33,7 +33,7 @@ export const TrainingStats = z.strictObject({
 export type TrainingStats = z.infer<typeof TrainingStats>;
 
 /**
- * Wall-clock seconds of one worker since its last manifest, by whether a call of a sampler, a trainer or neither is in flight. Sampling and
+ * Wall-clock seconds of one worker since its last manifest, by which call is in flight: sampler, trainer or neither. Sampling and
  * training overlap, so the sum may exceed the elapsed time. Not part of a version's identity.
  */
 export const WorkerSeconds = z.strictObject({

@@ -1,6 +1,6 @@
 /**
- * @file The config of a run. Strict: an unknown key is an error. The defaults are the recommendation, and are written only here and in the
- * files of this folder that this one imports. Every setting has a description that can be read at run time (`schema.description`).
+ * @file The config of a run. Strict: an unknown key is an error. The defaults are our recommendation and are written only here and in the
+ * files of this folder that this one imports. Every setting has a description, available at run time (`schema.description`).
  */
 import * as z from "zod";
 import { AgentConfig } from "./agent-config.ts";

@@ -1,4 +1,4 @@
-/** @file A conversation of one agent as data: enough to score and to display it without a tokenizer. */
+/** @file A conversation of one agent as data: enough to score and display it without a tokenizer. */
 import * as z from "zod";
 
 /** One `<tool_call>` that an agent emitted. */

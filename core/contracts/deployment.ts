@@ -10,14 +10,14 @@ import { WorkerRole } from "./records.ts";
 /** An autoscaling group of equal instances. No two fleets of a deployment serve the same agent in the same role. */
 export const Fleet = z.strictObject({
   name: AgentName,
-  /** The agent that its workers serve. `*`: they evaluate the whole team. */
+  /** The agent that the fleet's workers serve. `*`: they evaluate the whole team. */
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
   /** The autoscaling group's name. */
   group: z.string().min(1),
   /** Largest number of instances. */
   max: z.int().positive(),
-  /** The release of mgrpo that its instances install. */
+  /** The mgrpo release that the fleet's instances install. */
   release: z.string().min(1),
 });
 export type Fleet = z.infer<typeof Fleet>;
@@ -33,7 +33,7 @@ export const Deployment = z.strictObject({
 });
 export type Deployment = z.infer<typeof Deployment>;
 
-/** The stacks write it as one JSON text. */
+/** The stacks write the deployment as one JSON string. */
 const DeploymentItem = z.strictObject({ deployment: z.string() });
 
 /** Parses the item at `tableKeys.deployment`. Undefined if there is none. */

@@ -23,7 +23,7 @@ export function decrypt(encrypted: string, canary: string): string {
   }
 }
 
-/** Decrypts prompts and answers. Each question keeps the canary, with which conversations about it are encrypted. */
+/** Decrypts prompts and answers. Each question keeps the canary, which encrypts conversations about it. */
 export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
   const { canary } = set;
   if (canary === undefined) return set;
@@ -39,7 +39,7 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
 /** Bytes that a message and a question may share by chance: three words of English, six characters of Chinese. */
 const COMMON = 18;
 
-/** Removes from messages what quotes prompts or answers of a decrypted set: servers repeat their input in error messages. */
+/** Removes quotations of a decrypted set's prompts or answers from messages: servers repeat their input in error messages. */
 export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
   const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
   return (message) => {
@@ -69,7 +69,7 @@ function cut(text: string, quoted: ReadonlySet<number>): string {
   return kept;
 }
 
-/** Undoes the escapes of JSON and URLs for characters that are not ASCII. */
+/** Decodes JSON and URL escapes of non-ASCII characters. */
 function unescaped(text: string): string {
   return text
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

@@ -8,7 +8,7 @@ export type Benchmark = z.infer<typeof Benchmark>;
 /** Benchmarks whose free-form answers need a judge model. */
 export const JUDGED_BENCHMARKS: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 
-/** Default number of runs of a benchmark. The paper, too, reports the mean of three. */
+/** Default number of runs of a benchmark. The paper also reports the mean of three. */
 export const BENCHMARK_RUNS = 3;
 
 /**

@@ -51,7 +51,7 @@ export type JudgeCost = z.infer<typeof JudgeCost>;
 
 const UnitScore = z.number().min(0).max(1);
 
-/** The decision about one trajectory. A program's verdict is only a score. */
+/** The judgement of one trajectory. A program's verdict is only a score. */
 export const Verdict = z.strictObject({
   score: UnitScore,
   /** A model's votes. */
@@ -64,18 +64,18 @@ export type Verdict = z.infer<typeof Verdict>;
 export type Judgement = number | Verdict;
 
 /**
- * Why there is no verdict. `refused-text`: the judge's server refuses what is judged, and will again. `unusable-answer`: its answer is no
- * verdict. `outage`: no answer.
+ * Why there is no verdict. `refused-text`: the judge's server refuses the text, and always will. `unusable-answer`: its answer is not
+ * a verdict. `outage`: no answer.
  */
 const JudgeFault = z.enum(["refused-text", "unusable-answer", "outage"]);
 export type JudgeFault = z.infer<typeof JudgeFault>;
 
-/** The cost of answers without a verdict, from the evidence of the error. */
+/** The cost of answers without a verdict, from the error's evidence. */
 export function costOfFailure(error: unknown): JudgeCost | undefined {
   return z.object({ cost: JudgeCost }).safeParse(evidenceOf(error)).data?.cost;
 }
 
-/** From the evidence of the error, or of the error that caused it. */
+/** The fault, from the evidence of the error or of its cause. */
 export function faultOfFailure(error: unknown): JudgeFault {
   const fault = (from: unknown) => z.object({ fault: JudgeFault }).safeParse(evidenceOf(from)).data?.fault;
   return fault(error) ?? (error instanceof Error ? fault(error.cause) : undefined) ?? "outage";
@@ -84,7 +84,7 @@ export function faultOfFailure(error: unknown): JudgeFault {
 const evidenceOf = (error: unknown): unknown =>
   error instanceof Error && "evidence" in error ? error.evidence : undefined;
 
-/** The sum of costs; undefined for none. Dollars are null if those of one are. */
+/** The sum of costs; undefined for none. Dollars are null if any cost's dollars are. */
 export function totalCost(costs: readonly JudgeCost[]): JudgeCost | undefined {
   if (costs.length === 0) return undefined;
   return costs.reduce((sum, one) => ({

@@ -9,7 +9,7 @@ export const objectKeys = {
   questions: (run: string) => `runs/${run}/questions.json`,
   /** Content-addressed: weights, optimizer states, base files. */
   part: (run: string, sha256: string) => `runs/${run}/parts/${sha256}`,
-  /** Outcomes of evaluations have another prefix than those of training, because the `*` of EventBridge patterns also matches slashes. */
+  /** Evaluation outcomes have a different prefix from training outcomes, because the `*` of EventBridge patterns also matches slashes. */
   outcome: ({ run, phase, step, group, rollout }: RolloutAddress) =>
     phase === "train"
       ? `runs/${run}/outcomes/${padded(step)}/${group}/${rollout}.json`
@@ -32,7 +32,7 @@ export function isConversationKey(key: string): boolean {
 /** The kinds of object whose creation calls a function. */
 export type ObjectKind = "outcome" | "manifest" | "team" | "evaluation";
 
-/** The kind and run of an object, by which events are routed. Undefined for keys that call no function. */
+/** The kind and run of an object, used to route events. Undefined for keys that call no function. */
 export function parseObjectKey(key: string): { run: string; kind: ObjectKind; key: string } | undefined {
   const match =
     /^runs\/([^/]+)\/(?:(outcomes)\/\d{6}\/\d+\/\d+|(manifests)\/[^/]+\/\d{6}|(teams)\/\d{6}|(evaluations)\/[^/]+\/result)\.json$/.exec(
@@ -74,7 +74,7 @@ export const tableKeys = {
   toolSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "TOOLS" }),
   agentSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "AGENTS" }),
   judgeSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "JUDGES" }),
-  /** Its own partition: verdicts are as many as trajectories. */
+  /** In its own partition: there are as many verdicts as trajectories. */
   verdict: (run: string, subject: string, judge: string): TableKey => ({
     pk: `VERDICT#${run}#${subject}`,
     sk: `JUDGE#${judge}`,
@@ -85,7 +85,7 @@ export const tableKeys = {
   }),
 };
 
-/** Sort-key prefixes for queries: of the lists of runs, and of a run's items. */
+/** Sort-key prefixes for queries of the run lists and of a run's items. */
 export const tablePrefixes = {
   runs: "RUN#",
   agents: "AGENT#",

@@ -1,5 +1,5 @@
 /**
- * @file How a config names a language model behind an API: as an object, or in short
+ * @file How a config names a language model behind an API: as an object, or in short form
  *
  *     openai:<base url>#<model>       openai:http://127.0.0.1:8000/v1#Qwen/Qwen3-8B      any OpenAI-compatible server
  *     openai#<model>                  openai#gpt-5-mini                                  OpenAI's own
@@ -10,7 +10,7 @@
  */
 import * as z from "zod";
 
-/** OpenAI itself: the only server that gets OPENAI_API_KEY by default. */
+/** OpenAI's own server, the only one that gets OPENAI_API_KEY by default. */
 export const OPENAI_URL = "https://api.openai.com/v1";
 
 /** A key written here by mistake does not match, and is not repeated in the message. */
@@ -104,7 +104,7 @@ function readShort(text: string, context: z.RefinementCtx): z.input<typeof Model
   return z.NEVER;
 }
 
-/** @param where base URL or region; empty: the default. */
+/** @param where the base URL or region. Empty: the default. */
 function specOf(provider: "openai" | "bedrock", where: string, model: string): z.input<typeof ModelObject> {
   if (provider === "openai") return { provider, model, ...(where && { baseUrl: where }) };
   return { provider, model, ...(where && { region: where }) };

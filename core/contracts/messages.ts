@@ -10,7 +10,7 @@ import { EvaluationScore } from "./records.ts";
 /** The source of events that tick sends again: EventBridge lets only AWS itself send as `aws.s3`. */
 export const REDELIVERY_SOURCE = "mgrpo";
 
-/** EventBridge's S3 event "Object Created", as AWS and the local cloud send it, and tick again if an outcome has no score. */
+/** EventBridge's S3 event "Object Created", as AWS and the local cloud send it, and as tick resends it if an outcome has no score. */
 export const ObjectCreated = z.object({
   "detail-type": z.literal("Object Created"),
   source: z.literal(["aws.s3", REDELIVERY_SOURCE]),
@@ -37,7 +37,7 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure after all attempts, once per lost run. Not counted in the score. */
+  /** Questions whose rollout was lost to infrastructure after all attempts, listed once per lost run. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
   reasons: z.array(Reason).exactOptional(),
@@ -50,7 +50,7 @@ export const EvaluationResult = EvaluationScore.extend({
       correct: z.number().nonnegative(),
     }),
   ),
-  /** What its judge cost, if it is a model. */
+  /** The judge's cost, if the judge is a model. */
   judged: JudgeCost.exactOptional(),
   seconds: z.number(),
 });

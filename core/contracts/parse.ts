@@ -1,8 +1,8 @@
-/** @file Parsing at the edge. A refusal is one line that names the record, the path and the fault. */
+/** @file Parsing at the edge. An error is one line that names the record, the path and the fault. */
 import type { z } from "zod";
 import { type ErrorCode, MgrpoError, type UnknownName } from "../errors.ts";
 
-/** How to fix it, by the error's code. */
+/** How to fix the fault, by error code. */
 const REMEDY: Partial<Record<ErrorCode, string>> = {
   "checkpoint-damaged": ": restore the file from its origin",
   "tokenizer-damaged": ": restore the file from its origin",

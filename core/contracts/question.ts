@@ -1,9 +1,9 @@
-/** @file Questions. A question carries everything that scoring needs, because functions have no world to look things up in. */
+/** @file Questions. A question carries everything that scoring needs, because functions cannot look anything up. */
 import * as z from "zod";
 
 export const Question = z.strictObject({
   id: z.string().min(1).max(80),
-  /** The recipe's category of the question (`hop1`, `compare`, …), by which reports are split. */
+  /** The recipe's category of the question (`hop1`, `compare`, …); reports are broken down by it. */
   kind: z.string().min(1),
   /** Difficulty for the curriculum; 1 is the easiest. */
   level: z.int().positive(),
@@ -13,7 +13,7 @@ export const Question = z.strictObject({
   answer: z.string(),
   /** Everything else that the recipe's rewards and tools need: intermediate facts, an attachment's text, … */
   facts: z.json(),
-  /** Of a decrypted benchmark question, so only in memory: whatever is stored about the question is encrypted with it (encryption.ts). */
+  /** Set on decrypted benchmark questions, so only in memory: everything stored about the question is encrypted with it (encryption.ts). */
   canary: z.string().min(1).exactOptional(),
 });
 export type Question = z.infer<typeof Question>;
@@ -43,7 +43,7 @@ export type Unasked = z.infer<typeof Unasked>;
 export const SuiteQuestions = z.strictObject({
   questions: z.array(Question).min(1),
   /**
-   * The key by which prompts and answers are encrypted here, as their benchmark ships them (encryption.ts). Conversations about them are
+   * The key that encrypts prompts and answers here, as in the published benchmark (encryption.ts). Conversations about them are
    * stored encrypted too: plain text exists only in memory. Absent: nothing is encrypted.
    */
   canary: z.string().min(1).exactOptional(),
@@ -58,7 +58,7 @@ export type SuiteQuestions = z.infer<typeof SuiteQuestions>;
 export const QuestionSet = z.strictObject({
   train: z.array(Question).min(1),
   heldOut: z.array(Question),
-  /** By the name of the evaluation suite. */
+  /** By evaluation-suite name. */
   suites: z.record(z.string(), SuiteQuestions).exactOptional(),
 });
 export type QuestionSet = z.infer<typeof QuestionSet>;

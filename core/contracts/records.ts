@@ -18,7 +18,7 @@ import {
   WorkerId,
 } from "./names.ts";
 
-/** Names one `resume --extend-…`, so that a try whose answer was lost is recognised as made. */
+/** Identifies one `resume --extend-…`, so that a retry after a lost response is recognised as already applied. */
 const ExtensionId = z.string().max(40);
 
 export const RunRecord = z.strictObject({
@@ -28,7 +28,7 @@ export const RunRecord = z.strictObject({
   reason: Reason,
   /** The step that is open or ready now; `steps` when the run is finished. */
   step: Step,
-  /** Of config.json and questions.json, as start-run found them. Readers refuse objects with other hashes. */
+  /** Hashes of config.json and questions.json, as start-run read them. Readers refuse objects with other hashes. */
   configSha256: Sha256,
   questionsSha256: Sha256,
   /** Store time in ms at which start-run wrote it. */
@@ -44,7 +44,7 @@ export type RunRecord = z.infer<typeof RunRecord>;
 /** A run in the clock's list (core/training/clock-list.ts). */
 export const ListedRun = z.strictObject({
   run: RunName,
-  /** Changes whenever the run moves; its status once it is over; empty when it was resumed. Absent until the first tick. */
+  /** Changes whenever the run progresses; its status once it is over; empty after a resume. Absent until the first tick. */
   progress: z.string().max(100).exactOptional(),
   /** Store time in ms at which tick first saw that progress. */
   progressAt: z.number().exactOptional(),
@@ -66,7 +66,7 @@ export const StepRecord = z.strictObject({
   run: RunName,
   step: Step,
   /**
-   * open: rollouts are missing (workers that have finished the step before may begin while RUN still points to it); ready: every group is
+   * open: rollouts are missing (workers that have finished the previous step may begin while RUN still points to it); ready: every group is
    * finalized; closed: every manifest is published.
    */
   state: z.enum(["open", "ready", "closed"]),
@@ -92,7 +92,7 @@ export const ScoredInvocation = z.strictObject({
   /** R_S, eq 5. */
   reward: z.number(),
   expert: z.number(),
-  /** Of the invocation's object that was scored. Trainers refuse any other. */
+  /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
   masked: z.literal(true).optional(),
 });
@@ -106,11 +106,11 @@ export const ScoredRollout = z.strictObject({
   wellFormed: z.boolean(),
   /** Tokens sampled by all agents. */
   tokens: z.int().nonnegative(),
-  /** Of the outcome's object that was scored. Trainers refuse any other. */
+  /** Digest of the scored outcome object. Trainers refuse any other. */
   digest: Digest.optional(),
   /** Per sub-agent, its invocations in call order. */
   invocations: z.record(AgentName, z.array(ScoredInvocation)),
-  /** What its judges cost, if they are models. */
+  /** The judges' cost, if they are models. */
   judged: JudgeCost.exactOptional(),
   /** Truncated under `overlong: mask`: counts in mean and std, has no weight in the batch. */
   masked: z.literal(true).optional(),
@@ -125,7 +125,7 @@ export type RolloutScore = z.infer<typeof RolloutScore>;
 export const AgentBatch = z.strictObject({
   /** Of the main agent: the rollout's index. Of a sub-agent: `<rollout>/<i>`, its i-th scored invocation in that rollout. */
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
-  /** Shares of the group's loss, summing to 1. A single entry is the share of every trajectory: `trajectoryWeights` expands it. */
+  /** Shares of the group's loss, summing to 1. A single entry applies to every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
   /** Normalised advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
   advantages: z.array(z.number()),
@@ -150,7 +150,7 @@ export const GroupRecord = z.strictObject({
    * correctness never depends on them.
    */
   claims: z.record(z.string(), WorkerId).exactOptional(),
-  /** Worker that crashed while it ran one rollout alone -> that rollout's index. A worker crashes once, so a repeated count changes nothing. */
+  /** Worker that crashed while it ran one rollout alone -> that rollout's index. A worker crashes once, so a second count has no effect. */
   crashes: z.record(z.string(), RolloutIndex),
   /** Rollout index -> score. Complete when it has K entries. */
   rollouts: z.record(z.string(), RolloutScore),
@@ -183,27 +183,27 @@ export type WorkerRole = z.infer<typeof WorkerRole>;
 export const WorkerRecord = z.strictObject({
   run: RunName,
   worker: WorkerId,
-  /** The agent that it serves. `*`: an eval worker, which hosts the whole team. */
+  /** The agent that the worker serves. `*`: an eval worker, which hosts the whole team. */
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
-  /** The address of its invocation server. Empty: it has none. */
+  /** The address of its invocation server. Empty: none. */
   url: RecordedText,
   state: z.enum(["alive", "draining", "dead"]),
   /** Incremented by every heartbeat. */
   counter: z.int().nonnegative(),
-  /** The counter that tick last noted, and the store's time in ms at which it did. */
+  /** The counter that tick last recorded, and the store time in ms at which it did. */
   seenCounter: z.int(),
   seenAt: z.number(),
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
-  /** Rollouts in flight, as `<step>/<group>/<rollout>`. Of a dead worker: those in flight when it crashed, none if it drained. */
+  /** Rollouts in flight, as `<step>/<group>/<rollout>`. For a dead worker: those in flight when it crashed, none if it drained. */
   inFlight: z.array(z.string()),
   /** Set when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-/** An evaluation's score: totals, each run's own, and the 95 % interval of the mean accuracy (core/training/confidence-interval.ts). */
+/** An evaluation's score: totals, per-run scores, and the 95 % interval of the mean accuracy (core/training/confidence-interval.ts). */
 export const EvaluationScore = z.strictObject({
   /** Rollouts counted: every question once per run, except those lost to infrastructure. */
   n: z.int().nonnegative(),
@@ -213,10 +213,10 @@ export const EvaluationScore = z.strictObject({
 });
 export type EvaluationScore = z.infer<typeof EvaluationScore>;
 
-/** An evaluation to make. Its score is empty until record-evaluation writes it. */
+/** An evaluation job. Its score is empty until record-evaluation writes it. */
 export const JobRecord = EvaluationScore.extend({
   run: RunName,
-  /** Contains a hash of team manifest and suite: a repeated event is the same job. */
+  /** Contains a hash of the team manifest and suite, so a repeated event yields the same job. */
   job: z.string(),
   team: Step,
   suite: z.string(),
@@ -230,18 +230,18 @@ export type JobRecord = z.infer<typeof JobRecord>;
 export const FleetRecord = z.strictObject({
   run: RunName,
   fleet: AgentName,
-  /** Place -> the worker that holds it. Places are 0, 1, ... below the number of workers that the run needs of this fleet. */
+  /** Place -> the worker that holds it. Places are 0, 1, ... below the number of workers that the run needs from this fleet. */
   places: z.record(z.string(), WorkerId),
   /** The run's progress at the last request for instances. */
   progress: z.int().nonnegative(),
   /** Requests for instances at that progress. */
   raises: z.int().nonnegative(),
-  /** Why an instance does not serve the run, and its release: no other instance of that release would. */
+  /** Why an instance does not serve the run, and its release: no other instance of that release would either. */
   refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
 
-/** What a run's tools have requested from their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
+/** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
 export const ToolSpendingRecord = z.strictObject({
   run: RunName,
   /** Requests made. Answers from a cache do not count. */
@@ -258,7 +258,7 @@ export const ToolSpendingRecord = z.strictObject({
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
-/** What turns of agents behind APIs have cost (core/training/bills.ts). Only runs that paid for one have it. */
+/** The cost of turns of agents behind APIs (core/training/bills.ts). Only runs that paid for such a turn have one. */
 export const AgentSpendingRecord = z.strictObject({
   run: RunName,
   turns: z.int().nonnegative(),
@@ -267,7 +267,7 @@ export const AgentSpendingRecord = z.strictObject({
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 
-/** What verdicts of judge models have cost (core/training/bills.ts). Only runs that paid for one have it. */
+/** The cost of judge models' verdicts (core/training/bills.ts). Only runs that paid for a verdict have one. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
   /** Answers without a verdict are paid for, but not counted here. */
@@ -277,21 +277,21 @@ export const JudgeSpendingRecord = z.strictObject({
 });
 export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;
 
-/** A verdict that is being asked for, or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
+/** A verdict that is pending or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
 export const VerdictRecord = z.strictObject({
   run: RunName,
   /** SHA-256 of what is judged. */
   subject: z.string(),
   judge: z.string(),
-  /** Claims so far: of two concurrent ones, one wins. */
+  /** Number of claims so far: of two concurrent claims, one wins. */
   asks: z.int().nonnegative(),
-  /** Store time in ms until which nobody else may ask: the asker's deadline, or the pause after a failure. */
+  /** Store time in ms before which no one else may ask: the claimant's deadline, or the end of the pause after a failure. */
   heldUntil: z.number(),
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: z.int().nonnegative(),
-  /** Answers that were no verdict. */
+  /** Answers that were not verdicts. */
   unusable: z.int().nonnegative(),
-  /** Store time in ms of the first and the last failure in a row. 0: none. */
+  /** Store times in ms of the first and last consecutive failure. 0: none. */
   failingSince: z.number(),
   failedAt: z.number(),
   /** In seconds since 1970: the table may delete it from then on. */

@@ -24,7 +24,7 @@ export type Trajectory = z.infer<typeof Trajectory>;
 export const EndpointTrajectory = z.strictObject({
   agent: AgentName,
   version: Version,
-  /** The model's name on its server. */
+  /** The model's name on the server. */
   model: z.string(),
   /** Sums over its turns, as the server counted them. The input of a turn is the whole conversation before it. */
   usage: z.strictObject({ inputTokens: z.int().nonnegative(), outputTokens: z.int().nonnegative() }),
@@ -42,7 +42,7 @@ export function sampledTokens(trajectory: AnyTrajectory): number {
 /** Identifies a rollout. For evaluation rollouts, `step` is the team and `group` the question. */
 export const RolloutAddress = z.strictObject({
   run: RunName,
-  /** `train`, or `eval:<job id>`. Part of the random streams' names and of the object keys. */
+  /** `train`, or `eval:<job id>`. Part of the names of random streams and of object keys. */
   phase: z.string().regex(/^(train|eval:[A-Za-z0-9_-]+)$/),
   step: Step,
   group: GroupIndex,
@@ -69,7 +69,7 @@ export type Allowance = z.infer<typeof Allowance>;
 export const Spent = z.strictObject({ calls: z.int().nonnegative(), microUsd: z.int().nonnegative() });
 export type Spent = z.infer<typeof Spent>;
 
-/** Body of `PUT /invocations/<id>`. The id is the hash of all of it. */
+/** Body of `PUT /invocations/<id>`. The id is the hash of the whole body. */
 export const InvocationRequest = z.strictObject({
   address: RolloutAddress,
   questionId: z.string(),
@@ -92,7 +92,7 @@ export const Invocation = z.strictObject({
   request: InvocationRequest,
   conversation: Conversation,
   trajectory: AnyTrajectory,
-  /** The used part of its allowance, if it had one. */
+  /** The part of its allowance that was used, if it had one. */
   spent: Spent.exactOptional(),
 });
 export type Invocation = z.infer<typeof Invocation>;
@@ -114,7 +114,7 @@ export const InvocationReport = z.strictObject({
 });
 export type InvocationReport = z.infer<typeof InvocationReport>;
 
-/** How a rollout ended. Committed once at its key: the first writer wins, and the others use what is there. */
+/** How a rollout ended. Committed once at its key: the first writer wins, and the others use the stored outcome. */
 export const Outcome = z.discriminatedUnion("status", [
   z.strictObject({
     status: z.literal("finished"),

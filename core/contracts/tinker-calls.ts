@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { AgentName, RunName, Sha256, WorkerId } from "./names.ts";
 
-/** The calls of a training step so far: what the next process needs after a crash to continue with the same model. */
+/** The calls of a training step so far, which the next process needs after a crash to continue with the same model. */
 export const TinkerCalls = z.strictObject({
   /** The server's base URL. */
   server: z.string(),

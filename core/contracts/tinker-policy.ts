@@ -31,7 +31,7 @@ export function tinkerFaults({ temperature, agents, evaluation }: Team): Fault[]
   });
 }
 
-/** The server takes the rank only: scale and target layers are its own. */
+/** The server accepts only the rank, and chooses the scale and target layers itself. */
 function loraFaults(name: string, lora: LoraConfig | null): Fault[] {
   if (lora === null) return [];
   const defaults = LoraConfig.parse({});

@@ -11,7 +11,7 @@ export function turnText({ thinking, text, calls }: Pick<AssistantTurn, "thinkin
   return thought + [text, ...calls.map(callText)].filter(Boolean).join("\n");
 }
 
-/** A text that contains tags of its own is left as it is. */
+/** A text that already contains tags is left unchanged. */
 function asAnswer(text: string): string {
   const endOfThinking = text.lastIndexOf("</think>");
   const start = endOfThinking < 0 ? 0 : endOfThinking + "</think>".length;
@@ -19,7 +19,7 @@ function asAnswer(text: string): string {
   return answer === "" || TAGS.test(answer) ? text : `${text.slice(0, start)}<answer>${answer}</answer>`;
 }
 
-/** `<` is written as `\u003c`, which is the same JSON: no tag inside can end the call. Invalid JSON stays invalid. */
+/** `<` is written as `\u003c`, which is equivalent JSON, so no tag inside can end the call. Invalid JSON stays invalid. */
 function callText({ name, arguments: written }: ApiToolCall): string {
   const args = written.trim() === "" ? "{}" : written;
   const json = `{"name": ${JSON.stringify(name)}, "arguments": ${args}}`;

@@ -17,7 +17,7 @@ export type ParsedTurn =
   | { readonly kind: "answer"; readonly answer: string }
   | { readonly kind: "malformed"; readonly fault: string };
 
-/** All that the parser reads in a turn; the text between is free. */
+/** The only text that the parser interprets in a turn; the text in between is free. */
 export const TAGS = /<(?:\/?(?:tool_call|answer|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;

@@ -1,6 +1,6 @@
 /**
- * @file One agent's conversation as a reducer: (state, event) -> (state, command). It holds text and token counts, never tokens: those are
- * the worker's (gpu-workers/rollouts/converse.ts).
+ * @file One agent's conversation as a reducer: (state, event) -> (state, command). It has text and token counts, never tokens: those stay
+ * in the worker (gpu-workers/rollouts/converse.ts).
  *
  *               fits                     calls
  *     opened ────────> sample ──sampled──────────> call ──responded──> sample …
@@ -9,7 +9,7 @@
  *        ▼               │  │ malformed              │ no room for the responses: token-limit
  *     finish <───────────┴──┴ no end of turn: token-limit; calls in the last turn: turn-limit
  *
- * Every finish is the agent's own doing: it is rewarded and trained on. Infrastructure failures are not events. They reject the whole
+ * Every finish is the agent's own doing, so it is rewarded and trained on. Infrastructure failures are not events. They reject the whole
  * conversation, so they never become text.
  */
 import type { AgentConfig } from "../contracts/agent-config.ts";
@@ -27,7 +27,7 @@ export interface ConversationState {
   readonly turns: readonly Turn[];
   /** Tokens of the conversation so far. */
   readonly tokens: number;
-  /** Number of delegations so far, and so the call index of the next. */
+  /** Number of delegations so far, which is the call index of the next one. */
   readonly delegations: number;
 }
 

@@ -2,7 +2,7 @@
  * @file Escapes special tokens in data: role markers (`<|im_start|>`, `[INST]`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text
  * that the policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser,
  * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defence: its `encodeText` has
- * no special tokens at all. Agents, extractors and judges behind APIs have this one only, so it covers the markers of all common families.
+ * no special tokens at all. Agents, extractors and judges behind APIs have only this one, so it covers the markers of all common families.
  */
 import { prefixWithin, type TokenRoom } from "./token-room.ts";
 
@@ -18,8 +18,8 @@ const ANGLED = /<(<\/?SYS>|\/?(?:s|bos|eos|sop|eop|start_of_turn|end_of_turn|end
 const BRACKETED =
   /\[(\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|THINK|MODEL_SETTINGS)|gMASK|sMASK)\]/gu;
 /**
- * Characters that repeat ASCII invisibly (U+E0000 to U+E007F): models read what no person sees. The flags of England, Scotland and Wales
- * are their one use.
+ * Invisible copies of ASCII characters (U+E0000 to U+E007F): models read what no person sees. Their only legitimate use is in the flags
+ * of England, Scotland and Wales.
  */
 const INVISIBLE =
   /(\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F})|[\u{E0000}-\u{E007F}]/gu;

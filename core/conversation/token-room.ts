@@ -1,7 +1,7 @@
 /**
  * @file How much of a text fits into a number of an agent's own tokens. Characters per token differ between languages by a factor of ten, so
- * a limit in characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much of
- * a text is tokenized as could fit.
+ * a limit in characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much
+ * text is tokenized as could fit.
  */
 
 /** A limit for one text. */
@@ -45,7 +45,7 @@ export function* partsWithin(text: string, room: TokenRoom): Iterable<string> {
   if (part !== "") yield part;
 }
 
-/** Lines; a line that does not fit is split into words, each with the space before it; a word that does not fit, into fragments. */
+/** Lines; a line that does not fit is split into words, each with its leading space; a word that does not fit, into fragments. */
 function* piecesOf(text: string, room: TokenRoom): Iterable<readonly [piece: string, tokens: number]> {
   for (const line of text.split(/(?<=\n)/)) {
     const tokens = tokensWithin(line, room);
@@ -54,7 +54,7 @@ function* piecesOf(text: string, room: TokenRoom): Iterable<readonly [piece: str
   }
 }
 
-/** Undefined if the text does not fit. */
+/** Number of tokens. Undefined if the text does not fit. */
 function tokensWithin(text: string, { tokens, count }: TokenRoom): number | undefined {
   for (let ahead = PROBE_CHARACTERS_PER_TOKEN * tokens; ahead < text.length; ahead *= 2) {
     if (count(text.slice(0, ahead)) > tokens) return undefined;

@@ -6,7 +6,7 @@
  *                   each report says what was spent; the remainder is available again in the next turn
  *
  * So budgets depend on the text alone, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
- * afterwards: the calls of one turn may overdraw the budget by it.
+ * afterwards: the calls of one turn can overdraw the budget by that much.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 
@@ -19,7 +19,7 @@ export interface ToolBudget {
   add(usd: number): void;
   /** Dollars that are left, never below 0. Infinity without a limit. */
   leftUsd(): number;
-  /** Shares of the rest for n delegations; the first get the remainder of the division. Undefined without a limit. */
+  /** Splits the rest among n delegations; the first ones get the remainder of the division. Undefined without a limit. */
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
   settle(spent: Spent): void;

@@ -1,6 +1,6 @@
 /**
  * @file Group-relative advantages. One formula covers eq 9-10 for the main agent (N = K rollouts with equal weights) and eq 12-13 for a
- * sub-agent (N = its distinct trajectories, weighted by alignment: the same statistics as over the d*K aligned copies).
+ * sub-agent (N = its distinct trajectories, weighted by alignment: which gives the same statistics as the d*K aligned copies).
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
@@ -12,7 +12,7 @@ export interface GroupAdvantages {
 }
 
 /**
- * Rewards that differ by less differ only by rounding. Adam would amplify a gradient of rounding errors to a full step, so such a group has
+ * Smaller reward differences are mere rounding. Adam would amplify a gradient of rounding errors to a full step, so such a group has
  * std 0 and advantage 0 (never the raw reward).
  */
 const SAME_REWARD = 1e-9;

@@ -47,7 +47,7 @@ export function gradientScale(questions: number, minibatches: number): number {
   return 1 / ((1 / minibatches) * questions);
 }
 
-/** Share of its group's loss of each finalized trajectory; they sum to 1. */
+/** Each finalized trajectory's share of its group's loss. The shares sum to 1. */
 export function trajectoryWeights({ trajectories, weights }: Pick<AgentBatch, "trajectories" | "weights">): number[] {
   return trajectories.map((_, i) => weights[weights.length === 1 ? 0 : i] ?? 0);
 }

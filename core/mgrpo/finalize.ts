@@ -52,7 +52,7 @@ function finalizeSubAgent(
   algorithm: AlgorithmConfig,
   name: StreamName,
 ): AgentBatch | undefined {
-  // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: as if it had none (d_k = 0).
+  // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: it is treated as having none (d_k = 0).
   const calls_K = scored.map(([, score]) => (score.masked ? [] : (score.invocations[sub] ?? [])));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
@@ -72,7 +72,7 @@ function finalizeSubAgent(
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
 }
 
-/** Undefined if nothing is left to train on. A masked trajectory counts in mean and std, and its share goes to the others. */
+/** Undefined if nothing is left to train on. A masked trajectory counts in mean and std; its share is redistributed to the others. */
 function finalizeAgent(
   agent: AgentName,
   members: readonly Member[],
@@ -105,14 +105,14 @@ function compressed(weights: readonly number[]): number[] {
   return weights.every((weight) => weight === weights[0]) ? weights.slice(0, 1) : [...weights];
 }
 
-/** Rounded to the 32-bit float that engines compute with, in the fewest digits that identify it (nine always do). */
+/** Rounded to the 32-bit float that engines compute with, in the fewest digits that identify it (nine always suffice). */
 function toFloat32(advantage: number): number {
   const float = Math.fround(advantage);
   const lengths = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
   return lengths.find((short) => Math.fround(short) === float) ?? float;
 }
 
-/** Shuffled before mean and std are computed, so that the same advantages land on other trajectories. */
+/** Shuffled before mean and std are computed, so that the same advantages go to other trajectories. */
 function shuffled(rewards_N: readonly number[], random: Random): number[] {
   return random.choose(rewards_N.length, rewards_N.length).map((i) => rewards_N[i] ?? 0);
 }

@@ -1,7 +1,7 @@
 /**
- * @file Schulman's estimators of KL(current || reference) per token, on tokens that the current policy emitted, with the derivative by the
- * current log-prob. As a loss term, only k2 has the gradient of the KL itself, in expectation. k3 comes close to it near the reference.
- * The expected gradient of k1 is zero: it is offered because it is customary, but restrains nothing.
+ * @file Schulman's estimators of KL(current || reference) per token, on tokens that the current policy emitted, with their derivative with
+ * respect to current. As a loss term, only k2 has the gradient of the KL itself, in expectation. k3 comes close to it near the reference.
+ * The expected gradient of k1 is zero: it is offered because it is customary, but it constrains nothing.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 

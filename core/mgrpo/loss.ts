@@ -1,6 +1,6 @@
 /**
- * @file The objective (eq 14-19) as a loss to minimise: its value, and its derivative by every log-prob. With these derivatives as the weights
- * of a linear loss, every option below runs on every engine.
+ * @file The objective (eq 14-19) as a loss to minimise: its value, and its derivative with respect to every log-prob. With
+ * these derivatives as the weights of a linear loss, every option below runs on every engine.
  *
  *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )
  *
@@ -23,9 +23,9 @@ export interface LossTrajectory {
   readonly current_A: ArrayLike<number>;
   /** Log-probs as sampled. */
   readonly behaviour_A: ArrayLike<number>;
-  /** Log-probs of the trainer before the first optimizer step on this batch. Read if `tisCap` is set. */
+  /** Log-probs of the trainer before the first optimizer step on this batch. Used only if `tisCap` is set. */
   readonly proximal_A: ArrayLike<number>;
-  /** Log-probs of the frozen reference. Read if the KL coefficient is not 0. */
+  /** Log-probs of the frozen reference. Used only if the KL coefficient is not 0. */
   readonly reference_A: ArrayLike<number>;
 }
 
@@ -39,7 +39,7 @@ export interface TrajectoryLoss {
   readonly clipped: number;
 }
 
-/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregations are only weights, so all of them qualify. */
+/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
 export function isClippedToken({ ratio, kl, tisCap, ratioMask }: LossOptions): boolean {
   return ratio === "token" && kl.coefficient === 0 && tisCap === null && ratioMask === null;
 }
@@ -57,14 +57,14 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), clipped: policy.clipped };
 }
 
-/** m_a in the header. */
+/** m_a in the file comment. */
 function keptTokens({ current_A, behaviour_A }: LossTrajectory, { ratioMask }: LossOptions): boolean[] {
   const all_A = Array.from(current_A, () => true);
   if (ratioMask === null) return all_A;
   return ratios_A(current_A, behaviour_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
 }
 
-/** The clipped surrogate: its value, its derivative by the ratios, and the number of clipped tokens. */
+/** The clipped surrogate: its value, its derivative with respect to the ratios, and the number of clipped tokens. */
 function policyTerms(
   { advantage, tokenWeight }: LossTrajectory,
   { clipLow, clipHigh }: LossOptions,

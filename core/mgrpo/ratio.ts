@@ -3,7 +3,7 @@
  * are independent; A = the action tokens of one.
  *
  *   token          r_a = exp(current_a - anchor_a)
- *   sequence       r = exp(sum of the differences), the same for every token: the product that eq 14 and 17 print
+ *   sequence       r = exp(sum of the differences), the same for every token: the product as printed in eq 14 and 17
  *   sequence-mean  r = exp(mean of the differences): its geometric mean per token (GSPO)
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
@@ -24,14 +24,14 @@ export function ratios_A(
   return differences_A.map(() => ratio);
 }
 
-/** From dLoss/dr_a to dLoss/dcurrent_a. With a common ratio, the kept tokens share the sum of the derivatives. */
+/** From dLoss/dr_a to dLoss/dcurrent_a. With a sequence ratio, the kept tokens share the sum of the derivatives. */
 export function throughRatio_A(
   gradient_A: readonly number[],
   ratio_A: readonly number[],
   kept_A: readonly boolean[],
   level: Level,
 ): number[] {
-  // A clipped token's 0 stays 0 even if its ratio has overflowed.
+  // A clipped token's gradient stays 0 even if its ratio has overflowed.
   const scaled_A = gradient_A.map((g, a) => (kept_A[a] && g !== 0 ? g * at(ratio_A, a) : 0));
   if (level === "token") return scaled_A;
   const shared = scaled_A.reduce((sum, g) => sum + g, 0);

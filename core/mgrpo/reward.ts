@@ -8,7 +8,7 @@ export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmCon
 
 /**
  * R_S, eq 5: `b1*format + b2*correctMain + b3*expert` of a well-formed invocation, else 0. `correctMain` is the main agent's raw
- * correctness in the same rollout, not R_M, which its format may have set to 0. `expert`: the score of the subtask itself.
+ * correctness in the same rollout, not R_M, which its format may have set to 0. `expert`: the score for the subtask itself.
  */
 export function subReward(
   wellFormed: boolean,

@@ -23,7 +23,7 @@ export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajecto
   return positions_A;
 }
 
-/** values_T at the positions. */
+/** The entries of values_T at the positions. */
 export function gather(values_T: ArrayLike<number>, positions_A: readonly number[]): number[] {
   return positions_A.map((t) => values_T[t] ?? Number.NaN);
 }

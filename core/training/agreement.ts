@@ -4,7 +4,7 @@
  */
 import { type ConfidenceInterval, wilson } from "./confidence-interval.ts";
 
-/** Whether one answer is right: by its label, and by the judge. */
+/** Whether one answer is right, according to its label and to the judge. */
 export interface LabelledAnswer {
   readonly label: boolean;
   readonly judged: boolean;
@@ -17,7 +17,7 @@ export interface Agreement {
   readonly interval: ConfidenceInterval;
   /**
    * Cohen 1960, "A coefficient of agreement for nominal scales": (p_o - p_e) / (1 - p_e), where p_e is the agreement expected by chance
-   * from the two shares of right answers. Null if p_e is 1: both said the same about everything.
+   * from the two shares of right answers. Null if p_e is 1: both give every answer the same label.
    */
   readonly kappa: number | null;
   /** By label, then by verdict. */
@@ -47,7 +47,7 @@ export function agreementOf(answers: readonly LabelledAnswer[]): Agreement {
   };
 }
 
-/** The score of one piece of work, by its label and by the judge, both in [0, 1]. */
+/** The scores of one piece of work from its label and from the judge, both in [0, 1]. */
 export interface ScorePair {
   readonly label: number;
   readonly judged: number;
@@ -72,7 +72,7 @@ export interface ScoreAgreement {
   readonly close: number;
   readonly closeInterval: ConfidenceInterval;
   /**
-   * Pearson's r. This is what matters in training: rewards are compared within a group, so a judge that is lenient to all changes nothing.
+   * Pearson's r. This is what matters in training: rewards are compared within a group, so a uniformly lenient judge changes nothing.
    * Null if all labels, or all verdicts, are the same.
    */
   readonly correlation: number | null;

@@ -14,7 +14,7 @@ export const MICRO = 1_000_000;
 export interface Bills {
   readonly toolsUsd: number;
   readonly judgesUsd: number;
-  /** Of agents behind APIs. */
+  /** Cost of agents behind APIs. */
   readonly agentsUsd: number;
 }
 
@@ -30,7 +30,7 @@ export async function readBills(table: Pick<Table, "get">, run: string): Promise
   };
 }
 
-/** The bills if the run limits dollars. Without a limit: zeros, and nothing is read. */
+/** The bills if the run has a dollar limit. Without one: zeros, and nothing is read. */
 export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUsd }: RunRecord): Promise<Bills> {
   return maxUsd === null ? NO_BILLS : readBills(table, run);
 }
@@ -38,8 +38,8 @@ export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUs
 type Payments = Pick<Table, "insert" | "update">;
 
 /**
- * The bill of one ask of a judge. Its expected cost counts before the ask, and its cost replaces that afterwards. An asker that dies leaves
- * the expected cost on the bill.
+ * The bill of one request to a judge. Its expected cost is booked before the request, and the actual cost replaces it afterwards. A caller
+ * that dies leaves the expected cost on the bill.
  */
 export class JudgeBill {
   readonly #table: Payments;
@@ -58,7 +58,7 @@ export class JudgeBill {
     this.#reservedMicroUsd += microUsd;
   }
 
-  /** `usd`: the cost, even if there is no verdict. "unknown": an ask that was cut off costs what was reserved. */
+  /** `usd`: the cost, even if there is no verdict. "unknown": a request that was cut off costs the reserved amount. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
     const microUsd = usd === "unknown" ? this.#reservedMicroUsd : Math.round(usd * MICRO);
     if (microUsd === 0 && this.#reservedMicroUsd === 0) return;
@@ -80,7 +80,7 @@ export async function addAgentSpending(table: Payments, run: string, usd: number
   if (microUsd !== 0) await pay(table, tableKeys.agentSpending(run), none, [[["turns"], 1]], microUsd);
 }
 
-/** Like `addToolSpending`, a repeat counts twice: the total may be too high, never too low. */
+/** As with `addToolSpending`, a repeat counts twice: the total can be too high, never too low. */
 async function pay(
   table: Payments,
   key: TableChange["key"],

@@ -1,10 +1,10 @@
 /**
- * @file 95 % confidence intervals for comparisons of training arms: of a share, and of the difference of two shares, by a bootstrap over
+ * @file 95 % confidence intervals for comparisons of training arms: for a share, and for the difference of two shares, by a bootstrap over
  * questions and training seeds.
  *
  * Seeds and questions are crossed, not nested: every seed's team answers the same questions, and a hard question is hard for all of them.
  * So one is resampled while the other is fixed, with the same draws for both arms, which pairs differences question by question. The
- * two deviations are then added. With MS the mean squares of the two-way table of linearised scores of seeds on questions:
+ * two deviations are then added. MS are the mean squares of the two-way (seed x question) table of linearised scores:
  *
  *     questions   S x Q table, Q - 1 of Q questions drawn, the same for all seeds      variance MS_questions / SQ
  *     seeds       S - 1 of S seeds drawn, times k                                      variance k^2 MS_seeds / SQ
@@ -13,7 +13,7 @@
  * n - 1 of n are drawn because that makes the variance of a mean unbiased (Rao and Wu 1988, "Resampling inference with complex survey
  * data", JASA 83). Few seeds say little about the spread of seeds: t / z, the ratio of Student's quantile at S - 1 degrees of freedom to
  * the normal one, corrects for that. The noise of single answers is in both mean squares and is subtracted once. Resampling both at once
- * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test measures the coverage.
+ * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test checks the coverage.
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  */
 import { type Random, type StreamName, stream } from "../random.ts";
@@ -34,7 +34,7 @@ const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
-/** Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16, where 2.120 is exact). */
+/** Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is 2.120). */
 const student = (freedom: number): number => STUDENT[freedom - 1] ?? Z + (Z ** 3 + Z) / (4 * freedom);
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws. */
@@ -100,7 +100,7 @@ function signedSum(arms: readonly { sign: number; tallies: readonly Tally[] }[],
   return sum;
 }
 
-/** k in the header. */
+/** k in the file comment. */
 function seedFactor(table: readonly (readonly number[])[], student: number): number {
   const [S, Q] = [table.length, table[0]?.length ?? 0];
   const seeds_S = table.map(mean);
@@ -126,7 +126,7 @@ function linearised(arms: readonly SignedArm[]): number[][] {
   return first.map((row, s) => row.map((_, q) => terms.reduce((sum, term) => sum + (term[s]?.[q] ?? 0), 0)));
 }
 
-/** Draws n - 1 of n with replacement and counts how often each was drawn. One of one is always drawn. */
+/** Draws n - 1 of n with replacement and counts how often each was drawn. If n is 1, that one is drawn. */
 function draw(n: number, random: Random): Uint32Array {
   const counts = new Uint32Array(n);
   if (n === 1) return counts.fill(1);

@@ -20,7 +20,7 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
   };
 }
 
-/** Gives the claim up after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */
+/** Releases the claim after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */
 export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
   return {
     key: tableKeys.agent(run, agent),

@@ -1,11 +1,11 @@
 /**
  * @file The clock's list of runs. The clock ticks every listed run once a minute, so runs that are over leave the list: otherwise old runs
- * would take the time of those under way.
+ * would take time from active ones.
  *
  *     start, resume ──> listed ──over for an hour──> archived ──the table's TTL──> deleted; named in the archive for ever
  *
  * Invariant: once a resume has returned, its run is listed. Resume sets RUN to running, then lists the run and resets its progress. A tick
- * that saw RUN before that archives only if the item says that the run is over, then and when it is written: so either resume lists the
+ * that read RUN earlier archives only if the item says that the run is over, both when read and when written: so either resume lists the
  * run after it was archived, or the tick's write fails.
  */
 import { tableKeys, tablePrefixes } from "../contracts/keys.ts";
@@ -21,9 +21,9 @@ import type { Table, TableChange, TableCondition } from "../ports.ts";
 import { expiryOf } from "./retention.ts";
 import { change, insert, type StoreCommand } from "./store-commands.ts";
 
-/** Milliseconds that a run stays listed after its end, for events and evaluations that come late. */
+/** Milliseconds that a run stays listed after its end, for late events and evaluations. */
 const ARCHIVED_AFTER = 3_600_000;
-/** Milliseconds between two notes of a run's progress. */
+/** Minimum milliseconds between two writes of a run's progress. */
 const NOTED_EVERY = 60_000;
 
 /** The runs that the clock ticks. */
@@ -41,7 +41,7 @@ export async function allRuns(table: Pick<Table, "query">): Promise<string[]> {
   return [...new Set([...(listed ?? []), ...(archived ?? [])].map(({ run }) => String(run)))].sort();
 }
 
-/** Lists a run that is resumed. To be called once RUN says that it is running. */
+/** Lists a resumed run. Call it once RUN says that the run is running. */
 export async function relistRun(
   table: Pick<Table, "insert" | "update">,
   run: string,
@@ -71,14 +71,14 @@ export function progressOf(
   return `${step?.step ?? "none"}/${step?.state ?? "none"}/${scores}/${versions}`;
 }
 
-/** Notes a running run's progress. Each note is a write, so there is at most one a minute. */
+/** Records a running run's progress, which is a write, so at most once a minute. */
 export function noteProgress(listed: ListedRun, progress: string, storeTime: number): StoreCommand[] {
   const { progressAt = Number.NEGATIVE_INFINITY } = listed;
   const isDue = listed.progress !== progress && storeTime - progressAt >= NOTED_EVERY;
   return isDue ? [change(setProgress(listed, progress, storeTime))] : [];
 }
 
-/** A run that is over, with nothing left to evaluate: notes it, and archives it an hour later. `workers`: all that it had. */
+/** For a run that is over, with nothing left to evaluate: records that, and archives it an hour later. `workers`: all it had. */
 export function archiveRun(
   listed: ListedRun,
   status: "finished" | "halted",

@@ -1,5 +1,5 @@
 /**
- * @file The 95 % confidence interval of an evaluation's mean accuracy, with its questions as a sample.
+ * @file The 95 % confidence interval of an evaluation's mean accuracy, treating its questions as a sample.
  *
  * The sampling unit is the question, not the rollout: runs of one question agree more than runs of different questions, so an interval over
  * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is
@@ -43,7 +43,7 @@ export function accuracyInterval(questions: readonly Tally[]): ConfidenceInterva
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
   const variance = asked.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
-  // 0 / 0 if every rollout is right, or every one wrong: then the runs agree.
+  // The quotient is 0 / 0 if all rollouts are right, or all wrong: then the runs agree.
   const effective = share * (1 - share) === 0 ? asked.length : (share * (1 - share)) / variance;
   const size = Math.min(n, Math.max(asked.length, effective));
   return wilson({ n: size, correct: share * size });

@@ -1,6 +1,6 @@
 /**
- * @file Which questions a step asks: a pure function of the seed, the step and the state after the step before. Each stage of the curriculum
- * has its own seeded order over the questions of its levels, and the state is the position in that order. An epoch asks every question
+ * @file Which questions a step asks: a pure function of the seed, the step and the previous state. Each stage of the curriculum
+ * has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks every question
  * exactly once; each epoch has its own order.
  */
 import type { RunConfig } from "../contracts/config.ts";

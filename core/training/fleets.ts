@@ -1,12 +1,12 @@
 /**
- * @file How many instances of a deployment's fleets the runs need, and which run an instance works on.
+ * @file How many instances of each fleet the runs need, and which run an instance works on.
  *
  *     a run          needs, of each fleet that serves one of its agents, a number of places: one per worker
  *     tick           places of all runs -> the capacity of each fleet
  *     an instance    starts -> the oldest run with a free place -> takes it by a conditional write -> works until the run is over or has
  *                    nothing to evaluate -> the next such run -> none: terminates itself and lowers the capacity by one
  *
- * A place is free if no worker, or a dead one, holds it. So two new instances never both join one run while another run has none, and
+ * A place is free if no worker or a dead one occupies it. So two new instances never join the same run while another has none, and
  * after a crash, a drain or a spot interruption the place can be taken again.
  *
  * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the autoscaling group would
@@ -16,7 +16,7 @@
  * record and looks for another run. No further instance of that release is requested for the run: it keeps its workers, and is halted with
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
- * Instances that start and terminate without any progress of the run (no driver, a release that does not start) would be replaced for ever.
+ * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced for ever.
  * So each request for instances is counted, and after `MAX_RAISES` of them without progress the fleet is given up for this run. A run
  * that cannot train without it is halted.
  */
@@ -31,10 +31,10 @@ import { overBudgetReason, spending } from "./run-budget.ts";
 import { change, insert, type StoreCommand } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
-/** Requests for instances without progress of the run. */
+/** Maximum requests for instances while the run makes no progress. */
 export const MAX_RAISES = 5;
 
-/** What fleets need to know of a run. */
+/** What fleets need to know about a run. */
 export interface RunView {
   readonly config: RunConfig;
   readonly record: RunRecord;
@@ -50,7 +50,7 @@ export type FleetSpec = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 /** Evaluation by workers that were started by hand, if no fleet evaluates. */
 const MANUAL_EVALUATION: FleetSpec = { name: "eval", agent: "*", roles: ["eval"], release: "" };
 
-/** Workers that the run needs of this fleet now. If the fleet refused the run, those that it already has. `storeTime` in ms. */
+/** Number of workers that the run needs from this fleet now; only those it already has, if the fleet refused the run. `storeTime` in ms. */
 export function workersNeeded(run: RunView, fleet: FleetSpec, storeTime: number): number {
   const needed = placesOf(run, fleet, storeTime);
   return refusalReason(run, fleet) === undefined ? needed : Math.min(needed, placeHolders(run, fleet).length);
@@ -59,7 +59,7 @@ export function workersNeeded(run: RunView, fleet: FleetSpec, storeTime: number)
 function placesOf(run: RunView, fleet: FleetSpec, storeTime: number): number {
   const { config, record, jobs, workers, bills } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
-  // The budget also limits what a finished run pays by the hour.
+  // The budget also limits the hourly cost of a finished run.
   if (overBudgetReason(record, spending(config, record, workers, bills, storeTime)) !== undefined) return 0;
   if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
   const agent = config.agents[fleet.agent];
@@ -99,8 +99,8 @@ export function oldestFirst(runs: readonly RunView[]): RunView[] {
 }
 
 /**
- * Counts a request for instances in every run with a free place for them. If no run has one, a worker has probably died and is not marked
- * yet: then in every run that needs the fleet. To be executed before the request.
+ * Counts a request for instances in every run with a free place for them. If no run has one, a worker has probably died unmarked:
+ * then counts it in every run that needs the fleet. Execute before the request.
  */
 export function countRaises(fleet: FleetSpec, runs: readonly RunView[], storeTime: number): StoreCommand[] {
   const needing = runs.filter((run) => workersNeeded(run, fleet, storeTime) > 0);
@@ -111,7 +111,7 @@ export function countRaises(fleet: FleetSpec, runs: readonly RunView[], storeTim
   ]);
 }
 
-/** Halts a running run that has no worker of some agent, and gets none. */
+/** Halts a running run that has no worker for some agent, and cannot get one. */
 export function haltUnserved(run: RunView, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
@@ -152,7 +152,7 @@ function refusalReason(run: RunView, fleet: FleetSpec): string | undefined {
   return refusal?.release === fleet.release ? refusal.reason : undefined;
 }
 
-/** Live workers that hold places of the fleet. */
+/** Live workers that occupy places of the fleet. */
 function placeHolders(run: RunView, fleet: FleetSpec): string[] {
   const alive = new Set(run.workers.filter(({ state }) => state !== "dead").map(({ worker }) => worker));
   return Object.values(fleetRecord(run, fleet).places).filter((worker) => alive.has(worker));

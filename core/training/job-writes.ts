@@ -5,7 +5,7 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Leases an evaluation job from the queue, or from an owner that is dead. */
+/** Leases an evaluation job from the queue, or from a dead owner. */
 export function leaseJob(job: JobRecord, worker: string): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),
@@ -18,7 +18,7 @@ export function leaseJob(job: JobRecord, worker: string): TableChange {
   };
 }
 
-/** Returns a job that its worker cannot do, so that another worker need not wait for the lease to end. */
+/** Returns a job that its worker cannot do, so that another worker need not wait for the lease to expire. */
 export function releaseJob({ run, job }: JobRecord, worker: string): TableChange {
   return {
     key: tableKeys.job(run, job),

@@ -1,6 +1,6 @@
 /**
- * @file What follows from a judge's failure. An outage is never a wrong answer and never costs a finished rollout: it is waited for, then the
- * run is halted, and the resumed run asks again. A text that no answer of the judge fits is lost, so that one text cannot halt a run.
+ * @file What follows from a judge's failure. An outage is never a wrong answer and never costs a finished rollout: the run waits, then is
+ * halted, and the resumed run asks again. A rollout that gets no usable verdict is lost, so that one text cannot halt a run.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { type MgrpoError, refusalOf } from "../errors.ts";

@@ -1,21 +1,21 @@
 /**
  * @file Which workers are alive, as tick sees it, and what a death means for the rollouts that were in flight.
  *
- *     alive ──drain──> draining             A heartbeat increments the counter. Dead: the counter did not move for the lease, in the
+ *     alive ──drain──> draining             A heartbeat increments the counter. Dead: the counter did not move for one lease, in the
  *       └──── lease ────┴──> dead (final)   store's own time. Marking is conditional on the counter, so a late heartbeat wins.
  *
  * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout. A dead
- * worker's record names that rollout, so a count that its observer did not make is made later, by any other observer or by tick.
+ * worker's record names that rollout, so a crash that its observer failed to count is counted later, by another observer or by tick.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../contracts/records.ts";
 import { change, type StoreCommand } from "./store-commands.ts";
 import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers } from "./writes.ts";
 
-/** Takeovers of a trainer without a new version that halt the run. */
+/** Number of trainer takeovers without a new version that halts the run. */
 const MAX_TAKEOVERS = 3;
 
-/** Notes heartbeats and marks dead workers. `storeTime` in ms. `groups`: those of RUN's step while it is open. */
+/** Records heartbeats and marks dead workers. `storeTime` in ms. `groups`: those of RUN's step while it is open. */
 export function observeWorkers(
   config: RunConfig,
   workers: readonly WorkerRecord[],
@@ -27,7 +27,7 @@ export function observeWorkers(
     if (worker.state === "dead") return countCrashes(worker, groups);
     const unchangedFor = storeTime - worker.seenAt;
     if (worker.counter !== worker.seenCounter) {
-      // Each note is a write, so a moving counter is noted at most twice per lease.
+      // Recording is a write, so a moving counter is recorded at most twice per lease.
       return unchangedFor < lease / 2 ? [] : [change(recordSeenCounter(worker, storeTime))];
     }
     return unchangedFor > lease ? [change(markDead(worker), countCrashes(worker, groups))] : [];
@@ -53,7 +53,7 @@ export function rolloutAlone({
   return { step, group, rollout };
 }
 
-/** Whether a crash of the worker in this rollout is still to be counted. */
+/** Whether a crash of the worker in this rollout has yet to be counted. */
 export function isUncounted(group: GroupRecord, { worker }: WorkerRecord, rollout: number): boolean {
   return group.state === "open" && group.rollouts[rollout] === undefined && group.crashes[worker] === undefined;
 }

@@ -53,7 +53,7 @@ export function valueAt(value: object, path: string): unknown {
     );
 }
 
-/** What an arm changes in the recipe's config. For `single-agent` the recipe itself has another team. */
+/** What an arm changes in the recipe's config. For `single-agent` the recipe itself has a different team. */
 function settingsOf(arm: Arm, { main = "main", agents }: RunConfigInput): string[] {
   const names = Object.keys(agents);
   switch (arm) {

@@ -1,5 +1,5 @@
 /**
- * @file Which weights are kept: the last versions, evaluated ones, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
+ * @file Weights to keep: the latest versions, evaluated ones, and every `keepEvery`-th. Manifests stay for ever. Only parts are deleted,
  * and only those that no kept manifest names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all that a
  * long run writes) expire after 90 days, by the store's own lifecycle. Scores of evaluations stay.
  */
@@ -8,7 +8,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { dueSuites } from "./evaluation.ts";
 
-/** The same number as in stacks/storage.ts. */
+/** Must equal the number in stacks/storage.ts. */
 export const CONVERSATION_DAYS = 90;
 
 /** When a group that is finalized now expires, in seconds since 1970. `storeTime` in ms. */
@@ -27,7 +27,7 @@ export function isKept(config: RunConfig, version: number): boolean {
   );
 }
 
-/** The version that leaves the window of the last versions when `newest` enters it, unless it is kept for ever. */
+/** The version that leaves the window of the latest versions when `newest` enters it, unless it is kept for ever. */
 export function expiredVersion(config: RunConfig, newest: number): number | undefined {
   const version = newest - config.retention.last;
   return version > 0 && !isKept(config, version) ? version : undefined;

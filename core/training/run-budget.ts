@@ -1,6 +1,6 @@
 /**
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
- * evaluations stop too. The clock's ticks check the budget, so a run exceeds it by at most one period of the clock. The budget limits
+ * evaluations stop too. The clock's ticks check the budget, so a run exceeds it by at most one clock period. The budget limits
  * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.
@@ -118,7 +118,7 @@ export function haltIfOverBudget(
   return reason === undefined ? [] : [change(endRun(run.run, "halted", reason))];
 }
 
-/** The raised limits: the extension on top of the limit, or of what is spent if that is more. Refused if there is no limit. */
+/** The raised limits: the extension is added to the limit, or to the amount spent if that is more. Refused if there is no limit. */
 export function extendLimits(run: RunRecord, spent: Spending, extension: BudgetExtension): RunLimits {
   const raise = (limit: number | null, used: number, more: number | undefined, setting: string) => {
     if (more === undefined) return limit;

@@ -1,6 +1,6 @@
 /**
  * @file A rollout's score, from the committed objects and the judges' verdicts (eq 4 and 5), and the checks behind the invariant "a finalized
- * group can be loaded": a rollout whose objects do not fit together is lost, never scored.
+ * group can be loaded": a rollout whose objects are inconsistent is lost, never scored.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { Conversation } from "../contracts/conversation.ts";
@@ -10,7 +10,7 @@ import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from ".
 import { type FinishedOutcome, type Invocation, type RolloutAddress, sampledTokens } from "../contracts/rollout.ts";
 import { mainReward, subReward } from "../mgrpo/reward.ts";
 
-/** What the judges decided. `experts` is parallel to the invocations. */
+/** The judges' verdicts. `experts` is parallel to the invocations. */
 export interface Verdicts {
   readonly correct: Verdict;
   readonly experts: readonly Verdict[];
@@ -23,7 +23,7 @@ export const isWellFormed = (conversation: Conversation) => conversation.stop ==
 
 const isTruncated = ({ stop }: Conversation) => stop === "turn-limit" || stop === "token-limit";
 
-/** R_M (eq 4), and each R_S (eq 5) by sub-agent in call order. `outcomeSha256`: of the object that was judged. */
+/** R_M (eq 4), and each R_S (eq 5) by sub-agent in call order. `outcomeSha256`: the hash of the judged object. */
 export function scoreRollout(
   algorithm: AlgorithmConfig,
   outcome: FinishedOutcome,
@@ -74,7 +74,7 @@ function maskOf({ overlong }: AlgorithmConfig, conversation: Conversation): { ma
   return overlong === "mask" && isTruncated(conversation) ? { masked: true } : {};
 }
 
-/** What does not fit between an outcome, its invocations and the plan of its step. Undefined if everything fits. */
+/** The first inconsistency between an outcome, its invocations and its step's plan. Undefined if they are consistent. */
 export function validateOutcome(
   address: RolloutAddress,
   step: Pick<StepRecord, "groups" | "policy">,

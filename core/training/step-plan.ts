@@ -80,13 +80,13 @@ function hasZeroVariance(config: RunConfig, group: GroupRecord): boolean {
 
 /**
  * Whether a finalized group counts in its step's batch. Under dynamic sampling only groups with variance do, so that a replaced group does
- * not dilute its replacement. The caller uses all groups if none counts: then every advantage is 0.
+ * not dilute its replacement. If none counts, the caller uses all groups, and every advantage is 0.
  */
 export function countsInBatch(config: RunConfig, group: GroupRecord): boolean {
   return config.dynamicSampling.rounds === 0 || !hasZeroVariance(config, group);
 }
 
-/** One round of dynamic sampling, if rounds are left: a new question for each group with variance that is missing. */
+/** One round of dynamic sampling, if rounds are left: a new question for each missing group with variance. */
 export function replaceZeroVarianceGroups(
   config: RunConfig,
   questions: readonly Question[],

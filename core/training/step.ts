@@ -7,9 +7,9 @@
  *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
  *     ready   waits for the trainers                            unblocked by manifests
  *             meanwhile: evaluation jobs of the previous team, retention, then the next step's plan, whose record says that both are done
- *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. The last step first does the "meanwhile" above
+ *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. The last step does the "meanwhile" above first
  *
- * A plan needs only that the step before it is ready. Workers whose own agent has finished step s begin STEP s+1 as soon as it is planned
+ * A step can be planned once the previous one is ready. Workers whose own agent has finished step s begin STEP s+1 as soon as it is planned
  * (gpu-workers/liveness/opening.ts). For tick it begins when RUN points to it.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
@@ -38,13 +38,13 @@ export interface StepSnapshot {
   readonly run: RunRecord;
   /** STEP of RUN.step. Undefined before it is planned, and after the last step. */
   readonly step: StepRecord | undefined;
-  /** The step before. Needed while `step` is undefined. */
+  /** The previous step. Needed while `step` is undefined. */
   readonly previous: StepRecord | undefined;
   /** Whether the next step is planned. Needed once the step is ready. */
   readonly planned: boolean;
-  /** Groups of the step by index, undefined if the item is missing. Needed while the step is open and none of its groups is. */
+  /** Groups of the step by index, undefined if the item is missing. Needed while the step is open but none of its groups is. */
   readonly groups: readonly (GroupRecord | undefined)[];
-  /** Groups of the nine steps before. Needed if this step lost rollouts. */
+  /** Groups of the previous nine steps. Needed if this step lost rollouts. */
   readonly earlier: readonly GroupRecord[];
   /** The manifest of each agent after this step, if it is published. Needed once the step is ready. */
   readonly manifests: ReadonlyMap<string, StoredManifest>;
@@ -103,7 +103,7 @@ function plan({ config, questions, run }: StepSnapshot, step: number, previous: 
   return insert(...groups, { key: tableKeys.step(run.run, step), item: planned });
 }
 
-/** What follows from the team that RUN points to, and no worker waits for: its evaluations, and the deletion of expired weights. */
+/** Work for the team that RUN points to that no worker waits for: its evaluations, and the deletion of expired weights. */
 function settleTeam({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreCommand[] {
   const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
   return together([
@@ -126,7 +126,7 @@ function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   const { config, run, manifests, planned } = snapshot;
   const key = objectKeys.team(run.run, step.step + 1);
   return [
-    // After the last step, no planned step says that this is done.
+    // After the last step, there is no plan to record that this is done.
     ...(planned ? [] : settleTeam(snapshot, false)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
     change(advanceRun(run)),

@@ -1,5 +1,5 @@
 /**
- * @file What the tools of a run may request from paid backends, over all workers. A request is counted before it is made, so no worker
+ * @file What the tools of a run may request from paid backends, across all workers. A request is counted before it is made, so no worker
  * passes the limit. Then the run is halted, and `resume --extend-tool-calls` or `--extend-tool-usd` lets it continue.
  */
 import { tableKeys } from "../contracts/keys.ts";
@@ -28,7 +28,7 @@ export function addToolSpending(run: string, { calls, microUsd, blocked }: ToolS
   };
 }
 
-/** Which limit is passed, and how to continue. Undefined while there is budget left. */
+/** Which limit is exceeded, and how to continue. Undefined while there is budget left. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
     return `its tools' budget is spent: ${maxCalls} calls of backends; allow more with --extend-tool-calls <calls>`;
@@ -40,7 +40,7 @@ export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: Tool
 }
 
 /**
- * Raises limits by the extension, from the limit or from what is already spent, whichever is more. A repeat finds other limits, and its own
+ * Raises limits by the extension, from the limit or from what is already spent, the larger one. A repeat finds other limits, and its own
  * id in `extension`. Refused if there is no limit.
  */
 export function extendToolBudget(

@@ -1,12 +1,12 @@
 /**
- * @file The claim on a verdict, so that each is asked for once at a time: a conditional write before the ask, with an expiry.
+ * @file The claim on a verdict: a conditional write with an expiry before each request, so that only one process asks at a time.
  *
  *     (none) ──claim──> held until the asker's deadline ──verdict──> the object exists
  *                          │  ▲
  *                          │  └── claim, once the time has passed (the asker died, or the pause is over)
  *                          └── failure ──> held for a pause, which doubles with every failure in a row
  *
- * A claim only avoids paying twice: the first verdict that is committed counts, whoever asked for it.
+ * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -18,7 +18,7 @@ export type VerdictAddress = Pick<VerdictRecord, "run" | "subject" | "judge">;
 
 const MIN_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 60;
-/** A failure this long after the last one begins a new row: nobody asked in between, as in a halted run. */
+/** A failure this long after the last one starts a new streak: nobody asked in between, as in a halted run. */
 const ROW_SECONDS = 900;
 /** Nobody needs the record after this. */
 const KEPT_SECONDS = 7 * 86_400;
@@ -53,12 +53,12 @@ export async function claimVerdict(
   return claimed.applied && claimed.item ? parseVerdict(claimed.item) : undefined;
 }
 
-/** Lets anyone ask at once. */
+/** Lets anyone ask immediately. */
 export async function releaseVerdict({ table }: Pick<Stored, "table">, claim: VerdictRecord): Promise<void> {
   await table.update({ key: keyOf(claim), set: [[["heldUntil"], 0]], when: [asksAre(claim)] });
 }
 
-/** Records a failure and begins the pause. Returns the record as it then stands. */
+/** Records a failure and begins the pause. Returns the updated record. */
 export async function recordVerdictFailure(
   { table, clock }: Stored,
   claim: VerdictRecord,
@@ -92,7 +92,7 @@ function afterFailure(claim: VerdictRecord, isUnusable: boolean, now: number): V
   };
 }
 
-/** The record of rewards that cost nothing: they are not claimed, and have a record only once they failed. */
+/** The record of rewards that cost nothing: they are not claimed, and have a record only after a failure. */
 export async function readOrInsertVerdict({ table, clock }: Stored, address: VerdictAddress): Promise<VerdictRecord> {
   const item = await table.get(keyOf(address));
   if (item) return parseVerdict(item);

@@ -1,7 +1,7 @@
 /**
- * @file Asks a recipe's rewards for a verdict, within a deadline. A judge that costs is asked once per trajectory: a claim
- * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. What an ask may cost
- * is on the run's bill before the ask, what it did cost afterwards, even if the answer is no verdict.
+ * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
+ * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
+ * cost of a request is reserved on the run's bill before it; the actual cost is billed afterwards, even without a verdict.
  */
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -26,7 +26,7 @@ export interface VerdictRequest {
   readonly subject: string;
   /** `limits.verdictSeconds`. */
   readonly seconds: number;
-  /** Ends the ask before its deadline. */
+  /** Cancels the request before its deadline. */
   readonly signal?: AbortSignal;
   readonly ask: (context: VerdictContext) => Judgement | Promise<Judgement>;
 }
@@ -34,21 +34,21 @@ export interface VerdictRequest {
 /** A verdict that failed: why, and for how long. */
 export interface VerdictFailure {
   readonly fault: JudgeFault;
-  /** Answers so far that were no verdict. */
+  /** Answers so far that were not verdicts. */
   readonly unusable: number;
-  /** Since the first failure in a row. */
+  /** Since the first of the consecutive failures. */
   readonly failingSeconds: number;
 }
 
-/** Waits this long after the deadline for what came in time, such as a majority of the votes. */
+/** Grace period after the deadline for what arrived in time, such as a majority of the votes. */
 const GRACE_SECONDS = 1;
-/** A claim outlives its ask by this, so that a slow write does not invite a second asker. */
+/** A claim outlives its request by this, so that a slow write does not invite a second asker. */
 const MARGIN_SECONDS = 30;
 /** In records of failures: rewards that ask no judge. */
 const PROGRAM = "program";
 
 /**
- * Undefined: another process is asking, or the judge has failed a moment ago; ask again later. A failure is `judge-failed`, retryable, with
+ * Undefined: another process is asking, or the judge failed a moment ago; ask again later. A failure is `judge-failed`, retryable, with
  * its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `cancelled` by the signal.
  */
 export async function askForVerdict(store: Store, request: VerdictRequest): Promise<Verdict | undefined> {
@@ -60,7 +60,7 @@ export async function askForVerdict(store: Store, request: VerdictRequest): Prom
   if (request.signal?.aborted) return undefined;
   const claim = await claimVerdict(store, { run, subject, judge }, seconds + GRACE_SECONDS + MARGIN_SECONDS);
   if (!claim) return undefined;
-  // The asker before may have died after its verdict.
+  // The previous asker may have died after committing its verdict.
   const earlier = claim.asks > 1 ? await readVerdict(store, key) : undefined;
   if (earlier) return earlier;
   const verdict = await askAndPay(store, request, claim);
@@ -73,7 +73,7 @@ async function readVerdict({ objects }: Store, key: string): Promise<Verdict | u
   return bytes && parseJson(Verdict, bytes, key);
 }
 
-/** Rewards that cost nothing: asked by whoever needs them, without a claim. */
+/** Free rewards: any process that needs them asks, without a claim. */
 async function askProgram(store: Store, request: VerdictRequest): Promise<Verdict> {
   const asking = startAsk(store.clock, request);
   try {
@@ -101,7 +101,7 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
   }
 }
 
-/** Records the failure, and gives the error its evidence. */
+/** Records the failure, and attaches the evidence to the error. */
 async function failureOf(store: Store, claim: VerdictRecord, error: MgrpoError): Promise<MgrpoError> {
   const fault = faultOfFailure(error);
   const failed = await recordVerdictFailure(store, claim, fault === "unusable-answer");

@@ -21,7 +21,7 @@ interface Leaf {
   readonly command: Command;
 }
 
-/** Commands that do something: a group of commands is listed by its members. */
+/** Commands with an action. A command group is represented by its members. */
 function leavesOf(command: Command, path: readonly string[]): Leaf[] {
   const children = command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
   return [...(path.length > 0 && doesSomething(command) ? [{ name: path.join(" "), command }] : []), ...children];

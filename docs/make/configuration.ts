@@ -1,4 +1,4 @@
-/** @file docs/configuration.md, from the Zod schema of the run config: every setting with its type, default and one line. */
+/** @file docs/configuration.md, from the Zod schema of the run config: every setting with its type, default and one-line description. */
 import * as z from "zod";
 import { RunConfig } from "../../core/contracts/config.ts";
 
@@ -45,12 +45,12 @@ export function configurationReference(): string {
   return `${[HEADER, ...sections].join("\n\n").replace(/\n{3,}/g, "\n\n")}\n`;
 }
 
-/** Every setting of an object, objects within it included. */
+/** Every setting of an object, including nested objects. */
 function settingsOf(prefix: string, schema: Schema): Setting[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const nested = nestedOf(path, value);
-    // An object is its settings; it has a line of its own where it may be absent or stands in a list.
+    // An object is listed as its settings, with a line of its own only if it is optional or in a list.
     const isPlainObject = nested.length > 0 && value.properties !== undefined;
     return [...(isPlainObject ? [] : [settingOf(path, value, key, schema)]), ...nested];
   });
@@ -64,7 +64,7 @@ function nestedOf(path: string, value: Schema): Setting[] {
   return settingsOf(path, inner);
 }
 
-/** A default may be the setting's own or stand in that of the object around it. */
+/** A default can be the setting's own or part of the enclosing object's. */
 function settingOf(path: string, schema: Schema, key: string, parent: Schema): Setting {
   const around = parent.default as Readonly<Record<string, unknown>> | null | undefined;
   const fallback = schema.default ?? around?.[key];

@@ -1,4 +1,4 @@
-/** @file What is generated in docs/: file name -> content, a pure function of the program's own definitions. */
+/** @file The generated files of docs/: file name -> content, a pure function of the program's own definitions. */
 import { buildProgram } from "../../cli/program.ts";
 import { cliReference } from "./cli.ts";
 import { configurationReference } from "./configuration.ts";

@@ -126,7 +126,7 @@ function label(x: number, y: number, title: string, lines: readonly string[]): s
 
 type Point = readonly [number, number];
 
-/** A straight arrow; its text stands beside a vertical one, above a horizontal one. */
+/** A straight arrow. Its label is beside a vertical one, above a horizontal one. */
 function arrow([x1, y1]: Point, [x2, y2]: Point, text: string, direction: "one-way" | "two-way" = "one-way"): string {
   const start = direction === "two-way" ? ` marker-start="url(#head)"` : "";
   const isVertical = x1 === x2;

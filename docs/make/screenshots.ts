@@ -1,6 +1,6 @@
 /**
  * @file `npm run docs:screenshots`: pictures of the terminal and of a page, from a short run of the default recipe. Needs util-linux's
- * `script`, and Chromium (its path in CHROMIUM). The pictures lie in docs/ and are made again when a view changes.
+ * `script`, and Chromium (its path in CHROMIUM). The pictures are in docs/; retake them when a view changes.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

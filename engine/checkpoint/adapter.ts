@@ -126,7 +126,7 @@ const PeftConfig = z.looseObject({
 
 export interface AdapterConfig {
   readonly lora: LoraConfig;
-  /** Path of its base, as its writer knew it. */
+  /** Path of its base, as its writer recorded it. */
   readonly base: string | undefined;
 }
 

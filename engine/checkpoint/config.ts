@@ -134,7 +134,7 @@ export function checkContext(files: CheckpointFiles, contextTokens: number): voi
   }
 }
 
-/** The longest context that the model reaches, in tokens; undefined where its config names no limit. */
+/** The longest context that the model supports, in tokens; undefined if its config sets no limit. */
 export function longestContext(files: CheckpointFiles): number | undefined {
   const config = parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged");
   const limits = [windowOf(config), config.max_position_embeddings].filter((limit) => limit !== undefined);

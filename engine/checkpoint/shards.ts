@@ -27,7 +27,7 @@ const HEADER_ROOM = 2 ** 20;
 
 type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
 
-/** Refuses weights that no version could hold: they are trained as one vector, and a tensor is written as one array of bytes. */
+/** Refuses weights too large for any version: they are trained as one vector, and a tensor is written as one array of bytes. */
 export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
   const largest = parameters.reduce((a, b) => (b.length > a.length ? b : a));
   const isFine = length < MAXIMUM_LENGTH && 4 * largest.length < MAXIMUM_LENGTH - HEADER_ROOM;

@@ -24,7 +24,7 @@ export interface TrainedState extends Pick<Trainer, "optimizerStep" | "save" | "
   readonly gradient: Float32Array;
 }
 
-/** @param shardBytes most bytes of a saved file; absent: 1 GiB. */
+/** @param shardBytes maximum size of a saved file; absent: 1 GiB. */
 export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
   if (!readAdapterConfig(files)) refuseUnsavable(parameterLayout(config));

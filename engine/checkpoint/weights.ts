@@ -77,7 +77,7 @@ export function readWeights(
   return into;
 }
 
-/** Makes the checks of readCheckpoint in bounded memory. */
+/** Runs the checks of readCheckpoint in bounded memory. */
 export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   const config = readModelConfig(files);
   const buffer = new Float32Array(CHECKED_AT_A_TIME);

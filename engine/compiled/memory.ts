@@ -96,7 +96,7 @@ function layeredActivations(config: ModelConfig, options: EngineOptions): number
   );
 }
 
-/** Floats: the activations of every layer wait for the backward pass, and the head's arrays are of all rows. */
+/** Floats: the activations of every layer wait for the backward pass, and the head's arrays cover all rows. */
 function wholeActivations(config: ModelConfig, options: EngineOptions): number {
   const tokens = microBatch(options);
   return tokens * (config.layers * layerFloats(config, options) + HEAD_ARRAYS * config.vocabulary);

@@ -1,5 +1,5 @@
 /**
- * @file Weights that do not change while they are open: a sampler's, or the base under an adapter. Aligned tensors on disk are memory-mapped
+ * @file Weights that do not change while open: a sampler's, or the base model of an adapter. Aligned tensors on disk are memory-mapped
  * without a copy; tensors in memory or misaligned ones are read, converted to float32 and fed.
  */
 import { realpathSync } from "node:fs";

@@ -6,7 +6,7 @@ import type { ErrorCode } from "../../core/errors.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
 
-/** A method call on a sampler or trainer. The caller assigns the handle when it opens one. */
+/** A method call on a sampler or trainer. The caller assigns the handle when it opens a sampler or trainer. */
 export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
   | {

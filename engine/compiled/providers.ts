@@ -1,6 +1,6 @@
 /**
- * @file Resolves `engine.provider` to an execution provider of this machine. A GPU is used only after it computes what the CPU computes
- * (provider-check.ts). A named provider that is not usable is refused, and never replaced by another.
+ * @file Resolves `engine.provider` to an execution provider of this machine. A GPU is used only after its results match the CPU's
+ * (provider-check.ts). An explicitly named provider that is unusable is an error; there is no fallback.
  */
 import { existsSync } from "node:fs";
 import type { ExecutionProvider, Precision, ProviderChoice } from "../../core/contracts/engine.ts";
@@ -16,7 +16,7 @@ export interface ProviderDecision {
 
 type Gpu = Exclude<ExecutionProvider, "cpu">;
 
-/** TF32 tensor cores have a 10-bit mantissa, 1e-3; a faulty provider deviates by more. */
+/** TF32 tensor cores have a 10-bit mantissa (about 1e-3); a faulty provider deviates by more than this limit. */
 const MAXIMUM_DEVIATION = 0.01;
 /** Device files of GPUs on Linux and WSL. Without one, Vulkan would run in software, slower than the CPU provider. */
 const GPU_DEVICES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
@@ -74,6 +74,6 @@ function unusable(provider: Gpu, fault: string, remedy: string, cause?: unknown)
   return new MgrpoError("engine-unsupported", `engine.provider ${provider}: ${fault}: ${remedy}`, { cause });
 }
 
-/** One line, without the source location that the runtime puts first. */
+/** One line, without the source location that the runtime prepends. */
 const messageOf = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

@@ -1,7 +1,7 @@
 /**
- * @file Samplers and trainers in engine threads, as their callers hold them. A thread that ends takes them with it. A sampler opens again with
- * its next sample, and so does a trainer whose state is still that of its files. A trainer that has changed since rejects with
- * `replay-failed` until it is loaded: its gradient and weights are gone.
+ * @file Handles to samplers and trainers in engine threads. When a thread ends, they are lost. A sampler reopens on its next sample,
+ * and so does a trainer whose state still matches its files. A trainer whose state has changed rejects with
+ * `replay-failed` until `load` is called: its gradient and weights are gone.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Sampler } from "../../core/ports.ts";
@@ -16,7 +16,7 @@ class Session {
   readonly #handle: number;
   readonly #opening: EngineCall;
   readonly #seconds: number | undefined;
-  /** The thread's generation that has it. */
+  /** The generation of the thread in which it is open. */
   #generation = -1;
   #reopening: Promise<void> | undefined;
 
@@ -31,7 +31,7 @@ class Session {
     return this.#generation !== this.#thread.generation;
   }
 
-  /** Opens it, unless the thread has it. */
+  /** Opens it, unless it is already open in the thread. */
   async open(): Promise<void> {
     if (!this.isLost) return;
     this.#reopening ??= this.#open().finally(() => {
@@ -63,7 +63,7 @@ class Session {
     if (!this.isLost) this.#thread.release(this.#handle, sequence);
   }
 
-  /** A thread that has ended has closed it. */
+  /** No-op if the thread has ended, which closed it. */
   async close(): Promise<void> {
     if (this.isLost) return;
     const seconds = this.#seconds === undefined ? undefined : Math.min(this.#seconds, CANCEL_SECONDS);
@@ -94,7 +94,7 @@ export async function openTrainer(
 ): Promise<LaneTrainer> {
   const session = new Session(thread, { method: "openTrainer", files, options }, options.limits?.trainingSeconds);
   await session.open();
-  /** Whether its state may differ from that of its files. */
+  /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
   const call = async <T>(body: EngineCall): Promise<T> => {
     if (session.isLost && isChanged) {

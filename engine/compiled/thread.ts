@@ -3,10 +3,10 @@
  * compiled once. It keeps the process alive only while a call is open.
  *
  *     open ──answered──> closed
- *       ├── time over, a training call ──────────────────────> the thread is ended
- *       └── aborted, or time over, a sample ──> cancelled ──not closed in time──> the thread is ended
+ *       ├── timed out, a training call ──────────────────────> the thread is ended
+ *       └── aborted, or timed out, a sample ──> cancelled ──not closed in time──> the thread is ended
  *
- * When the thread ends, the call that hung rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
+ * When the thread ends, the hung call rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
  * a new thread, without the samplers and trainers of the old one (session.ts).
  */
 import { Worker } from "node:worker_threads";
@@ -14,7 +14,7 @@ import { builtModule } from "../../built-module.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
-/** Seconds in which a thread that works closes a sample or a sampler: it looks for messages between two runs of a graph. */
+/** Seconds within which a healthy thread closes a sample or a sampler: it checks for messages between two graph runs. */
 export const CANCEL_SECONDS = 60;
 
 interface OpenCall {
@@ -29,7 +29,7 @@ interface OpenCall {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Wall-clock limit of the call. Absent: none. */
+  /** Wall-clock limit of the call; undefined: no limit. */
   readonly seconds?: number | undefined;
 }
 
@@ -72,7 +72,7 @@ export class EngineThread {
     signal?.addEventListener("abort", abort, { once: true });
     this.#post({ kind: "call", call: id, handle, body });
     this.#worker?.ref();
-    // The thread answers each method with a value of its type.
+    // The thread answers each method with a value of type T.
     return settled.finally(() => signal?.removeEventListener("abort", abort)) as Promise<T>;
   }
 
@@ -88,7 +88,7 @@ export class EngineThread {
   }
 
   #onTimeOver(id: number, call: OpenCall, seconds: number): void {
-    // Training on the same thread, a GPU's, delays samples: their time starts again.
+    // Training on the same (GPU) thread delays samples, so their time limits restart.
     if (!isTraining(call) && this.#isTraining) {
       this.#armTimer(id, call, seconds);
       return;
@@ -110,7 +110,7 @@ export class EngineThread {
     if (call.seconds !== undefined) this.#armTimer(id, call, Math.min(call.seconds, CANCEL_SECONDS));
   }
 
-  /** Takes a call out of the open ones. */
+  /** Removes a call from the open calls. */
   #close(id: number): OpenCall | undefined {
     const call = this.#openCalls.get(id);
     clearTimeout(call?.timer);
@@ -137,7 +137,7 @@ export class EngineThread {
     const call = this.#close(message.call);
     if (!call) return;
     if (message.kind === "result") call.resolve(message.value);
-    // Its caller did not cancel it.
+    // The timeout cancelled it, not its caller.
     else if (call.isOverdue && message.error.code === "cancelled") call.reject(deadlineError(call));
     else {
       const { code, message: text, retryable, evidence } = message.error;

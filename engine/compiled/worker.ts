@@ -1,5 +1,5 @@
 /**
- * @file The entry of an engine thread: opens samplers and trainers and serves calls on them. A run of a graph blocks this thread only. Calls
+ * @file The entry of an engine thread: opens samplers and trainers and serves calls on them. A graph run blocks only this thread. Calls
  * on one trainer run one after the other; samples run concurrently.
  */
 import { parentPort } from "node:worker_threads";
@@ -115,7 +115,7 @@ function trainerOf(handle: number): LaneTrainer {
   return trainer;
 }
 
-/** Buffers to transfer instead of copying: files and vectors are created for the caller alone. */
+/** Buffers to transfer instead of copying: returned files and vectors belong to the caller alone. */
 function transferablesOf(value: unknown): ArrayBuffer[] {
   const arrays = value instanceof Map ? [...value.values()] : [value];
   return arrays.flatMap((array) => (ArrayBuffer.isView(array) ? [array.buffer as ArrayBuffer] : []));

@@ -16,12 +16,12 @@ export const INSTALL_GPU_PACKAGE = `npm install ${GPU_PACKAGE}@4.22.0`;
 /** Loads a backend; `onBackend` selects it. */
 export async function openBackend(backend: EagerBackend): Promise<void> {
   if (backend === "tensorflow") await loadGpuPackage();
-  // Without it, the cpu backend's first use prints a banner to standard output.
+  // Without this, the cpu backend's first use prints a banner to standard output.
   else tf.enableProdMode();
   registerModelKernels(backend);
 }
 
-/** Runs synchronous tfjs work. tfjs has one current backend per process, so every stretch of work selects its own. */
+/** Runs synchronous tfjs work. tfjs has one current backend per process, so each unit of work selects its backend. */
 export function onBackend<T>(backend: EagerBackend, work: () => T): T {
   if (tf.engine().backendName !== backend) void tf.setBackend(backend);
   let result: T | undefined;
@@ -31,7 +31,7 @@ export function onBackend<T>(backend: EagerBackend, work: () => T): T {
   return result as T;
 }
 
-/** Fails if the package is not installed. Does not try its driver. */
+/** Fails if the package is not installed. Does not check the GPU driver. */
 export async function checkGpuPackage(): Promise<void> {
   try {
     createRequire(import.meta.url).resolve(GPU_PACKAGE);

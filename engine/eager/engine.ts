@@ -1,4 +1,4 @@
-/** @file The eager engine: the model on a tfjs backend, in the caller's thread. It is the oracle of the compiled engine. */
+/** @file The eager engine: the model on a tfjs backend, in the caller's thread. It is the test oracle for the compiled engine. */
 import type { PolicyEngine } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
 import { checkGpuPackage, type EagerBackend, openBackend } from "./backend.ts";

@@ -1,4 +1,4 @@
-/** @file The trainer in plain tfjs: one sequence at a time, gradients by automatic differentiation. Tests compare the compiled one with it. */
+/** @file The trainer in plain tfjs: one sequence at a time, gradients by autodiff. Tests check the compiled trainer against it. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";

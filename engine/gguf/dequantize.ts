@@ -1,5 +1,5 @@
 /**
- * @file ggml's tensor types as float32. A quantised tensor is a row of blocks; each holds its scales and the small integers of 32 or 256
+ * @file ggml's tensor types as float32. A quantised tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
  * elements. Layouts and the order of roundings are those of ggml (ggml-quants.c), so the values equal those of llama.cpp bit for bit.
  */
 import { fromFloat16 } from "../checkpoint/safetensors.ts";
@@ -7,14 +7,14 @@ import { fromFloat16 } from "../checkpoint/safetensors.ts";
 /** One of ggml's tensor types. */
 export interface GgmlType {
   readonly name: string;
-  /** Elements of a block, and its bytes. */
+  /** Elements and bytes per block. */
   readonly elements: number;
   readonly bytes: number;
-  /** Writes the elements of the block at byte `at` to `into`, from element `to` on. */
+  /** Writes the elements of the block at byte `at` into `into`, starting at element `to`. */
   readonly read: (block: DataView, at: number, into: Float32Array, to: number) => void;
 }
 
-/** By ggml's number. */
+/** Keyed by ggml's type number. */
 export const GGML_TYPES: ReadonlyMap<number, GgmlType> = new Map([
   [0, { name: "F32", elements: 1, bytes: 4, read: (b, at, into, to) => set(into, to, b.getFloat32(at, true)) }],
   [1, { name: "F16", elements: 1, bytes: 2, read: (b, at, into, to) => set(into, to, half(b, at)) }],

@@ -1,6 +1,6 @@
 /**
- * @file Makes a Hugging Face folder of a GGUF file. Tensors are converted one at a time, so memory holds one of them, and the folder
- * appears complete or not at all.
+ * @file Converts a GGUF file to a Hugging Face folder. Tensors are converted one at a time, so only one is in memory, and the
+ * folder appears atomically: complete or not at all.
  */
 import { mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -16,13 +16,13 @@ const WIDTH: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
 export interface ImportedModel {
   readonly architecture: string;
   readonly parameters: number;
-  /** The quantisations that were found, such as Q4_1. */
+  /** The quantisation types found, such as Q4_1. */
   readonly types: readonly string[];
 }
 
 /**
  * Writes `folder` with config.json, tokenizer, chat template and model.safetensors.
- * @param dtype of the weights written; BF16 halves the folder and rounds.
+ * @param dtype of the weights written; BF16 halves the folder's size but rounds.
  * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`, before anything is written.
  */
 export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
@@ -116,10 +116,10 @@ function separated(values: Float32Array, { shape, interleavedHeads }: GgufTensor
   return moved;
 }
 
-/** Llama 3.1's constants; the file has only the factors that follow from them. */
+/** Llama 3.1's constants; the file contains only the factors derived from them. */
 const LLAMA3 = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 };
 
-/** The `rope_scaling` of a Llama 3.1 or later. Factors that are not those of its formula are refused. */
+/** The `rope_scaling` of a Llama 3.1 or later. Rejects factors that do not match its formula. */
 function ropeScalingOf(path: string, size: number, { ropeFactors, config }: GgufModel): { rope_scaling?: object } {
   if (!ropeFactors) return {};
   const bytes = readBytes({ path, bytes: size }, ropeFactors.begin, new Uint8Array(ropeFactors.bytes));
@@ -137,7 +137,7 @@ function ropeScalingOf(path: string, size: number, { ropeFactors, config }: Gguf
   );
 }
 
-/** By how much a rotation of that wavelength is slowed down. */
+/** The factor by which a rotation of this wavelength is slowed down. */
 function llama3Factor(wavelength: number, factor: number): number {
   const { low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: original } = LLAMA3;
   if (wavelength < original / high) return 1;

@@ -1,6 +1,6 @@
 /**
- * @file What a GGUF file's header says: the model's shape as a Hugging Face `config.json`, and where each tensor lies under which name.
- * Parsed by `@huggingface/gguf`; an architecture or type that we do not compute is refused by name before anything is converted.
+ * @file What a GGUF file's header says: the model's shape as a Hugging Face `config.json`, and each tensor's name and location.
+ * Parsed by `@huggingface/gguf`; an unsupported architecture or type is rejected by name before anything is converted.
  */
 import { gguf } from "@huggingface/gguf";
 import * as z from "zod";
@@ -8,12 +8,12 @@ import { MgrpoError } from "../../core/errors.ts";
 import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
 
 export interface GgufTensor {
-  /** As transformers names it. */
+  /** Its name in transformers. */
   readonly name: string;
-  /** As transformers has it: [out, in]. */
+  /** In transformers' order: [out, in]. */
   readonly shape: readonly number[];
   readonly type: GgmlType;
-  /** Byte in the file. */
+  /** Byte offset in the file. */
   readonly begin: number;
   readonly bytes: number;
   /** Heads whose rows llama.cpp has interleaved for its rotary embedding; 0: none. */
@@ -21,7 +21,7 @@ export interface GgufTensor {
 }
 
 export interface GgufModel {
-  /** Factors by which Llama 3.1 and later slow down each rotary frequency; where they lie in the file. */
+  /** Location in the file of the factors by which Llama 3.1 and later slow down each rotary frequency. */
   readonly ropeFactors: Pick<GgufTensor, "type" | "begin" | "bytes"> | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly architecture: Architecture;
@@ -137,7 +137,7 @@ function configOf(
 
 const ROPE_FACTORS = "rope_freqs.weight";
 
-/** 1e-5 is stored in 32 bits; as 64 it would read 0.000009999999747378752. */
+/** 1e-5 is stored in 32 bits; widened to 64 it would read 0.000009999999747378752. */
 const singlePrecision = (value: number): number => Number(value.toPrecision(6));
 
 export function idOf(metadata: Readonly<Record<string, unknown>>, name: string): number | undefined {

@@ -1,6 +1,6 @@
 /**
  * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, merges and token
- * types, and names the text splitting that llama.cpp does in code; each splitting that is known here is that of the original tokenizer.
+ * types, and only names the pre-tokenizer that llama.cpp implements in code; each one supported here is that of the original tokenizer.
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
@@ -29,11 +29,11 @@ const sequence = (...pretokenizers: readonly object[]) => ({ type: "Sequence", p
 interface Splitting {
   readonly preTokenizer: object;
   readonly normalizer: object | null;
-  /** Whole words of the vocabulary need no merges. */
+  /** Words that are in the vocabulary skip the merges. */
   readonly ignoreMerges: boolean;
 }
 
-/** By `tokenizer.ggml.pre`. */
+/** Keyed by `tokenizer.ggml.pre`. */
 const SPLITTINGS: Readonly<Record<string, Splitting>> = {
   "gpt-2": { preTokenizer: byteLevel(true), normalizer: null, ignoreMerges: false },
   smollm: {
@@ -97,7 +97,7 @@ function templateOf(path: string, metadata: Metadata): string {
   );
 }
 
-/** BPE over bytes, as GPT-2 and its successors: merges come with the file. */
+/** Byte-level BPE, as in GPT-2 and its successors: the file contains the merges. */
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
   const name = String(metadata["tokenizer.ggml.pre"]);
   const splitting = SPLITTINGS[name];
@@ -138,7 +138,7 @@ function splitMerge(merge: string): [string, string] {
   return [merge.slice(0, at), merge.slice(at + 1)];
 }
 
-/** SentencePiece's BPE, as Llama 2 and Mistral: the file has scores, from which the merges follow. */
+/** SentencePiece's BPE, as in Llama 2 and Mistral: the file has scores, from which the merges are derived. */
 function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary): object {
   if (kind !== "llama" || !vocabulary.scores)
     throw new MgrpoError(
@@ -184,7 +184,7 @@ function sentencePieceJson(path: string, kind: unknown, vocabulary: Vocabulary):
   };
 }
 
-/** Every way to make a piece of two others, the best piece first, as transformers' converter orders them. */
+/** Every way to merge two pieces into a third, best merged piece first, in the order of transformers' converter. */
 function mergesByScore(tokens: readonly string[], scores: readonly number[]): [string, string][] {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const merges = tokens.flatMap((token, id) => {

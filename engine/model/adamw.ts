@@ -9,7 +9,7 @@ import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 export interface AdamState {
   readonly m: Float32Array;
   readonly v: Float32Array;
-  /** Updates made so far. */
+  /** Number of updates so far. */
   step: number;
 }
 

@@ -16,7 +16,7 @@ function mergeHeads(x: tf.Tensor4D): tf.Tensor2D {
 }
 
 /**
- * mask [T, T]: 0 where the column is not after the row, -1e30 elsewhere. Queries are split into `blocks` equal parts, each of which attends
+ * mask [T, T]: 0 where column <= row, -1e30 elsewhere. Queries are split into `blocks` equal parts, each of which attends
  * to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
  */
 export function causalAttention(config: ModelConfig, mask: tf.Tensor2D, blocks: number): Attend {
@@ -25,7 +25,7 @@ export function causalAttention(config: ModelConfig, mask: tf.Tensor2D, blocks: 
     mergeHeads(attention(splitHeads(q, heads), splitHeads(k, kvHeads), splitHeads(v, kvHeads), mask, blocks));
 }
 
-/** Part `index` of `count` of the axis of tokens of [B, n, T, hd]. */
+/** Part `index` of `count` along the token axis of [B, n, T, hd]. */
 function part(x: tf.Tensor4D, index: number, count: number): tf.Tensor4D {
   const [batch, heads, tokens, width] = x.shape;
   const length = tokens / count;
@@ -110,7 +110,7 @@ function backward(
   };
 }
 
-/** Sums gradients of the first 1, 2, ..., n parts of the keys into one of all keys. */
+/** Sums the gradients of the first 1, 2, ..., n key parts into one gradient of all keys. */
 function addUp(gradients: readonly tf.Tensor4D[]): tf.Tensor4D {
   const count = gradients.length;
   const parts = Array.from({ length: count }, (_, j) => {

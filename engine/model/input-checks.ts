@@ -1,4 +1,4 @@
-/** @file Checks that every engine makes before it computes. */
+/** @file Input checks that every engine runs before computing. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 

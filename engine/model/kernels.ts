@@ -1,6 +1,6 @@
 /**
  * @file Two operations that TensorFlow.js lacks, as kernels with gradients: RMS norm and rotary positions. The recording backend turns each
- * into one ONNX node; other backends compose them of tfjs operations (registerModelKernels).
+ * into one ONNX node; other backends compose them from tfjs operations (registerModelKernels).
  */
 import * as tf from "@tensorflow/tfjs-core";
 
@@ -21,7 +21,7 @@ export function rmsNorm(x: tf.Tensor2D, gain: tf.Tensor, epsilon: number): tf.Te
   return operation(x, gain) as tf.Tensor2D;
 }
 
-/** Both sums, over a row and over all rows, are matrix products with dy * x: one pass over memory instead of four. */
+/** Computes both sums, over a row and over all rows, as matrix products with dy * x: one pass over memory instead of four. */
 function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.Tensor]): tf.Tensor[] {
   const [rows, width] = x.shape as [number, number];
   const product = tf.mul(dy, x) as tf.Tensor2D;

@@ -44,7 +44,7 @@ function inverseCdf(probabilities: Float32Array, from: number, to: number, u: nu
   return last;
 }
 
-/** Top-k, then top-p: the fewest tokens, most probable first, that reach a share p of what top-k keeps. Ties go to the lower id. */
+/** Top-k, then top-p: the fewest tokens, most probable first, whose share of the mass kept by top-k reaches p. Ties go to the lower id. */
 function truncatedCdf(
   probabilities: Float32Array,
   from: number,

@@ -1,4 +1,4 @@
-/** @file Sequences in the format of a Tinker server. n = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
+/** @file Sequences in the Tinker wire format. n = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
 import type { Datum, TensorData } from "./client/messages.ts";
 
 const int64 = (data: number[]): TensorData => ({ data, dtype: "int64", shape: [data.length] });
@@ -15,12 +15,12 @@ function datum(tokens: readonly number[], inputs: Record<string, TensorData>): D
   };
 }
 
-/** For log-probs only, with cross_entropy. */
+/** A datum for log-probs only, with cross_entropy. */
 export const scoringDatum = (tokens: readonly number[]): Datum =>
   datum(tokens, { weights: float32(new Float32Array(tokens.length - 1).fill(1)) });
 
 /**
- * For the gradient of sum over t of gradient_T[t] * logProb_t, times `scale`: importance_sampling with the current log-probs, so every ratio
+ * A datum that adds `scale` * gradient_T[t] * dlogProb_t, summed over t: importance_sampling with the current log-probs, so every ratio
  * is 1. Positions are masked by a gradient of 0, never by `weights`, whose sum is a denominator on some servers.
  */
 export function gradientDatum(
@@ -42,7 +42,7 @@ export function withLeadingZero(targets: readonly number[]): Float32Array {
   return logProbs_T;
 }
 
-/** Batches of at most `limit` tokens, in order; a longer sequence is a batch of its own. */
+/** Batches of at most `limit` tokens, in order; a longer item forms its own batch. */
 export function requestBatches<T>(items: readonly T[], tokensOf: (item: T) => number, limit: number): T[][] {
   const result: T[][] = [];
   let room = 0;

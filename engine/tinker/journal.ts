@@ -2,12 +2,12 @@
  * @file A trainer's model whose every call is journaled before it is made, so that a successor of a dead process repeats no work:
  *
  *     the journal has this server and version, and the server still has the model?
- *        no    a fresh model that holds the version
- *        yes   that model. The calls since it held the version are repeated under their numbers, up to the last one in the journal, and the
+ *        no    a fresh model, loaded with the version
+ *        yes   that model. The calls made since it loaded the version are repeated under their numbers, up to the last one journaled; the
  *              server answers them with their first results
  *     Every later call is journaled, then made.
  *
- * Until a resumed model has been saved, any refusal of the server may be due to the resumption: the journal is cleared, the model unloaded,
+ * Until a resumed model has been saved, any refusal by the server may be due to the resumption: the journal is cleared, the model unloaded,
  * and `replay-failed` makes the caller redo the step. README.md explains why no gradient is counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
@@ -27,7 +27,7 @@ export interface JournalOptions {
 /** For trainers that are never resumed. */
 export const NO_JOURNAL: CallJournal = { take: async () => null, write: async () => {} };
 
-/** The calls since the model held its version, as the journal has them. */
+/** The journaled calls made since the model loaded its version. */
 type CallRange = Pick<TinkerCalls, "from" | "last" | "digest">;
 
 const versionId = (version: TinkerVersion) => sha256(writeTinkerVersion(version));
@@ -37,7 +37,7 @@ export class JournaledModel {
   readonly #journal: CallJournal;
   /** The version that the model held before `#made`. */
   #version: TinkerVersion;
-  /** Undefined while the model is opened: loading the version is not journaled. */
+  /** Undefined while the model is being opened: loading the version is not journaled. */
   #own: OwnModel | undefined;
   #made: CallRange | undefined;
   /** The dead process's calls, which are repeated first; undefined for a fresh model and once the model has been saved. */
@@ -80,7 +80,7 @@ export class JournaledModel {
     }
   }
 
-  /** Saves the model as the version that it holds from now on. */
+  /** Saves the model as its new version. */
   async save(): Promise<TinkerVersion> {
     const weights = await this.run(async (model) => {
       const path = await model.saveWeights();
@@ -102,7 +102,7 @@ export class JournaledModel {
     try {
       await this.#journal.write(null);
     } catch {
-      // Another process owns the journal and may have resumed the model. Otherwise the server unloads it for want of a heartbeat.
+      // Another process owns the journal and may have resumed the model. Otherwise the server unloads it when heartbeats stop.
       return;
     }
     await this.#server.unload(model);

@@ -8,7 +8,7 @@ export const TINKER = "tinker:";
 
 export interface TinkerPolicy {
   readonly baseUrl: string;
-  /** The server's name of the base model; undefined: the model named like the agent's model folder. */
+  /** The server's name for the base model; undefined: the name of the agent's model folder. */
   readonly baseModel: string | undefined;
 }
 

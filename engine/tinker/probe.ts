@@ -1,11 +1,11 @@
 /**
- * @file Measures how a server behaves, on a model that is thrown away. Documentation is not enough: a server that averages, or ignores a
- * setting, answers like any other.
+ * @file Measures how a server behaves, on a throwaway model. Documentation is not enough: a server that averages, or ignores a setting,
+ * responds like any other.
  *
  *     gradient   of one sequence, of two copies, and of one with masked tokens appended  -> sums or means, over tokens and over sequences
  *     Adam       an epsilon of 1e6 must stop the weights from moving                      -> refused if it does not
  *     clipping   a norm of 1e-9 stops the weights from moving, or the server does not clip -> `clips`
- *     sign       a step without either must make the sequence more likely                 -> refused if it does not
+ *     sign       a step with neither must make the sequence more likely                   -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
  *     numbers    a pass repeated under its number must return the first result            -> `remembersCalls`
  */
@@ -25,16 +25,16 @@ export interface ServerBehaviour {
   readonly remembersCalls: boolean;
 }
 
-/** Learning rate of the moving steps; Adam's first step moves every weight by about this. */
+/** Learning rate of the steps that should move the weights; Adam's first step moves every weight by about this. */
 const LEARNING_RATE = 0.01;
 const STILL: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1e-8, weight_decay: 0, grad_clip_norm: 0 };
 const GREEDY: SamplingParams = { max_tokens: 4, temperature: 0, top_k: -1, top_p: 1, seed: 0 };
 /** Tolerance of measured ratios, which are one of two values that differ by a factor of 2. */
 const TOLERANCE = 0.2;
-/** A move below this share of an unrestricted step's counts as none. */
+/** A move smaller than this fraction of an unrestricted step's counts as none. */
 const NO_MOVE = 0.3;
 
-/** Metrics with the gradient norm, by server. */
+/** Names of the gradient-norm metric on the various servers. */
 const NORM_METRICS = ["skyrl.ai/grad_norm", "unclipped_grad_l2:mean"];
 
 /** The norm of the gradient before clipping, as the step reports it. */

@@ -1,7 +1,7 @@
 /**
  * @file A Sampler on a server: one request per sample, at most `slots` of them at a time. Each request sends the whole prefix; the server's own
  * prefix cache makes that cheap. A trained version is sampled from a separate model that is never trained: SkyRL's JAX backend loads sampler
- * weights over those of the model that saved them, and its other backends sample a model's newest weights under every path.
+ * weights over those of the model that saved them, and its other backends sample a model's newest weights whatever the path.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";

@@ -15,7 +15,7 @@ import type { TinkerVersion } from "./version.ts";
 /** Timeout of the check before a run. */
 const CHECK_SECONDS = 5;
 
-/** A model in a session of its own, so that resuming it keeps no other model of a dead process alive. */
+/** A model in its own session, so that resuming it keeps no other model of a dead process alive. */
 export interface OwnModel {
   readonly session: TinkerSession;
   readonly model: TinkerModel;
@@ -35,17 +35,17 @@ export class TinkerServer {
     this.#checkClient = openTinkerClient({ ...transport, patienceSeconds: 0, requestSeconds: CHECK_SECONDS });
   }
 
-  /** The server's name of the base model. Fails unless the server has it with a sufficient context. */
+  /** The server's name for the base model. Fails unless the server has it with enough context. */
   resolve(version: TinkerVersion, contextTokens: number): Promise<string> {
     return this.#resolveWith(this.client, version, contextTokens);
   }
 
-  /** As `resolve`, without retries. */
+  /** Like `resolve`, without retries. */
   check(version: TinkerVersion, contextTokens: number): Promise<string> {
     return this.#resolveWith(this.#checkClient, version, contextTokens);
   }
 
-  /** How the server computes; probed once, on a model of its own. */
+  /** How the server computes; probed once, on a separate model. */
   behaviour(base: string, version: TinkerVersion, vocabulary: number): Promise<ServerBehaviour> {
     return this.#behaviour.get(async () => {
       const model = await createModel(await this.#sharedSession(), base, { ...version, weights: null });
@@ -57,18 +57,18 @@ export class TinkerServer {
     });
   }
 
-  /** A model that holds the version, optimizer state included. It belongs to the caller alone. */
+  /** A model loaded with the version, optimizer state included. The caller alone owns it. */
   async open(base: string, version: TinkerVersion): Promise<TinkerModel> {
     return createModel(await this.#sharedSession(), base, version);
   }
 
-  /** As `open`, in a session of its own. */
+  /** Like `open`, in a separate session. */
   async openAlone(base: string, version: TinkerVersion, before: BeforeCall): Promise<OwnModel> {
     const session = await this.client.openSession();
     return { session, model: await createModel(session, base, version, before) };
   }
 
-  /** The model of another process, to repeat its calls from `from` on. Undefined if the server no longer has it. */
+  /** Another process's model, to repeat its calls starting at `from`. Undefined if the server no longer has it. */
   async resume({ session: id, model: modelId, from }: TinkerCalls, before: BeforeCall): Promise<OwnModel | undefined> {
     try {
       const session = await this.client.resumeSession(id);
@@ -81,7 +81,7 @@ export class TinkerServer {
     return undefined;
   }
 
-  /** Ignores failures: a model that cannot be unloaded is gone after a server restart, or goes with its session. */
+  /** Ignores failures: a model that cannot be unloaded is gone after a server restart, or disappears with its session. */
   async unload(model: TinkerModel): Promise<void> {
     await model.unload().catch(() => {});
   }

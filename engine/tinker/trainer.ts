@@ -4,9 +4,9 @@
  *     forwardBackward   forward on the server ── log-probs ──> loss and dLoss/dlogProb, here
  *     optimizerStep     forward_backward with those as weights of a linear loss, then optim_step
  *
- * So every loss is the same on every server, at the price of one more forward pass; and a server that averages over the sequences of a step
- * is given their number, which is known only at the step. A step's calls are a function of weights and batch, byte for byte, which
- * lets a successor resume a dead process's step (journal.ts).
+ * So every loss is the same on every server, at the cost of one extra forward pass. If a server averages over a step's sequences, the
+ * weights are scaled by their number, which is known only at the step. A step's calls are a function of weights and batch, byte for
+ * byte, which lets a successor resume a dead process's step (journal.ts).
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -37,10 +37,10 @@ interface GradientTerm {
 
 type Limits = Pick<EngineOptions, "contextTokens" | "microBatchTokens"> & { readonly vocabulary: number };
 
-/** What a trainer keeps for as long as it is open. */
+/** What a trainer keeps while it is open. */
 interface TrainerContext {
   readonly server: TinkerServer;
-  /** The server's name of the base model. */
+  /** The server's name for the base model. */
   readonly base: string;
   readonly version: TinkerVersion;
   readonly behaviour: ServerBehaviour;
@@ -129,7 +129,7 @@ class TinkerTrainer implements Trainer {
         `${TINKER_FILE}: another model than the one this trainer was opened with`,
       );
     }
-    // Weights can only be loaded into a fresh model; an unfinished step stays with the old one.
+    // Weights can only be loaded into a fresh model; an unfinished step is discarded with the old one.
     await this.#model.close();
     this.#reset();
     this.#model = await JournaledModel.open(server, base, next, { journal, canResume: false });

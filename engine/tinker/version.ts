@@ -1,6 +1,6 @@
 /**
- * @file `tinker.json`: a version whose weights are on a Tinker server. It replaces the safetensors files of a checkpoint; config and tokenizer
- * stay, so a version is a set of files on every engine.
+ * @file `tinker.json`: a version whose weights are on a Tinker server. It replaces the safetensors files of a checkpoint; config and
+ * tokenizer remain, so a version is a set of files on every engine.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -16,12 +16,12 @@ export const TINKER_FILE = "tinker.json";
 const DEFAULT_RANK = 32;
 
 export const TinkerVersion = z.strictObject({
-  /** The server's name of the model, or its last path segment. */
+  /** The server's name for the model, or its last path segment. */
   baseModel: z.string().min(1),
   rank: z.int().positive(),
   /** Seed of the fresh adapter. */
   seed: z.int().nonnegative(),
-  /** Weights and optimizer state that the server saved. Null: the fresh adapter, which computes what the base model does. */
+  /** Weights and optimizer state that the server saved. Null: the fresh adapter, which behaves exactly like the base model. */
   weights: TinkerPath.nullable(),
 });
 export type TinkerVersion = z.infer<typeof TinkerVersion>;

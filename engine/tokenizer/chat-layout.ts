@@ -1,6 +1,6 @@
 /**
- * @file Where an agent's words and everyone else's stand in its token stream. The chat template is rendered once per shape of a
- * conversation, with placeholders for all content. The text between placeholders is the template's own (`encodeTemplate`); content is
+ * @file Which parts of an agent's token stream are its own words and which are not. The chat template is rendered once per conversation
+ * shape, with placeholders for all content. The text between placeholders is the template's own (`encodeTemplate`); content is
  * data (`encodeText`) and can never act as template.
  *
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
@@ -13,11 +13,11 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
 
 export interface ChatLayout {
-  /** Tokens up to the first that the model samples. */
+  /** Tokens before the first one that the model samples. */
   prompt(question: string): number[];
   /**
    * Tokens between the end of a turn and the first token of the next one.
-   * @param earlier how many tool responses each turn before this one got.
+   * @param earlier the number of tool responses to each earlier turn.
    */
   responses(texts: readonly string[], earlier: readonly number[]): number[];
 }
@@ -35,10 +35,10 @@ export interface ChatSettings {
 /** Text pieces of the template between contents, as tokens. */
 type Pieces = readonly (readonly number[])[];
 
-/** Private-use characters: no template looks for them, and no text that is rendered holds them. */
+/** Private-use characters: no template looks for them, and no rendered text contains them. */
 const placeholder = (name: string) => `\uE000${name}\uE001`;
 const PLACEHOLDER = /\uE000[a-z0-9-]+\uE001/;
-/** How a template opens a turn to turn thinking on or off, and leaves out of earlier turns. The token stream keeps it. */
+/** What a template writes at the start of a turn to turn thinking on or off, and omits from earlier turns. The token stream keeps it. */
 const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
@@ -59,7 +59,7 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
   };
 }
 
-/** A conversation of that shape: `shape[turn]` is how many tool responses the turn got. */
+/** A conversation of that shape: `shape[turn]` is the turn's number of tool responses. */
 function messagesOf({ system }: ChatSettings, shape: readonly number[]): ChatMessage[] {
   const opening: ChatMessage[] = [{ role: "user", content: placeholder("user") }];
   if (system !== "") opening.unshift({ role: "system", content: system });
@@ -82,7 +82,7 @@ function tailText(
   const opened = render(shape.slice(0, -1));
   const after = render(shape);
   const before = after.startsWith(opened) ? opened : opened.replace(OPENED_THOUGHT, "");
-  // Space that the template puts before an assistant's words is the model's to sample.
+  // Whitespace that the template puts before an assistant's words is sampled by the model.
   const space = /^\s*/.exec(after.slice(before.length))?.[0] ?? "";
   const sampled = before + space + placeholder(`turn-${shape.length - 1}`) + tokenizer.decode([tokenizer.endOfTurn]);
   if (!after.startsWith(sampled)) throw drift(agent, sampled, after);

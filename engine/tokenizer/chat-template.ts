@@ -36,7 +36,7 @@ export function openTemplate(
   if (source === undefined) throw damaged(CONFIG, `no chat_template here and no ${JINJA}: add one of them`);
   let template: Template;
   try {
-    // A template that prints today's date would give other tokens every day.
+    // A template that prints today's date would give different tokens every day.
     const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
     template = withinMilliseconds(milliseconds, () => new Template(dated));
   } catch (cause) {

@@ -1,11 +1,11 @@
-/** @file Runs code that a checkpoint brings, a chat template, for a limited time: one that loops must not block the heartbeats of its worker. */
+/** @file Runs a checkpoint's code (its chat template) under a time limit: an endless loop must not block the worker's heartbeats. */
 import { createContext, Script } from "node:vm";
 
 const script = new Script("work()");
 const context: { work: () => unknown } = { work: () => undefined };
 createContext(context);
 
-/** Well below the lease time of a worker. */
+/** Well below a worker's lease time. */
 export const TEMPLATE_MILLISECONDS = 5000;
 
 /** Calls the function, and throws if it takes longer. Its own errors pass through. */

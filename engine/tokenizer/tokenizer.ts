@@ -6,7 +6,7 @@
  *   data        with the control tokens removed from vocabulary and added tokens: untrusted text becomes ordinary tokens only
  *
  * Behaviour of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
- * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces unless told not to.
+ * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces by default.
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { parseJson } from "../../core/contracts/parse.ts";

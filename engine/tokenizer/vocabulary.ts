@@ -1,5 +1,5 @@
 /**
- * @file A checkpoint's tokenizer.json as data, and the variants that the library gets: without control tokens, for text that must not contain
+ * @file A checkpoint's tokenizer.json as data, and the variants the library gets: without control tokens, for text that must not contain
  * any; without the space that SentencePiece models put before a text's first word, for text that follows other text.
  */
 import * as z from "zod";
@@ -57,7 +57,7 @@ export function checkVocabulary(files: CheckpointFiles, rows: number): void {
   }
 }
 
-/** The tokens that end generation, by generation_config.json or, without one, config.json. */
+/** The tokens that end generation, from generation_config.json or, if absent, config.json. */
 export function generationEnds(files: CheckpointFiles, { added_tokens }: TokenizerJson): number[] {
   const name = files.has(GENERATION) ? GENERATION : CONFIG;
   const file = files.get(name);
@@ -72,7 +72,7 @@ export function generationEnds(files: CheckpointFiles, { added_tokens }: Tokeniz
   );
 }
 
-/** Refuses a tokenizer that would silently drop text it cannot spell. */
+/** Refuses a tokenizer that would silently drop text it cannot encode. */
 export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
   if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
@@ -94,7 +94,7 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
     added_tokens: json.added_tokens.filter(({ content }) => !removed.has(content) && content !== unknown),
     model: {
       ...json.model,
-      // Unigram ids are positions: the piece stays, spelled as no normalised text can be.
+      // Unigram ids are positions: the piece stays, under a spelling that no normalised text contains.
       vocab: Array.isArray(vocab)
         ? vocab.map(([piece, score], id): [string, number] => [removed.has(piece) ? `\u0000${id}\u0000` : piece, score])
         : Object.fromEntries(Object.entries(vocab).filter(([piece]) => !removed.has(piece))),

@@ -1,6 +1,6 @@
 /**
  * @file A run as the evaluator of an encrypted benchmark sees it: objects are encrypted before they reach the store, and neither log lines
- * nor errors repeat text of a question.
+ * nor errors quote a question's text.
  */
 
 import { withoutQuotes } from "../../core/contracts/encryption.ts";

@@ -1,6 +1,6 @@
 /**
  * @file One evaluation: the team at its manifest's versions answers the questions of a suite, `runs` times. Run r of a question is rollout r
- * of its address, which names its random streams; so runs are independent, and run 0 does not depend on how many there are. An evaluation
+ * of its address, which names its random streams; so runs are independent, and run 0 does not depend on the number of runs. An evaluation
  * resumes from its outcomes and verdicts. Whatever it writes about encrypted questions is encrypted.
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
@@ -28,7 +28,7 @@ import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
-/** Between two looks for a verdict that another asks for. */
+/** Between two checks for a verdict that another worker is requesting. */
 const PAUSE_SECONDS = 0.5;
 
 export interface EvaluationTask {
@@ -39,7 +39,7 @@ export interface EvaluationTask {
   readonly job: string;
   readonly team: TeamManifest;
   readonly suite: EvaluationSuite;
-  /** Whether an earlier worker began this job: then outcomes are looked up before they are made. */
+  /** Whether an earlier worker began this job: then existing outcomes are looked up first. */
   readonly resumed: boolean;
 }
 
@@ -50,7 +50,7 @@ interface SuiteRollout {
   readonly rollout: number;
 }
 
-/** Lost to infrastructure, for that reason. */
+/** Lost to an infrastructure failure; `lost` is the reason. */
 interface Lost {
   readonly lost: string;
 }
@@ -75,7 +75,7 @@ export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): P
   });
 }
 
-/** Run by run, each in the order of the questions. */
+/** Run by run, each in question order. */
 function rolloutsOf(questions: readonly Question[], runs: number): SuiteRollout[] {
   const indices = Array.from({ length: runs }, (_, rollout) => rollout);
   return indices.flatMap((rollout) => questions.map((question, group) => ({ question, group, rollout })));
@@ -182,7 +182,7 @@ async function read({ store }: RunContext, key: string): Promise<Outcome | undef
 
 /**
  * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
- * refuses to serve (a wrong key, an empty account): further requests are useless until somebody fixes that.
+ * refuses to serve (a wrong key, an empty account): further requests are useless until someone fixes that.
  */
 async function judge(
   run: RunContext,
@@ -206,7 +206,7 @@ async function judge(
       run.log.warn("judge failed", { question: question.id, attempt: failures, error: error.message });
       if (failures >= attempts || faultOfFailure(error) === "refused-text") return { lost: error.message };
     }
-    // The judge has a pause after a failure, or a worker that died was asking it.
+    // The judge is backing off after a failure, or the worker that was asking it died.
     await run.store.clock.sleep(PAUSE_SECONDS);
   }
 }

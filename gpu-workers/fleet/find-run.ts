@@ -7,7 +7,7 @@
  *
  *     a free place   waits for: a run that needs workers, or the death of one   unblocked by: start-run, the lease, a drain
  *
- * An instance registers before it takes a place, so every place belongs to a WORKER record, which shows whether its worker lives.
+ * An instance registers before it takes a place, so every place belongs to a WORKER record, which shows whether its worker is alive.
  */
 import { RunConfig } from "../../core/contracts/config.ts";
 import { type Fleet, parseDeployment } from "../../core/contracts/deployment.ts";
@@ -70,7 +70,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
     const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
     if (!run || place === undefined) return false;
     const { applied, item } = await table.update(claimPlace(fleetRecord(run, fleet), place, worker));
-    // An earlier try may have taken it without an answer.
+    // An earlier attempt may have taken it although its response was lost.
     if (applied || (item && parse(FleetRecord, item, `FLEET ${fleet.name} of '${name}'`).places[place] === worker))
       return true;
   }

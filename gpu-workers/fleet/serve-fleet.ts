@@ -17,11 +17,11 @@ import { enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
 
 /**
  * How long a new instance looks for a run. It must outlast the time until a place is free: a spot instance's successor starts before its
- * predecessor is gone, and a crashed worker's place is free after its lease.
+ * predecessor is gone, and a crashed worker's place becomes free when its lease expires.
  */
 const PATIENCE_SECONDS = 300;
 
-/** `Parts`: what a run is served with. */
+/** `Parts`: what serving a run needs. */
 export interface FleetService<Parts> {
   readonly store: Store;
   readonly fleet: Fleet;
@@ -33,7 +33,7 @@ export interface FleetService<Parts> {
   serve(parts: Parts, enter: (worker: string) => Promise<boolean>): Promise<ServiceEnd>;
 }
 
-/** Resolves when no run needs this instance or accepts it. Rejects when it fails while it serves one: a crash. */
+/** Resolves when no run needs this instance or accepts it. Rejects when it fails while serving one: a crash. */
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
   const { store, fleet, log } = service;
   const refused = new Set<string>();

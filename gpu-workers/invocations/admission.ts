@@ -25,7 +25,7 @@ export function admissionRules(
       const snapshot = watch.current();
       const verdict = snapshot ? admission(snapshot, agent, request) : "refused";
       if (verdict === "ready" || (verdict === "early" && !mayRefresh())) return true;
-      // The snapshot may be stale: refuse only by a fresh one.
+      // The snapshot may be stale: refuse only on the basis of a fresh one.
       return admission(await watch.refresh(), agent, request) !== "refused";
     },
     whenOpen: ({ address }, signal) => whenOpen(watch, address.step, signal),

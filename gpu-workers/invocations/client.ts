@@ -9,7 +9,7 @@
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
  * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
- * under the same invocation ends it with `worker-unavailable`: the caller then runs that rollout alone (poison).
+ * running the same invocation ends it with `worker-unavailable`: the caller then runs that rollout alone (poison).
  */
 import pRetry from "p-retry";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -44,7 +44,7 @@ interface PendingInvocation {
   readonly body: string;
   /** The caller's: it aborts when nobody needs the report any more. */
   readonly signal: AbortSignal;
-  /** Resolves when the step is open: from then on time counts. */
+  /** Resolves when the step is open: time counts from then on. */
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;

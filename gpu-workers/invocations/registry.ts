@@ -6,7 +6,7 @@
  *                          '---------'-cancel-> (unknown)
  *
  *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, or RUN; `cancel`
- *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its wall clock, or `cancel`
+ *     wait(id)   waits for: the conversation and its commit    unblocked by: either, its time limit, or `cancel`
  */
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -38,7 +38,7 @@ export interface InvocationRegistryOptions {
   admits(request: InvocationRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
-  /** Resolves when the step is open: from then on the wall clock counts. */
+  /** Resolves when the step is open: the time limit counts from then on. */
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
   /** The version that is being loaded now, if any. */
   loading(): number | undefined;

@@ -1,6 +1,6 @@
 /**
  * @file How workers authenticate calls and reports: by a signature with the secret that all workers of a team share. The secret itself
- * never travels, and an overheard call can be neither changed nor sent again.
+ * never travels, and an intercepted call can be neither changed nor replayed.
  *
  *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits; refused when seen before within that time
@@ -8,15 +8,15 @@
  *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
  *
  * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
- * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only ask again for an invocation, or
- * cancel it, and then its caller puts it again. Of the answers, only reports are signed, since they become text of a conversation; forging any
+ * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only request an invocation again, or
+ * cancel it, and then its caller puts it again. Of the responses, only reports are signed, since they become conversation text; forging any
  * other does no more harm than losing it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
 import { sha256 } from "../../engine/hash.ts";
 
-/** Covers the error of store time, which is a second, and the drift of clocks between two reads of it. */
+/** Covers the error of store time, up to a second, and the drift of clocks between two reads of it. */
 const WINDOW_MILLISECONDS = 5 * 60_000;
 
 const HEADERS = { time: "x-mgrpo-time", nonce: "x-mgrpo-nonce", signature: "x-mgrpo-signature" };

@@ -19,7 +19,7 @@ const CANCEL_TIMEOUT_SECONDS = 1;
 /** Codes of OpenSSL and Node.js. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
 
-/** Failures of a sub-agent's infrastructure that keep their code at the caller. */
+/** Codes of sub-agent infrastructure failures that the caller rethrows. */
 const FORWARDED_CODES = ["deadline", "tool-backend", "endpoint-unavailable", "prefix-drift", "run-halted"] as const;
 
 const ReportedFailure = z.object({ code: z.string(), message: z.string() });
@@ -118,7 +118,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
   // Node's fetch rejects with an error whose cause has the code.
   const code = (cause as { cause?: { code?: unknown } }).cause?.code;
   if (UNTRUSTED.test(String(code))) return untrusted(worker, String(code));
-  // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a death in the middle.
+  // A refused connection never reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
   return unusable(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file The live workers that answer invocations of an agent, as one caller sees them. Callers rank them by rendezvous hash: all callers
- * agree on the order, and when a worker goes, only its own share moves to others.
+ * @file The live workers that serve an agent's invocations, as one caller sees them. Callers rank them by rendezvous hash: all callers
+ * agree on the order, and when a worker leaves, only its own share moves to others.
  */
 import { createHash } from "node:crypto";
 import type { WorkerRecord } from "../../core/contracts/records.ts";

@@ -2,7 +2,7 @@
  * @file One incarnation of a worker: its loops start together and stop together.
  *
  *     registered ──> heartbeat and loops, until one of
- *        stop signal      drains: takes no new work, finishes or returns what runs    `stopped`
+ *        stop signal      drains: takes no new work, finishes or returns the rest     `stopped`
  *        nothing to do    the same                                                   `over`
  *        declared dead    drops everything; the process registers a new incarnation  `lost`
  *        a loop rejects   rethrows and returns nothing: a crash, which others see as a death

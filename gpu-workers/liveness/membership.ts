@@ -1,10 +1,10 @@
 /**
- * @file A worker's membership in its run: it registers under an id of its own, sends heartbeats, and leaves by draining.
+ * @file A worker's membership in its run: it registers under a unique id, sends heartbeats, and leaves by draining.
  *
  *     register ──> alive ──heartbeat──> alive ... ──SIGTERM──> draining ──everything returned──> dead (by itself)
  *                    └── marked dead by an observer ──> `lost`: this incarnation ends, the process registers a new one
  *
- * The main thread sends the heartbeats while engines work in threads of their own, so a long engine call never looks like a death. A
+ * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death. A
  * worker whose engine hangs sends none (progress.ts).
  */
 import { randomBytes } from "node:crypto";
@@ -102,7 +102,7 @@ async function insertWorker({ name, release, store, log }: RunContext, registrat
     inFlight: [],
   };
   if (!(await store.table.insert(key, parse(WorkerRecord, record, "this worker's record", "config-invalid")))) {
-    // An earlier try of this insert may have succeeded without an answer.
+    // An earlier attempt may have succeeded although its response was lost.
     const existing = await store.table.get(key);
     if (existing?.["url"] !== url) throw new MgrpoError("record-damaged", `worker id '${id}' is taken: start again`);
   }
@@ -110,7 +110,7 @@ async function insertWorker({ name, release, store, log }: RunContext, registrat
   return id;
 }
 
-/** Two releases in one run may train differently: the second waits for the first to go, and gives up after two lease times. */
+/** Two releases in one run may train differently: the second waits for the first to leave, and gives up after two lease times. */
 async function refuseOtherRelease(run: RunContext, observer: WorkerObserver, stop: AbortSignal): Promise<void> {
   const { clock } = run.store;
   const deadline = clock.monotonic() + 2 * run.config.liveness.leaseSeconds;

@@ -1,7 +1,7 @@
 /**
  * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
- * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even where
- * no tick runs by the clock.
+ * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even
+ * where no clock calls tick.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -26,11 +26,11 @@ interface Observation {
   readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
   lastRead: number;
   readsBegun: number;
-  /** Number of the latest read that has ended. */
+  /** Number of the latest completed read. */
   readsEnded: number;
-  /** Dead workers whose crash is counted, or does not count. */
+  /** Dead workers whose crash has been counted or needs no counting. */
   readonly settled: Set<string>;
-  /** Worker without a record -> reads begun when it was first asked about. */
+  /** Worker without a record -> number of reads begun when it was first queried. */
   readonly unknown: Map<string, number>;
 }
 
@@ -100,8 +100,8 @@ function isExpired(
 }
 
 /**
- * Counts the crash of a dead worker against the rollout that it ran alone, whoever marked it dead: that observer may have died, or may not
- * have had the store's answer.
+ * Counts the crash of a dead worker against the rollout that it ran alone, no matter who marked it dead: that observer may have died,
+ * or missed the store's response.
  */
 async function settleCrash(run: RunContext, { settled }: Observation, worker: WorkerRecord): Promise<void> {
   if (worker.state !== "dead" || settled.has(worker.worker)) return;

@@ -1,6 +1,6 @@
 /**
  * @file When the conversations of a step may begin. A worker that can sample its own agent's version for the next step has nothing left to
- * do in a step that others still train. It begins the next step's conversations; those of a sub-agent wait for its own version, not for the
+ * do in a step that others still train on. It begins the next step's conversations; a sub-agent's wait for its own version, not for the
  * whole team's.
  *
  *     step s ready, s + 1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits count, suspects run

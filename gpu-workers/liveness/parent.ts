@@ -1,6 +1,6 @@
 /**
  * @file The parent process, as seen through standard input. The stream ends when the parent is gone. Whatever the parent writes is a
- * hint that the run moved; a hint only saves the wait for the next poll, so losing one does no harm.
+ * hint that the run has advanced; a hint only saves the wait for the next poll, so losing one does no harm.
  */
 
 /** Calls back once, when standard input ends. */

@@ -5,7 +5,7 @@
  */
 import type { EngineLimits } from "../../core/ports.ts";
 
-/** Seconds after the limit in which an engine ends a call: a cancelled sample gets 60 of them to stop. */
+/** Seconds that an engine has after the limit to end a call: a cancelled sample gets 60 of them to stop. */
 const GRACE_SECONDS = 120;
 
 export type EngineWork = "sampling" | "training";
@@ -34,7 +34,7 @@ export class EngineProgress {
     return overdue.some(({ work }) => work === "training" || !isTraining);
   }
 
-  /** @param signal cancels the call: it has the grace time to end. */
+  /** @param signal cancels the call, which then has the grace period to end. */
   async during<T>(work: EngineWork, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const entry: EngineCall = { work, dueAt: this.#dueAt(work) };
     const cancel = () => {
@@ -51,7 +51,7 @@ export class EngineProgress {
     }
   }
 
-  /** Samples that waited for a training call. */
+  /** Extends the deadline of samples that waited for a training call. */
   #graceSamples(): void {
     const due = this.#now() + GRACE_SECONDS;
     for (const call of this.#calls) call.dueAt = Math.max(call.dueAt, due);

@@ -30,7 +30,7 @@ export interface StepWatch {
   untilUrgently<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
   /** Sleeps for `seconds`, or until `pick` finds something or the signal aborts. */
   pause(seconds: number, pick: Selector<unknown>, signal: AbortSignal): Promise<void>;
-  /** Notes that this worker can sample from a version of its agent. */
+  /** Records that this worker can sample from a version of its agent. */
   markServable(version: number): void;
   /** Polls fast again: this process has just done something that may change the state. */
   expectChange(): void;
@@ -57,10 +57,10 @@ class StepPoller implements StepWatch {
   #planned: StepRecord | undefined;
   /** Newest version of the agent that this worker can sample from. Agents that are not trained have only version 0. */
   #newestVersion = 0;
-  /** Reads are numbered, so that one that is answered late cannot undo a later one. */
+  /** Reads are numbered, so that a late response cannot overwrite a newer one. */
   #reads = { begun: 0, newest: 0 };
   #urgentWaits = 0;
-  /** Seconds between polls now. */
+  /** Current seconds between polls. */
   #pace: number;
   /** Ends the sleep between two polls. */
   #wake = new AbortController();
@@ -140,7 +140,7 @@ class StepPoller implements StepWatch {
   async poll(signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", () => this.#wake.abort(), { once: true });
     while (!signal.aborted) {
-      // Renewed before the read: a change that is announced during it may be newer than what it returns.
+      // Renewed before the read: a change announced during the read may be newer than its result.
       this.#wake = new AbortController();
       await this.refresh();
       await this.#run.store.clock.sleep(this.#pace, this.#wake.signal);
@@ -152,7 +152,7 @@ class StepPoller implements StepWatch {
   async refresh(): Promise<RunSnapshot> {
     const { name, store } = this.#run;
     const read = ++this.#reads.begun;
-    // STEP is the one known before or the one after it, so one call asks for RUN and both.
+    // STEP is the last known one or its successor, so one call reads RUN and both.
     const known = this.#snapshot?.run.step ?? 0;
     const keys = [tableKeys.run(name), tableKeys.step(name, known), tableKeys.step(name, known + 1)];
     const [record, ...steps] = await store.table.getAll(keys);

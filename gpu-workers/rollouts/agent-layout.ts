@@ -1,4 +1,4 @@
-/** @file An agent's chat layout with its toolbox: the tools that its chat template describes are those that it may call. */
+/** @file An agent's chat layout with its toolbox: its chat template describes exactly the tools that it can call. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
 import type { Tokenizer, Tool } from "../../core/ports.ts";

@@ -1,4 +1,4 @@
-/** @file An agent that this process hosts: its config, its policy, its tools; and one conversation of it at a pinned version. */
+/** @file An agent that this process hosts: its config, policy and tools, and one of its conversations at a pinned version. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Allowance, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
@@ -23,7 +23,7 @@ export interface HostedAgent {
   readonly onProgress?: (progress: ConversationProgress, call: number | undefined) => void;
 }
 
-/** The tools of an agent, out of those of its recipe. */
+/** An agent's tools, selected from its recipe's. */
 export function toolsOf(
   name: string,
   config: AgentConfig,
@@ -59,7 +59,7 @@ export interface ConversationRequest {
   readonly allowance: Allowance | undefined;
 }
 
-/** Counts conversations in this process: two attempts at the same one must not share the engine's KV cache. */
+/** Counts conversations in this process: two attempts at one conversation must not share the engine's KV cache. */
 let conversations = 0;
 
 /** Runs a conversation. If it used preloaded weights that were not published as this version, it is re-sampled. */
@@ -79,7 +79,7 @@ export async function runConversation(
   }
 }
 
-/** Rejects as soon as the signal aborts. A lease that comes later is released. */
+/** Rejects as soon as the signal aborts. A lease that arrives later is released. */
 async function acquire(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
@@ -101,7 +101,7 @@ function converseWith(
 ): Promise<ConversationResult> {
   const { name, config, tools, toolSeconds } = agent;
   const { address, version, sampling, call } = request;
-  // The main agent has "asked" instead of a call index. It is part of the stream's name: another word would draw other samples.
+  // The main agent has "asked" instead of a call index. It is part of the stream's name: a different word would draw different samples.
   const stream = [...request.purpose, address.step, address.group, address.rollout, name, call ?? "asked"];
   const sequence = `${stream.join("/")}#${conversations++}`;
   return converse({

@@ -1,6 +1,6 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
- * is split among the delegations. The first rejection cancels the other calls and is passed on as it is.
+ * is split among the delegations. The first rejection cancels the other calls and is propagated unchanged.
  */
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
@@ -27,7 +27,7 @@ export interface DelegationRequest {
 /** Runs a sub-agent. */
 export type Delegate = (request: DelegationRequest, signal: AbortSignal) => Promise<InvocationReport>;
 
-/** What the calls of a conversation have in common. */
+/** What a conversation's calls share. */
 export interface CallContext {
   readonly toolContext: Omit<ToolContext, "signal">;
   readonly tools: ReadonlyMap<string, Tool>;
@@ -107,7 +107,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   return { response };
 }
 
-/** An error that is no MgrpoError is a fault of the tool's backend: it must not become text or reward. */
+/** An error other than a MgrpoError is a fault of the tool's backend: it must not become text or reward. */
 async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {
   const { tools, toolContext, toolSeconds } = context;
   const tool = tools.get(call.name);

@@ -1,5 +1,5 @@
 /**
- * @file One rollout: the whole team on one question, each agent at its pinned version, up to an Outcome. The agents' own failures end in
+ * @file One rollout: the whole team on one question, each agent at its pinned version, ending in an Outcome. The agents' own failures give
  * a finished outcome. Infrastructure failures end the attempt and never become text.
  */
 import { boundReason } from "../../core/contracts/bounds.ts";
@@ -22,7 +22,7 @@ export interface RolloutPlan {
   readonly sampling: Sampling;
   readonly purpose: StreamName;
   readonly closedBook: boolean;
-  /** Time limits count once it resolves; absent: from the beginning. */
+  /** Time limits start once it resolves; absent: immediately. */
   readonly opened?: Promise<unknown>;
 }
 
@@ -45,7 +45,7 @@ export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
  * Attempts a rollout until it finishes, at most `limits.attempts` times; then its outcome is `failed`, with the last reason. Rejects with
- * `cancelled` when the signal aborts, with the cause if `shouldRetry` returns false, and at once with a refusal, which no retry can fix.
+ * `cancelled` when the signal aborts, with the cause if `shouldRetry` returns false, and immediately on a refusal, which no retry can fix.
  */
 export async function attemptRollout(
   host: RolloutHost,
@@ -122,7 +122,7 @@ function versionOf({ versions, address }: RolloutPlan, agent: string): number {
   throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
 }
 
-/** Why an attempt failed. Rethrows what a retry cannot help, and `cancelled` if the signal has aborted. */
+/** Why an attempt failed. Rethrows errors that no retry can fix, and `cancelled` if the signal has aborted. */
 function failureOf(error: unknown, deadline: TimeLimit, seconds: number, signal: AbortSignal): MgrpoError {
   if (signal.aborted) throw new MgrpoError("cancelled", "the rollout was stopped", { cause: error });
   if (deadline.signal.aborted) {

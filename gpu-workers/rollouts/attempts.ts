@@ -23,7 +23,7 @@ export class Attempts {
   readonly #work: StepWork;
   readonly #onEnd: () => void;
   #inFlight = 0;
-  /** A rollout runs alone, or is about to: nothing else starts. */
+  /** A rollout is running alone, or is about to: nothing else starts. */
   #isAlone = false;
   #fault: { readonly error: unknown } | undefined;
 
@@ -37,12 +37,12 @@ export class Attempts {
     return this.#inFlight;
   }
 
-  /** Attempts that may still start. */
+  /** Number of attempts that can still start. */
   get room(): number {
     return this.#isAlone ? 0 : this.#work.role.capacity - this.#inFlight;
   }
 
-  /** Throws the error of an attempt that this process cannot continue after. */
+  /** Throws the error of a failed attempt, if this process cannot continue after it. */
   throwFault(): void {
     if (this.#fault) throw this.#fault.error;
   }

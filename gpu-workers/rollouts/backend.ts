@@ -29,7 +29,7 @@ export type GeneratedTurn = Omit<Extract<ConversationEvent, { kind: "sampled" }>
 /** Calls come in the order of the conversation: `start`, then `generate` and `observe` in turn. The caller escapes special tokens. */
 export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   readonly toolbox: Toolbox;
-  /** Tokens that a text takes in the conversation; absent if only the server can count them. */
+  /** Tokens that a text occupies in the conversation; absent if only the server can count them. */
   count?(text: string): number;
   /** Shows the question. Returns the known number of tokens before the first turn. */
   start(prompt: string): number;

@@ -30,7 +30,7 @@ export class Claiming {
   readonly #work: StepWork;
   readonly #attempts: Attempts;
   readonly #pacing: Pacing;
-  /** The workers as of the start of the step: the claim order stays the same throughout. */
+  /** The workers as of the start of the step: so the claim order stays the same throughout. */
   readonly #peers: readonly WorkerRecord[];
   /** Seconds, on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
@@ -42,7 +42,7 @@ export class Claiming {
     this.#peers = work.role.observer.workers();
   }
 
-  /** Starts what there is room for. True if another round may soon find more. */
+  /** Starts as many rollouts as there is room for. True if another round may soon find more. */
   async round({ groups }: StepRecord): Promise<boolean> {
     const { role, host, views } = this.#work;
     while (views.length < groups.length) views.push(newGroupView(views.length));
@@ -143,7 +143,7 @@ export class Claiming {
     if (isClaimed) for (const k of await this.#withoutOutcome(view, wanted)) this.#attempts.start(view, k);
   }
 
-  /** Starts one quarantined or suspect rollout, but not while another agent still trains the step before. */
+  /** Starts one quarantined or suspect rollout, but not while another agent is still training the previous step. */
   async #startAlone(claimable: ClaimableByGroup): Promise<void> {
     if (isEarly(this.#work)) return;
     for (const view of this.#work.views) {

@@ -1,11 +1,11 @@
 /**
- * @file One agent's conversation, main and sub-agents alike. The reducer (core/conversation/reducer.ts) decides; here are the effects:
+ * @file One agent's conversation, main and sub-agents alike. The reducer (core/conversation/reducer.ts) decides; this file has the effects:
  *
  *     sample   waits for: the backend                                      unblocked by: end of turn, maxTokens, or the signal
  *     call     waits for: every tool and sub-agent of the turn (answer-calls.ts)
  *     finish   closes the backend, also after an error, once its last turn has ended
  *
- * A rejection is always infrastructure: backend, tool, worker or cancellation. The agent's own failures are conversations with their `stop`.
+ * A rejection is always infrastructure: backend, tool, worker or cancellation. The agent's own failures end with a `stop`.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";
@@ -67,7 +67,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const context = callContext(options, budget, onProgress);
   const invocations: InvocationRef[] = [];
   const prompt = escapeSpecialTokens(options.prompt);
-  /** A turn that still runs after the signal has aborted. */
+  /** A turn that is still running after the signal has aborted. */
   let abandoned: Promise<unknown> | undefined;
   try {
     onProgress({ kind: "asked", prompt });

@@ -34,7 +34,7 @@ export function newGroupView(index: number): GroupView {
   };
 }
 
-/** The most groups of other workers that one survey reads again, however large the step is. */
+/** Maximum number of other workers' groups that one survey rereads, however large the step is. */
 const GROUPS_PER_SURVEY = 16;
 
 export interface ReadPolicy {
@@ -63,7 +63,7 @@ function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolea
 }
 
 /**
- * The order in which a worker claims groups. The i-th of an agent's n workers starts with groups i, i + n, i + 2n, …: so workers do not
+ * The order in which a worker claims groups. The i-th of an agent's n workers starts with groups i, i + n, i + 2n, …, so workers do not
  * compete for the same groups, and the first groups, which are trained on first, start first.
  */
 export function claimOrder<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {

@@ -51,7 +51,7 @@ export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecor
   };
 }
 
-/** Whether the step is sampled while other agents still train the one before. */
+/** Whether the step is sampled while other agents are still training the previous one. */
 export function isEarly({ role, step }: StepWork): boolean {
   return role.watch.current()?.run.step !== step;
 }

@@ -24,7 +24,7 @@ export class TokenLog {
     for (const token of tokens) this.#tokens.push(token);
   }
 
-  /** Records a turn, end-of-turn token included: to stop is an action too. */
+  /** Records a turn, end-of-turn token included: stopping is an action too. */
   act(request: SampleRequest, sample: Sample, ends: readonly number[]): void {
     const mismatch = mismatchOf(this.#tokens, request, sample, ends);
     if (mismatch) {
@@ -44,7 +44,7 @@ export class TokenLog {
   }
 }
 
-/** How a sample breaks its request; undefined if it does not. */
+/** How a sample violates its request; undefined if it does not. */
 function mismatchOf(
   tokens: readonly number[],
   request: SampleRequest,

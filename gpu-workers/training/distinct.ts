@@ -10,8 +10,8 @@ import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import type { GradientTrainer } from "../busy.ts";
 
 /**
- * The same trainer up to rounding, called with each distinct sequence once. Where the linear weights of a token cancel, the pass does not
- * return that token's log-prob.
+ * An equivalent trainer (up to rounding) that computes each distinct sequence once. Where the linear weights of a token cancel, the pass
+ * does not return that token's log-prob.
  */
 export function onDistinctSequences(trainer: GradientTrainer): GradientTrainer {
   return {
@@ -49,13 +49,13 @@ function groupEqual<T>(items: readonly T[], keyOf: (item: T) => string): { sets:
   return { sets, setOf_N };
 }
 
-/** Each sequence's row, from those of the sets. */
+/** Each sequence's row, from its set's. */
 const expand = (rows: readonly Float32Array[], setOf_N: readonly number[]): Float32Array[] =>
   setOf_N.map((set) => rows[set] ?? new Float32Array());
 
 /**
  * Sequences with the same key have losses that can be added. For clipped-token that takes the same ratio, so behaviour log-probs must be
- * equal to the bit.
+ * bitwise equal.
  */
 function mergeKey({ tokens, weights_T, advantages_T, behaviourLogProbs_T }: TrainingSequence, loss: Loss): string {
   if (loss.kind === "linear") return tokens.join();

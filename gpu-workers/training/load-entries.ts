@@ -1,7 +1,7 @@
 /**
  * @file Loads what one agent trains on in some groups of a step: the trajectories that GROUP.finalized names, in the order of groups and then
  * of the record, with the weights that core computes. Trajectories come from this process's memory or from the store. A missing object,
- * or one that is not byte for byte the scored one, is an error and never skipped.
+ * or one that is not byte for byte the scored one, is an error, never skipped.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";

@@ -1,7 +1,7 @@
 /**
  * @file The batch of one agent in one step, in parts: its groups in the order of their index, a few at a time, each part as soon as its
- * groups are finalized, while other groups are still sampled. Which group is in which part follows from the step alone, never from the order
- * in which groups are finalized, so a step's gradient is the same sum whenever its trainer begins.
+ * groups are finalized, while others are still being sampled. Which group is in which part follows from the step alone, never from the
+ * order in which groups are finalized, so a step's gradient is the same sum whenever its trainer begins.
  *
  *     a part          waits for: its groups finalized   unblocked by: score-rollout
  *     a short part    waits for: STEP ready             unblocked by: tick
@@ -29,8 +29,8 @@ export interface PartsSource {
 }
 
 /**
- * Reads each part while the one before is trained on. Groups that do not count in the batch are left out, unless none counts: then all come
- * in one last part. Rejects with `step-closed` when the step is closed without this trainer.
+ * Reads each part while the previous one is trained on. Groups that do not count in the batch are left out, unless none counts: then all
+ * come in one last part. Rejects with `step-closed` when the step is closed without this trainer.
  */
 export async function* batchParts(
   { run, agent, watch, trajectories }: PartsSource,
@@ -125,7 +125,7 @@ async function readFinalized(
   });
 }
 
-/** The same items, each requested when the one before is taken. */
+/** The same items, each requested when the previous one is taken. */
 async function* readAhead<T>(source: AsyncIterator<T>): AsyncGenerator<T> {
   let next = source.next();
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * @file The trainer of one agent: one version per step, always trained from the exact bytes of the version before.
+ * @file The trainer of one agent: one version per step, always trained from the exact bytes of the previous version.
  *
  *     step open ──> claim taken ──> manifest v ──> gradient of groups as they are finalized (parts.ts)
  *     step ready ────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest v+1 (If-None-Match)
@@ -108,7 +108,7 @@ async function workOnStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   await role.prepare(version - 1);
   // Nothing is finalized yet: the pause leaves the store to the workers that claim rollouts.
   if (!isReady) await pause(pollSeconds);
-  // A worker that held the claim need not look: if the version is published nevertheless, its commit of the manifest loses.
+  // A worker that held the claim need not look: if the version is published after all, its manifest commit loses.
   const isPublished = isReady && !loop.hasClaim && (await checkpoints.find(agent, version)) !== undefined;
   const held = isPublished ? undefined : await claim.acquire(isReady);
   loop.hasClaim = held !== undefined;
@@ -130,7 +130,7 @@ async function train(loop: TrainLoop, step: StepRecord, isTakeover: boolean): Pr
   await finishStep(loop, step);
 }
 
-/** Leaves the step to another worker, or to this one after a lease time. */
+/** Leaves the step to another worker, or to this one after one lease period. */
 async function giveUp({ role: { run }, claim, signal }: TrainLoop): Promise<void> {
   await claim.yield();
   await run.store.clock.sleep(run.config.liveness.leaseSeconds, signal);
@@ -145,7 +145,7 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 const versionOf = ({ policy }: StepRecord, agent: string): number => (policy[agent] ?? 0) + 1;
 
 /**
- * `replaced`: another worker took over meanwhile, since it found this one dead, or published before this one began. `halted`: a service
+ * `replaced`: another worker meanwhile found this one dead and took over, or published before this one began. `halted`: a service
  * refused, or the step cannot be taken (its loss is not a number), and the run is halted for that reason. `stalled`: a call of the engine
  * took too long, or its thread ended.
  */

@@ -1,5 +1,5 @@
 /**
- * @file The claim on being the one trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
+ * @file The claim to be the only trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
  * saves duplicate work; the commit of the manifest decides.
  *
  * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and suspects run while
@@ -15,12 +15,12 @@ import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
 
 export interface HeldClaim {
-  /** How often the claim was taken over since the last version. */
+  /** How often the claim has been taken over since the last version. */
   readonly takeovers: number;
 }
 
 export interface TrainerClaim {
-  /** Undefined while another worker holds the claim, unless that one is dead and `mayTakeOver`. */
+  /** Undefined while another worker holds the claim, unless that worker is dead and `mayTakeOver` is set. */
   acquire(mayTakeOver: boolean): Promise<HeldClaim | undefined>;
   release(): Promise<void>;
   /** Gives the claim up after a step that failed here. It counts as a takeover. */

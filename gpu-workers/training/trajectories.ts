@@ -1,7 +1,7 @@
 /**
  * @file Trajectories that this process committed itself, cached until their step is over, so a trainer in the same process need not load
  * them. Only trajectories that won their commit are cached. A lookup names the digest of the record that was scored, so a cached trajectory
- * is never used for a record that somebody has replaced since.
+ * is never used for a record that has since been replaced.
  */
 import type { Digest } from "../../core/contracts/names.ts";
 import type { AnyTrajectory } from "../../core/contracts/rollout.ts";

@@ -17,7 +17,7 @@ function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Reci
     agents: {
       main: { ...main, model: plannerOfTwo.folder, delegates: ["searcher", "finder"] },
       searcher,
-      // The same base model: the two differ only by what they are trained on.
+      // The same base model: the two differ only in what they are trained on.
       finder: searcher,
     },
   };

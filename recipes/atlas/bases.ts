@@ -10,7 +10,7 @@ import { callOpening, type TokenizerDesign } from "../small-models/tokenizer.ts"
 import { demonstrationsOf } from "./demonstrations/demonstrations.ts";
 
 export const MODELS = join(import.meta.dirname, "models");
-/** Positions that the models are made for. */
+/** The models' context length, in tokens. */
 export const CONTEXT_TOKENS = 640;
 
 const SEED = 1;

@@ -11,7 +11,7 @@ import { factsOf } from "./questions/facts.ts";
 import { type Condition, type LookUp, parseTask } from "./questions/look-up.ts";
 import { same } from "./rewards.ts";
 
-/** The kind of question that asks for a number which no page states. */
+/** The kind of question that asks for a number that no page states. */
 const CALCULATED = "compare";
 const LOOKING_UP: ReadonlySet<string> = new Set([DELEGATE, "search", "visit"]);
 

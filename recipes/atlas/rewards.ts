@@ -32,7 +32,7 @@ function judge(question: Question, conversation: Conversation): number {
   );
 }
 
-/** The largest share of the task's terms that one search contains. */
+/** The largest share of the task's terms in any one search. */
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
   const terms = termsOf(lookUp);
   const queries = callsOf(conversation, "search").map(({ query }) => termsIn(String(query ?? "")));

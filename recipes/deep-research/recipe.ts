@@ -1,6 +1,6 @@
 /**
- * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that do research. By default they are the shipped models of
- * atlas, in its world. Questions, tools and the judge are settings; an agent with a model of its own gets the defaults for an LLM. See README.md.
+ * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that do research. By default they are atlas's shipped models,
+ * in its world. Questions, tools and the judge are settings; an agent with a model of its own gets the defaults for an LLM. See README.md.
  */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -17,13 +17,13 @@ export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseMod
 
 type AgentInput = RunConfigInput["agents"][string];
 
-/** The paper's K, and d as eq 11 asks for: more than d delegations are rare. */
+/** The paper's K, and d as eq 11 requires: more than d delegations are rare. */
 const K = 8;
 const D = 8;
-/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this step and asks everything. */
+/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this step and asks all questions. */
 const STAGE_2 = 40;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/** Of the 336 held-out questions of atlas, all kinds alike. Asking them three times takes as long as asking all of them once. */
+/** Of atlas's 336 held-out questions, equally many of each kind. Asking them three times takes as long as asking all of them once. */
 const HELD_OUT = 112;
 
 function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
@@ -63,8 +63,8 @@ function isLlm(name: string, chosen: Chosen): boolean {
 }
 
 /**
- * An LLM needs a system message, room for thoughts and pages, and a small learning rate. On this machine an adapter is trained, within
- * the memory of a workstation. On a server, memory and gradient clipping are the server's; SkyRL does not clip.
+ * An LLM needs a system message, room for thoughts and pages, and a small learning rate. A local run trains an adapter, within
+ * a workstation's memory. On a server, memory and gradient clipping are up to the server; SkyRL does not clip.
  */
 function llm(name: string, shipped: AgentInput, chosen: Chosen): AgentInput {
   const policy = policyOf(name, chosen);

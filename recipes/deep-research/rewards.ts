@@ -1,5 +1,5 @@
 /**
- * @file Rewards: a judge's where the config names one; otherwise those of atlas, which compare answers and whose expert (eq 5) knows only
+ * @file Rewards: a judge's if the config names one; otherwise those of atlas, which compare answers and whose expert (eq 5) knows only
  * atlas. Other questions need a judge, or a reward without the expert's share.
  */
 import { judgedRewards } from "../../adapters/judges/judged-rewards.ts";

@@ -1,5 +1,5 @@
 /**
- * @file The tools: web tools as `tools` in the config sets them (docs/tools.md). Without a search engine, `search` and `visit` are those
+ * @file The tools: web tools as configured under `tools` (docs/tools.md). Without a search engine, `search` and `visit` are those
  * of atlas, so that the recipe needs neither keys nor a network.
  */
 import { attachment } from "../../adapters/tools/attachment.ts";
@@ -9,7 +9,7 @@ import type { Tool } from "../../core/ports.ts";
 import type { OpenTools } from "../../core/recipe.ts";
 import { tools as atlas } from "../atlas/tools.ts";
 
-/** Settings that say how pages of the web are read. */
+/** Settings for reading web pages. */
 const OF_THE_WEB = ["visit", "extract", "blocked"];
 
 export const tools: OpenTools = async (opening) => {

@@ -1,5 +1,5 @@
 /**
- * @file Small base models out of nothing but demonstrations: a tokenizer of their words, a Qwen3 decoder of a given shape, and how
+ * @file Small base models trained only on demonstrations: a tokenizer of their words, a Qwen3 decoder of a given shape, and how
  * `mgrpo pretrain` trains it by imitation. The files of a model are a function of its design and its demonstrations alone.
  */
 import type { Arm } from "../../core/contracts/config.ts";
@@ -23,7 +23,7 @@ export interface SmallModel {
   readonly arm?: Arm;
   /** Where its checkpoint goes. */
   readonly folder: string;
-  /** An endless sequence, the same at every call. */
+  /** An endless sequence, the same on every call. */
   readonly demonstrations: () => Iterable<Demonstration>;
   /** Openings of the agent's tool calls, each one token (`callOpening`). */
   readonly openings: readonly string[];
@@ -32,7 +32,7 @@ export interface SmallModel {
   readonly seed?: number;
   readonly shape?: ModelShape;
   readonly tokenizer?: Omit<TokenizerDesign, "openings">;
-  /** Positions that the model is made for. */
+  /** The model's context length. */
   readonly contextTokens?: number;
 }
 
@@ -75,7 +75,7 @@ function* first(demonstrations: Iterable<Demonstration>): Generator<Demonstratio
   }
 }
 
-/** A checkpoint in the Hugging Face layout, but for its weights. */
+/** A checkpoint in the Hugging Face layout, without its weights. */
 function filesOf(
   shape: ModelShape,
   contextTokens: number,

@@ -8,7 +8,7 @@ export interface BytePairs {
   /** The 256 bytes first, then one piece per merge. */
   readonly pieces: readonly string[];
   readonly merges: readonly (readonly [string, string])[];
-  /** How often each piece stands in the corpus once all merges are made. */
+  /** How often each piece occurs in the corpus after all merges. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
@@ -61,7 +61,7 @@ function merged(pieces: readonly string[], [a, b]: readonly [string, string]): s
   return out;
 }
 
-/** GPT-2's table: printable Latin-1 bytes stand for themselves, the others for characters from U+0100 on. */
+/** GPT-2's table: printable Latin-1 bytes stand for themselves, the others map to characters from U+0100 on. */
 const BYTES: readonly string[] = (() => {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {

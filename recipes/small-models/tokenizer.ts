@@ -21,7 +21,7 @@ const PATTERN = [
   String.raw`\s`,
 ].join("|");
 
-/** Qwen's layout without tools and thinking: models of this size learn their tools from demonstrations. */
+/** Qwen's layout without tools or thinking: models of this size learn their tools from demonstrations. */
 const CHAT_TEMPLATE = `{%- for message in messages %}
 {%- if message.role == "tool" %}
 {%- if loop.first or messages[loop.index0 - 1].role != "tool" %}{{- "<|im_start|>user" }}{%- endif %}
@@ -36,7 +36,7 @@ const CHAT_TEMPLATE = `{%- for message in messages %}
 export interface TokenizerDesign {
   readonly kind: "byte-pairs" | "unigram";
   readonly merges: number;
-  /** How many of the most frequent words are one token without merges that lead to them (byte pairs only). */
+  /** How many of the most frequent words are single tokens without merges that build them (byte pairs only). */
   readonly words?: number;
   /** Openings of the agent's tool calls, each one token. */
   readonly openings: readonly string[];
@@ -134,7 +134,7 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
   return { size: vocab.length, json: { type: "Unigram", unk_id: 0, vocab, byte_fallback: false } };
 }
 
-/** Count of a byte that never stands alone in the corpus. */
+/** Count of a byte that never occurs alone in the corpus. */
 const SELDOM = 0.01;
 const UNKNOWN = -100;
 

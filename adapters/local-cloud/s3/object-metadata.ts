@@ -1,6 +1,6 @@
 /**
  * @file How an object and its metadata share one file: the bytes, then the metadata as JSON, then the length of the JSON in 4 bytes. A file
- * that does not add up is `record-damaged`, with its path.
+ * whose parts are inconsistent is `record-damaged`, with its path.
  */
 import type { FileHandle } from "node:fs/promises";
 import * as z from "zod";
@@ -19,7 +19,7 @@ const ObjectMetadata = z.strictObject({
 export type ObjectMetadata = Readonly<z.infer<typeof ObjectMetadata>>;
 
 const LENGTH_BYTES = 4;
-/** Usually holds all of the metadata, so that one read is enough. */
+/** Usually covers all of the metadata, so that one read is enough. */
 const TAIL_BYTES = 8192;
 
 /** What follows the bytes. */

@@ -1,6 +1,6 @@
 /**
- * @file Receives a request's body into a temporary file and checks it against every promise of its headers. Writes are synchronous: most
- * bodies have a few kilobytes, which are written faster than handed to another thread; larger ones arrive in pieces.
+ * @file Receives a request's body into a temporary file and checks it against everything its headers declare. Writes are synchronous:
+ * most bodies are a few kilobytes, faster to write than to hand to another thread; larger ones arrive in pieces.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
@@ -51,7 +51,7 @@ export async function receiveFile(
   });
 }
 
-/** Bytes of this process, as if they had been received. */
+/** Takes bytes from this process as if they had been received. */
 export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSpace): Promise<ReceivedFile> {
   return toTemporaryFile(temporary, space, bytes.length, async (file) => {
     writeAll(file, bytes);
@@ -132,7 +132,7 @@ export async function receiveText(request: IncomingMessage): Promise<string> {
 }
 
 function payload(request: IncomingMessage, trailers: Map<string, string>): AsyncIterable<Buffer> {
-  // A body that is refused half-way must not close the connection: the answer still has to go out.
+  // A body that is refused half-way must not close the connection: the response still has to be sent.
   const bytes: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
   return isChunked(request.headers) ? decodeAwsChunked(bytes, trailers) : bytes;
 }

@@ -1,4 +1,4 @@
-/** @file A queue in which callers take turns: one item each, in the order of their first. Each caller's own items stay in order. */
+/** @file A queue in which callers take turns: one item each, in the order of their first item. Each caller's own items stay in order. */
 
 export class FairQueue<T> {
   readonly #waiting = new Map<object, T[]>();

@@ -1,6 +1,6 @@
 /**
  * @file Removes from an HTML page what people do not see but a model would read: `hidden`, `aria-hidden="true"`, and inline styles with
- * `display: none`, `visibility: hidden` or `font-size: 0`. These hide for certain. Style sheets, colours, opacity and positions are not
+ * `display: none`, `visibility: hidden` or `font-size: 0`. These always hide. Style sheets, colours, opacity and positions are not
  * evaluated: with them pages also hide what a script or a click reveals (menus, sections, animations), which is content. So is
  * `hidden="until-found"`, which a browser's search reveals. Text with `aria-hidden` is decoration, or repeats what its neighbours say.
  */
@@ -28,7 +28,7 @@ export function removeHidden(document: DomDocument): void {
   }
 }
 
-/** Keeps descendants with a size of their own: layouts set 0 to remove the gaps between them. */
+/** Keeps descendants with their own font size: layouts set 0 to remove the gaps between them. */
 function removeText(node: DomNode): void {
   for (const child of [...node.childNodes]) {
     if (child.nodeType === TEXT_NODE) child.remove();
@@ -38,13 +38,13 @@ function removeText(node: DomNode): void {
 
 function hasOwnSize(node: DomNode): boolean {
   const size = styleOf(node).get("font-size");
-  // Relative to 0, any size is 0. Another 0 has its own turn, so no text is visited twice.
+  // Relative to 0, any size is 0. Another 0 is handled separately, so no text is visited twice.
   return size !== undefined && (isZero(size) || !/^[\d.]+(em|ex|ch|%)$/.test(size));
 }
 
 const isZero = (size: string | undefined): boolean => size !== undefined && Number.parseFloat(size) === 0;
 
-/** The declarations of an inline style, in lower case; the last one of a name counts. */
+/** The declarations of an inline style, in lower case; the last one of each name wins. */
 function styleOf(node: DomNode): ReadonlyMap<string, string> {
   const style = node.getAttribute?.("style") ?? "";
   const declarations = style

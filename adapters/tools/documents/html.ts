@@ -40,7 +40,7 @@ export function extractHtml(html: string, { url }: Pick<Document, "url">): Extra
   return { title: article?.title?.trim() || title, text: markdownOf(article?.content || body) };
 }
 
-/** The page with all its tags. Undefined: it is too deep, which is noticed as soon as it is parsed that deep. */
+/** The page with all its tags. Undefined: it is too deep; parsing stops at that depth. */
 function completed(html: string): string | undefined {
   let depth = 0;
   const treeAdapter = {
@@ -63,7 +63,7 @@ function completed(html: string): string | undefined {
 
 class TooDeep extends Error {}
 
-/** Undefined: it leads nowhere, or is too long to be shown. */
+/** Undefined: it is not an HTTP link, or is too long to be shown. */
 function absoluteLink(target: string, base: string): string | undefined {
   if (target.length > MAX_LINK || !URL.canParse(target, base)) return undefined;
   const { protocol, href } = new URL(target, base);

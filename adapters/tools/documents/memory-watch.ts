@@ -1,6 +1,6 @@
 /**
- * @file The thread that ends its process when it uses too much memory, of any kind: heaps, buffers, and what other threads hold. V8 limits
- * the heap only. Also ends the process when the parent is gone. Posts a message as soon as it watches.
+ * @file The thread that ends its process when it uses too much memory, of any kind: heaps, buffers, and memory of other threads. V8 limits
+ * the heap only. Also ends the process when the parent is gone. Posts a message once it is watching.
  */
 import { parentPort } from "node:worker_threads";
 

@@ -17,7 +17,7 @@ export interface TitledText {
   readonly text: string;
 }
 
-/** The part under its heading, or a sentence that it does not exist. */
+/** The part under its heading, or a sentence saying that it does not exist. */
 export async function showPart(document: TitledText, part: number, context: ToolContext): Promise<string> {
   const { shown, isLast, parts } = await findPart(partsFor(document, context), part);
   if (shown === undefined) return `${document.source} has no part ${part}: its last one is part ${parts}`;
@@ -63,7 +63,7 @@ export function withHeading(
   return `${heading.join("\n")}\n\n${text}`;
 }
 
-/** Consecutive parts of at most `characters`, ended at a line or word if one ends in their last fifth. */
+/** Consecutive parts of at most `characters`, cut at the end of a line or word if there is one in their last fifth. */
 export function partsOf(text: string, characters: number): string[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length; ) {

@@ -1,7 +1,7 @@
 /**
  * @file The process that reads documents, one after the other, for reader-process.ts.
  *
- * It ends when its parent ends, and when it uses too much memory. The thread memory-watch.ts sees to both, since a document can keep this
+ * It ends when its parent ends, and when it uses too much memory. The thread memory-watch.ts handles both, since a document can keep this
  * thread busy.
  */
 import { Worker } from "node:worker_threads";
@@ -9,13 +9,13 @@ import { builtModule } from "../../../built-module.ts";
 import { type Document, READY, type Reply, STARTED, TOO_COMPLEX } from "./document.ts";
 import { extract } from "./extract.ts";
 
-/** Resident memory that a document should start with at most. Libraries and the memory watch take about 100 MB. */
+/** Maximum resident memory of the process before it starts a document. Libraries and the memory watch take about 100 MB. */
 const MAX_BYTES_AT_START = 384e6;
 
 const send = process.send?.bind(process);
 if (!send) throw new Error("adapters/tools/documents/reader-child.ts runs as a child process only");
 
-// Signals to the whole process group (Ctrl-C) are for the parent. It decides when its documents are given up.
+// Signals to the whole process group (Ctrl-C) are for the parent. It decides when to give up on its documents.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
 process.on("disconnect", () => process.exit());
 process.on("message", async (document: Document) => {

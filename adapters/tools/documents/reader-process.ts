@@ -1,6 +1,6 @@
 /**
- * @file One process that reads documents, seen from its parent. A document can crash it or keep it busy for ever, so it has no way to harm the
- * parent: an empty environment, a limited heap, limited memory (memory-watch.ts), and a deadline per document.
+ * @file One process that reads documents, seen from its parent. A document can crash it or keep it busy forever, so it has no way to harm
+ * the parent: an empty environment, a limited heap, limited memory (memory-watch.ts), and a deadline per document.
  *
  *     starting ──ready──> idle ──document──> reading ──reply──> idle
  *         └── cannot start: tool-backend        └── crashed, or its deadline: ended
@@ -25,13 +25,13 @@ const ReplySchema: z.ZodType<Reply> = z.strictObject({
   isSpent: z.boolean(),
 });
 
-/** `fatal`: the document ended the process, or takes longer. `undelivered`: the process had ended before it had the document. */
+/** `fatal`: the document ended the process or ran out of time. `undelivered`: the process ended before it received the document. */
 export type Outcome = Reply | "fatal" | "undelivered";
 
 export class ReaderProcess {
   readonly #child: ChildProcess;
   #isReady = false;
-  /** On the latest document. */
+  /** Whether it has started on the latest document. */
   #hasStarted = false;
 
   constructor() {
@@ -81,7 +81,7 @@ export class ReaderProcess {
     if (!this.#isReady) throw noReader();
   }
 
-  /** `READY` or a reply. Undefined: the process ends first, or the time does. */
+  /** `READY` or a reply. Undefined: the process ends, or the time runs out, first. */
   #message(seconds: number): Promise<unknown> {
     return new Promise((resolve) => {
       const settle = (message?: unknown) => {

@@ -21,7 +21,7 @@ export interface Reader {
 
 const SECONDS = 20;
 const PROCESSES = 2;
-/** Of processes that end before they have the document. */
+/** Limits the tries with processes that end before they receive the document. */
 const MAX_TRIES = 3;
 
 export function openReader(seconds = SECONDS): Reader {

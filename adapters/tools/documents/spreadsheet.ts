@@ -4,19 +4,19 @@ import readWorkbook from "read-excel-file/universal";
 import { type Document, type Extracted, MAX_NAME, TOO_COMPLEX } from "./document.ts";
 import { clip } from "./parts.ts";
 
-/** Of the parts that hold text, as the archive declares them. They are inflated into buffers of that size. */
+/** Total size of the parts that contain text, as the archive declares it. They are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;
 const MAX_PARTS = 2000;
 /** Rows and columns of a sheet in Excel. */
 const [MAX_ROWS, MAX_COLUMNS] = [1_048_576, 16_384];
-/** Of a sheet. Empty cells up to the last one count: the library makes an object of each row and a value of each cell. */
+/** Cells of a sheet. Empty cells before the last one count: the library creates an object per row and a value per cell. */
 const MAX_CELLS = 10e6;
 
 export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Promise<Extracted> {
   try {
     const parts = inflate(bytes);
     if (!parts || !Object.values(parts).every(isModest)) return TOO_COMPLEX;
-    // The library would inflate large parts all at once, in a thread each. Parts that are stored as they are need none.
+    // The library would inflate large parts all at once, each in its own thread. Uncompressed parts need none.
     const sheets = await readWorkbook(new Uint8Array(zipSync(parts, { level: 0 })).buffer);
     const text = new CappedText(maxCharacters);
     for (const [i, { sheet, data }] of sheets.entries()) {
@@ -37,7 +37,7 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
   }
 }
 
-/** The parts that hold text, inflated one after the other. Undefined: they are too many or too large. */
+/** The parts that hold text, inflated one after the other. Undefined: there are too many, or they are too large. */
 function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
   let [size, count] = [0, 0];
   unzipSync(bytes, {
@@ -71,7 +71,7 @@ function columnOf(letters: string): number {
   return column;
 }
 
-/** A text that takes no more than it may hold, however often the same long string is added. */
+/** A text that never exceeds its maximum length, however often the same long string is added. */
 class CappedText {
   readonly #pieces: string[] = [];
   #room: number;

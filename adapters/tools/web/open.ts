@@ -1,6 +1,6 @@
 /**
- * @file Opens the web tools of a run by its settings: `search` and `visit`, `reason` if it has a model, `calculate`, and the tools of MCP
- * servers. Missing keys are reported before anything runs.
+ * @file Opens the web tools of a run from its settings: `search` and `visit`, `reason` if it has a model, `calculate`, and MCP tools.
+ * Missing keys are reported before anything runs.
  */
 import type { Dispatcher } from "undici";
 import { PRICE } from "../../../core/contracts/budget.ts";
@@ -54,7 +54,7 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   }
 }
 
-/** What the tools of one run share. */
+/** Shared by the tools of one run. */
 interface Services {
   readonly settings: WebSettings;
   readonly opening: ToolsOpening;
@@ -65,7 +65,7 @@ interface Services {
   readonly guard: LeakageGuard;
   readonly calls: ExternalCalls;
   readonly redact: Redact;
-  /** Opened servers, to be closed. */
+  /** Opened servers, which must be closed. */
   readonly servers: McpServer[];
 }
 
@@ -105,7 +105,7 @@ async function offeredTools(services: Services): Promise<Tool[]> {
   const tools = [await openVisit(services)];
   if (search) tools.push(searchTool(search, searchBackend(search, services), calls));
   if (reason) tools.push(reasonTool(await toolModel(reason, services), calls));
-  // mathjs is large: it is loaded only for an agent that calculates.
+  // mathjs is large, so it is loaded only if an agent calculates.
   if (Object.values(opening.config.agents).some((agent) => agent.tools.includes("calculate")))
     tools.push((await import("../calculate.ts")).calculate);
   for (const [name, server] of Object.entries(settings.mcp))
@@ -157,7 +157,7 @@ const isReplay = ({ cache }: WebSettings) => cache.mode === "replay";
 
 const FREE = { input: 0, output: 0 };
 
-/** A limit in dollars must count what every model costs. */
+/** A dollar limit needs the price of every model. */
 function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { usd } }: ToolsOpening["config"]): void {
   const limits = {
     "budget.usd": usd,
@@ -184,7 +184,7 @@ const REPLAY_MODEL: LanguageModel = {
   complete: () => Promise.reject(new MgrpoError("not-found", "a replay calls no model")),
 };
 
-/** Without a store, tools are only listed: no calls but those that list the tools of MCP servers. */
+/** Without a store, tools are only listed: the only calls list the tools of MCP servers. */
 const UNMETERED_BUDGET: RunBudget = {
   charge: async () => {},
   chargeMore: async () => {},

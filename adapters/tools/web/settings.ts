@@ -1,6 +1,6 @@
 /**
- * @file The settings of web tools: a recipe's `config.tools`, if its tools.ts opens them (open.ts). Strict; the defaults are the
- * recommendation. A setting names the environment variable of the worker that holds a key, never the key. docs/tools.md explains each.
+ * @file The settings of web tools: a recipe's `config.tools`, if its tools.ts opens them (open.ts). Strict; the defaults are
+ * recommended. A setting names the worker's environment variable that holds a key, never the key itself. docs/tools.md explains each.
  */
 import * as z from "zod";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
@@ -9,7 +9,7 @@ import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
-/** Per backend and worker process. Processes share no counter: divide a plan's rate by their number. */
+/** Per backend and worker process. Processes share no counter: divide your plan's rate by the number of processes. */
 const Rate = z.number().positive();
 const Usd = z.number().nonnegative();
 
@@ -41,7 +41,7 @@ const Search = z.discriminatedUnion("backend", [
   }),
   z.strictObject({
     backend: z.literal("searxng"),
-    /** Your own instance, which must answer in JSON (`search.formats` in its settings.yml). */
+    /** Your instance, which must be able to answer in JSON (`search.formats` in its settings.yml). */
     url: HttpUrl,
     results: z.int().min(1).max(20).default(10),
     requestsPerSecond: Rate.default(2),
@@ -66,7 +66,7 @@ const Visit = z.strictObject({
 export type VisitSettings = z.infer<typeof Visit>;
 
 const McpCommon = {
-  /** The server's tools to offer; null: all. */
+  /** Which of the server's tools to offer; null: all. */
   only: z.array(z.string()).min(1).nullable().default(null),
   /** Tools not to offer. */
   without: z.array(z.string()).default([]),
@@ -88,7 +88,7 @@ const Mcp = z.union(
     }),
     z.strictObject({
       url: HttpUrl,
-      /** Header -> the variable that holds its whole value (`Authorization` -> `GITHUB_MCP_AUTHORIZATION`). */
+      /** Header -> the variable that holds its entire value (`Authorization` -> `GITHUB_MCP_AUTHORIZATION`). */
       headers: z.record(z.string(), Variable).default({}),
       ...McpCommon,
     }),
@@ -101,7 +101,7 @@ const Model = z.strictObject({
   model: LanguageModelSpec,
   /** Per answer. */
   maxTokens: z.int().positive().default(2000),
-  /** Dollars per million tokens, which budgets in dollars need. Null: its calls count as free. */
+  /** Dollars per million tokens; required by dollar budgets. Null: calls count as free. */
   usdPerMillionTokens: z.strictObject({ input: Usd, output: Usd }).nullable().default(null),
 });
 export type ModelSettings = z.infer<typeof Model>;
@@ -112,14 +112,14 @@ const Limit = z.strictObject({
 });
 
 export const WebSettings = z.strictObject({
-  /** Absent: no tool `search`. */
+  /** Absent: no `search` tool. */
   search: Search.optional(),
   visit: Visit.prefault({}),
   /** The model behind the tool `reason`; absent: no such tool. */
   reason: Model.optional(),
-  /** The model that extracts from pages what a goal needs; absent: `visit` takes no goal. */
+  /** The model that extracts what a goal needs from pages; absent: `visit` takes no goal. */
   extract: Model.optional(),
-  /** Server -> how to reach it. Its tools are called `<server>_<tool>`. */
+  /** Server -> how to reach it. Its tools are named `<server>_<tool>`. */
   mcp: z.record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits"), Mcp).default({}),
   cache: z
     .strictObject({
@@ -127,14 +127,14 @@ export const WebSettings = z.strictObject({
       mode: z.enum(["live", "cached", "replay"]).default("cached"),
       /** The run whose answers are used, in the same store; null: this run's own. */
       run: z.string().min(1).nullable().default(null),
-      /** A folder instead, for runs that share no store. */
+      /** A folder to use instead, for runs that share no store. */
       folder: z.string().min(1).nullable().default(null),
     })
     .refine(({ run, folder }) => run === null || folder === null, { error: "give cache.run or cache.folder, not both" })
     .prefault({}),
   budget: z
     .strictObject({
-      /** Per rollout, over all its conversations, cached answers included. When it is spent, tools respond that it is. */
+      /** Per rollout, over all its conversations, cached answers included. When it is spent, tools say so in their responses. */
       rollout: Limit.prefault({}),
       /** Per run, over the calls that reach backends. When it is spent, the run halts. */
       run: Limit.prefault({}),

@@ -1,5 +1,5 @@
 /**
- * @file S3 in memory, as far as adapters/aws/object-store.ts uses it. It passes the contract suite of object stores
+ * @file The part of S3 that adapters/aws/object-store.ts uses, in memory. It passes the contract suite of object stores
  * (test/contracts/simulated-cloud.test.ts).
  */
 import { createHash } from "node:crypto";
@@ -15,7 +15,7 @@ import { MgrpoError } from "../../../core/errors.ts";
 export interface BucketUse {
   readonly operation: "PutObject" | "GetObject" | "HeadObject" | "DeleteObjects";
   readonly key: string;
-  /** Of the body sent or received. */
+  /** Size of the body sent or received. */
   readonly bytes: number;
   /** False: a PUT found an existing object. */
   readonly applied: boolean;

@@ -7,15 +7,15 @@ import type { DynamoApi } from "../../../adapters/aws/table.ts";
 import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
 import { type Attributes, applyUpdate, conditionHolds, invalid } from "./expression.ts";
 
-/** Units are AWS's: 1 per started 4 KB of a consistent read, 1 per started 1 KB of a write, even if its condition fails. */
+/** Units are AWS's: a consistent read takes 1 per 4 KB, a write 1 per 1 KB, rounded up, even if its condition fails. */
 export interface TableUse {
   readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "Query";
   readonly pk: string;
-  /** The kind of item, `RUN`, `STEP` or such; for a query, what it asks for. */
+  /** The kind of item, `RUN`, `STEP` or such; for a query, what it queries. */
   readonly kind: string;
   readonly readUnits: number;
   readonly writeUnits: number;
-  /** Of the item after a write; of what a read found. */
+  /** Size of the item after a write, or of what a read found. */
   readonly bytes: number;
   /** False: the condition of a write failed. */
   readonly applied: boolean;
@@ -154,7 +154,7 @@ function query({ items, used }: MeteredItems, input: QueryCommandInput) {
   };
 }
 
-/** Up to the row that reaches the size of a page. */
+/** Ends with the row that reaches the page size. */
 function firstPage(rows: readonly [string, Stored][]): readonly [string, Stored][] {
   let bytes = 0;
   const end = rows.findIndex(([, item]) => {

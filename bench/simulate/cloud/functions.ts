@@ -1,4 +1,4 @@
-/** @file The functions and what wakes them: object created -> (EventBridge) -> queue -> Lambda; and the clock. */
+/** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; and the clock. */
 import type { Rewards } from "../../../core/ports.ts";
 import { CLOCK, EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
 import { SECONDS } from "../assumptions.ts";
@@ -11,7 +11,7 @@ export interface SimulatedFunctions {
   objectCreated(key: string): void;
   /** Calls a function directly. Rejects if it fails. */
   invoke(name: FunctionName, event: unknown): Promise<void>;
-  /** Starts the clock that wakes tick. */
+  /** Starts the clock that invokes tick. */
   startClock(): void;
 }
 
@@ -20,7 +20,7 @@ interface EventRule {
   readonly queue: EventQueue;
 }
 
-/** `log` takes the lines that functions write about failures. */
+/** `log` receives the lines that functions write about failures. */
 export function openSimulatedFunctions(
   cloud: () => Cloud,
   rewards: Rewards,
@@ -54,7 +54,7 @@ function deliver({ meter, random }: Cloud, rules: readonly EventRule[], key: str
 
 function startClock(lambda: Lambda): void {
   const tick = () => void lambda.call("tick", { "detail-type": "Scheduled Event" });
-  // Starts half-way through an interval. In the middle of a one-minute step, reading everything under way takes longest.
+  // Starts half-way through an interval. In the middle of a one-minute step, reading everything in flight takes longest.
   setTimeout(() => {
     tick();
     setInterval(tick, CLOCK.seconds * 1000);

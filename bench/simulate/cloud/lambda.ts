@@ -42,7 +42,7 @@ export class Lambda {
   readonly #warm = new Map<FunctionName, Instance[]>();
   #busy = 0;
 
-  /** `log` takes the lines that functions write about failures. */
+  /** `log` receives the lines that functions write about failures. */
   constructor(cloud: () => Cloud, rewards: Rewards, log: (line: string) => void) {
     this.#cloud = cloud;
     this.#rewards = rewards;

@@ -1,6 +1,6 @@
 /**
- * @file SQS in front of a function, as Lambda polls it. A failed event returns after the visibility timeout; after the fifth delivery it is a
- * dead letter.
+ * @file SQS in front of a function, as Lambda polls it. A failed event returns after the visibility timeout; after the fifth delivery, it
+ * becomes a dead letter.
  */
 import { EVENT_BYTES } from "../../../adapters/aws/limits.ts";
 import { EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
@@ -23,7 +23,7 @@ export class EventQueue {
   readonly #lambda: Lambda;
   readonly #cloud: () => Cloud;
   readonly #messages: Message[] = [];
-  /** Batches under way. */
+  /** Batches in flight. */
   #polling = 0;
   #backlogSince: number | undefined;
   #sent = 0;

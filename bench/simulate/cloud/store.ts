@@ -1,4 +1,4 @@
-/** @file The store of one simulated process: the real adapters on a table and a bucket in memory, with latency. */
+/** @file The store of one simulated process: the real adapters on an in-memory table and bucket, with latency. */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { openClock } from "../../../adapters/aws/clock.ts";
 import { openMeter } from "../../../adapters/aws/meter.ts";
@@ -73,7 +73,7 @@ export function openSimulatedStore(
 
 export const pause = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Uniform between 0.5 and 1.5 of the mean. */
+/** Uniform between 0.5 and 1.5 times the mean. */
 export const jitter = (mean: number, random: Random) => mean * (0.5 + random.uniform());
 
 /** Admits `room` callers at once; the others wait in order. */

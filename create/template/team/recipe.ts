@@ -1,5 +1,5 @@
 /**
- * @file The team and its training. A planner is asked and delegates; a searcher looks things up. `mgrpo train team` makes the two base
+ * @file The team and its training. A planner answers and delegates; a searcher looks things up. `mgrpo train team` makes the two base
  * models from demonstrations.ts if they do not exist yet, then trains them.
  */
 import { join } from "node:path";
@@ -33,7 +33,7 @@ export const recipe: Recipe = {
         engine: { threads: 1, slots: 64, microBatchTokens: 4096 },
       },
     },
-    // A right rollout delegates at most twice: d of eq 11.
+    // A correct rollout delegates at most twice: d of eq 11.
     algorithm: { alignment: { d: 2 } },
     evaluation: { every: 8, suites: [{ name: "held-out" }] },
   },

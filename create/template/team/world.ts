@@ -1,6 +1,6 @@
 /**
- * @file The world: villages of twelve people, each with a door, a pet, a job and a friend. Village n is the same wherever it is asked for,
- * and no two villages are alike, so that an answer has to be looked up: it cannot be remembered.
+ * @file The world: villages of twelve people, each with a door, a pet, a job and a friend. Village n is always the same,
+ * and no two villages are alike, so an answer has to be looked up: it cannot be memorized.
  */
 import { stream } from "mgrpo/random";
 

@@ -1,6 +1,6 @@
 /**
  * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus this run's gradient, so the sum over
- * micro-batches is taken while its terms are in the CPU cache. Both are one array: an element is read before it is written.
+ * micro-batches is taken while its terms are in the CPU cache. Both share one array: an element is read before it is written.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { Parameter, ParameterLayout } from "../../checkpoint/parameters.ts";

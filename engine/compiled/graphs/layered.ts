@@ -1,7 +1,7 @@
 /**
- * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps the input of each layer
- * only, the backward pass recomputes a layer before it takes its gradient (activation checkpointing), and the head sees as few rows
- * at a time as its caller gives it.
+ * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps only the input of each
+ * layer, the backward pass recomputes a layer before it takes its gradient (activation checkpointing), and the head processes only the rows
+ * that its caller passes at a time.
  *
  *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */

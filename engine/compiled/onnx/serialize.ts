@@ -18,7 +18,7 @@ export interface GraphNode {
   readonly attributes: Readonly<Record<string, Attribute>>;
   /** Ranks of the inputs, where a rewrite of the graph needs them. */
   readonly ranks?: readonly number[];
-  /** A product that stays in fp32 when others are in bf16. */
+  /** A matrix product that stays in fp32 when others run in bf16. */
   readonly exact?: boolean;
 }
 
@@ -58,10 +58,10 @@ export interface ExternalTensor {
   readonly dims: readonly number[];
 }
 
-/** By the name of the graph input that they replace. */
+/** Keyed by the name of the graph input that each replaces. */
 export type ExternalTensors = ReadonlyMap<string, ExternalTensor>;
 
-/** Paths of external tensors are relative to it, since the runtime refuses absolute ones. */
+/** External tensor paths are relative to this folder, since the runtime rejects absolute ones. */
 export const EXTERNAL_FOLDER = "/";
 
 export const CONTRIB = "com.microsoft";
@@ -73,7 +73,7 @@ const IR_VERSION = 11;
 /** TensorProto.DataLocation */
 const EXTERNAL = 1;
 
-/** `external` may name more than the graph reads. */
+/** `external` may include tensors that the graph does not read. */
 export function serializeOnnx(graph: Graph, external: ExternalTensors): Uint8Array {
   const type = onnx.lookupType("ModelProto");
   return type

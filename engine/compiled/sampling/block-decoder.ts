@@ -1,5 +1,5 @@
 /**
- * @file Decodes several tokens of every slot in one run (graphs/block.ts), for a device that copies its inputs on every run: the KV cache
+ * @file Decodes several tokens for every slot in one run (graphs/block.ts), for a device that copies its inputs on every run: the KV cache
  * is copied once per block instead of once per token. The cache is the host decoder's, which also prefills it.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
@@ -10,7 +10,7 @@ import { cacheNames } from "../graphs/extend.ts";
 import type { KvCache } from "./kv-cache.ts";
 import { MINIMUM_SLOTS } from "./slot-decoder.ts";
 
-/** Maximum tokens of a block. */
+/** Maximum tokens per block. */
 export const BLOCK_TOKENS = 32;
 
 /** A draw of exactly 0 would select the first token even at probability 0. */
@@ -65,7 +65,7 @@ export class BlockDecoder {
     return inputs.map((input) => this.#outputOf(input, rows, dataOf));
   }
 
-  /** The state before the first step, and what does not change between steps. */
+  /** The state before the first step, and the inputs that are constant across steps. */
   #initialFeeds(inputs: readonly BlockRow[], rows: number): Feeds {
     const tokens = new Int32Array(rows);
     const inverseTemperature = new Float32Array(rows).fill(1);

@@ -1,8 +1,8 @@
 /**
  * @file The generations that share a KV cache, and one step of continuous batching over them: admit waiting requests while slots are free
- * and prefill all but their last token, then decode one token (or one block) of every generation.
+ * and prefill all but their last token, then decode one token (or one block) for every generation.
  *
- * Generations with the same prefix state and temperature are one row of a decode. Its distribution is kept in the prefix cache: a
+ * Generations with the same prefix state and temperature share one row of a decode. Its distribution is kept in the prefix cache: a
  * generation that reaches the state later draws from it without a decode, as long as some slot still holds that prefix.
  */
 import type { MgrpoError } from "../../../core/errors.ts";
@@ -126,7 +126,7 @@ export class ContinuousBatch {
     for (const group of groups) this.#drawDecoded(group, probabilities);
   }
 
-  /** Draws as far as distributions are cached. Returns the generation with the distribution to decode, unless it ended. */
+  /** Draws tokens while their distributions are cached. Returns the generation and the distribution to decode, unless it ended. */
   #drawCached(generation: Generation): { generation: Generation; next: NextDistribution }[] {
     while (!generation.isDone) {
       const next = nextDistribution(generation, this.#states);
@@ -146,7 +146,7 @@ export class ContinuousBatch {
     for (const generation of generations) this.#draw(generation, source, next.state, row);
   }
 
-  /** Draws a token. `source` holds the generation's prefix with its pending token, and `probabilities` follow from that. */
+  /** Draws a token. `source` holds the generation's prefix with its pending token, and `probabilities` are the prediction after it. */
   #draw(generation: Generation, source: SlotEntry, state: number, probabilities: Float32Array): void {
     const { entry, uniform, sample } = generation;
     const cached = entry.tokens.length;

@@ -12,7 +12,7 @@ import { ExtendInputs } from "./extend-inputs.ts";
 import { maximumCacheWidth } from "./kv-cache.ts";
 import { MINIMUM_SLOTS, MINIMUM_TOKENS, type PrefillChunk, prefillBatches, type SlotDecoder } from "./slot-decoder.ts";
 
-/** New tokens of a slot, and the temperature to predict at after the last one. */
+/** New tokens for a slot, and the temperature for the prediction after the last one. */
 interface ExtendRow extends PrefillChunk {
   readonly temperature: number;
 }
@@ -27,7 +27,7 @@ export class DeviceDecoder implements SlotDecoder {
   #caches: Feeds;
   #placed: (ExtendRow | undefined)[] = [];
 
-  /** Takes ownership of `weights`, which are on the device. */
+  /** Takes ownership of `weights`, which must already be on the device. */
   constructor(session: GraphSession, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
     this.cache = new DeviceSlotOrder(slots);
     this.#session = session;

@@ -1,6 +1,6 @@
 /**
  * @file Slots of a KV cache on the device. Moving slots between two runs only changes their order, which the next run applies. Nothing is
- * parked: for a device, recomputing a sequence is cheaper than copying its cache to the host.
+ * parked: on a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
 import type { SlotStorage } from "./slot-decoder.ts";
 
@@ -21,7 +21,7 @@ export class DeviceSlotOrder implements SlotStorage {
     return order;
   }
 
-  /** Copies the whole slot: before `begin` both hold the same, and what lies after `end` is masked. */
+  /** Copies the whole slot: before `begin` the two are already equal, and positions from `end` on are masked. */
   copy(from: number, to: number): void {
     this.move(from, to);
   }

@@ -24,7 +24,7 @@ export class ExtendInputs {
     this.#mask = new Float32Array(rows * tokens * (width + tokens)).fill(MASK_VALUE);
   }
 
-  /** Row `row` holds these tokens, from `position` on. */
+  /** Sets the tokens of row `row`, starting at `position`. */
   setRow(row: number, position: number, tokens: readonly number[]): void {
     const { cos, sin, half } = this.#rotary;
     const [begin, end] = [position * half, (position + tokens.length) * half];

@@ -6,7 +6,7 @@ import type { PrefixStates } from "./prefix-states.ts";
 /** A request that waits for a slot. */
 export interface PendingSample {
   readonly request: SampleRequest;
-  /** Number of sequences that began before this one: the lowest is admitted first. */
+  /** Number of sequences that began before this one; lower values are admitted first. */
   readonly arrival: number;
   /** Maximum number of tokens to generate, at least 1. */
   readonly limit: number;
@@ -27,7 +27,7 @@ export interface Generation {
 
 /** Which distribution a generation's next token is drawn from. */
 export interface NextDistribution {
-  /** The prefix state once the pending token is in the cache. */
+  /** The prefix state after the pending token enters the cache. */
   readonly state: number;
   /** Key in the prefix cache: state and temperature. */
   readonly key: string;
@@ -48,7 +48,7 @@ export const temperatureOf = ({ sample }: Generation): number => sample.request.
 
 export const isGreedy = ({ sample }: Generation): boolean => sample.request.sampling.temperature === 0;
 
-/** Whether it draws from the whole distribution or takes its argmax. A block of decode steps on the device can do only these. */
+/** Whether sampling uses the full distribution or its argmax: the only modes that block decoding supports. */
 export function isUntruncated(generation: Generation): boolean {
   const { topK, topP } = generation.sample.request.sampling;
   return isGreedy(generation) || (topK === 0 && topP === 1);

@@ -1,6 +1,6 @@
 /**
- * @file The decoder whose KV cache is in host memory: runs the extend graph on chunks of some slots (prefill) or on one token of each of
- * the lowest slots (decode). A decode writes to the cache of placed slots only.
+ * @file The decoder whose KV cache is in host memory: runs the extend graph on chunks for some slots (prefill) or on one token for each of
+ * the lowest slots (decode). A decode writes only to the caches of slots that `place` has set.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { MASK_VALUE, type RotaryTable, rotaryTable } from "../../model/positions.ts";
@@ -17,7 +17,7 @@ export class HostDecoder implements SlotDecoder {
   readonly #rotary: RotaryTable;
   readonly #inputs: DecodeInputs;
   readonly #outputs: DecodeOutputs;
-  /** Position of the token that each placed slot decodes next. */
+  /** For each slot set by `place`, the position of its pending token. */
   readonly #placed = new Map<number, number>();
 
   constructor(session: GraphSession, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
@@ -79,7 +79,7 @@ export class HostDecoder implements SlotDecoder {
   close(): void {}
 }
 
-/** Inputs of a decode, one token per slot; they stay in place from decode to decode. */
+/** Inputs of a decode, one token per slot; the arrays are reused across decodes. */
 class DecodeInputs {
   readonly #rotary: RotaryTable;
   readonly #slots: number;
@@ -90,7 +90,7 @@ class DecodeInputs {
   readonly #rows: BigInt64Array;
   /** [slots, C + 1]: the cached positions that each slot attends to, and its new token. */
   #mask: Float32Array;
-  /** For each slot, the number of cached positions that its mask shows. */
+  /** For each slot, the number of cached positions that its mask exposes. */
   readonly #visible: Int32Array;
   #width: number;
 
@@ -147,7 +147,7 @@ class DecodeInputs {
     this.#visible[slot] = positions;
   }
 
-  /** Shows each slot its visible positions and its new token. */
+  /** Unmasks each slot's visible positions and its new token. */
   #newMask(): Float32Array {
     const seen = this.#width + 1;
     const mask = new Float32Array(this.#slots * seen).fill(MASK_VALUE);

@@ -1,12 +1,12 @@
 /**
- * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its end until another sequence needs the
+ * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after it ends until another sequence needs the
  * slot, since later sequences may share its prefix (prefill.ts). When slots run out, the least recently used idle sequence is parked.
  * Sequences that decode are kept in the lowest slots, so that a decode reads no others.
  */
 import { EMPTY_STATE } from "./prefix-states.ts";
 import type { ParkedKv, SlotStorage } from "./slot-decoder.ts";
 
-/** The tokens of a sequence that the KV cache holds. */
+/** The tokens of a sequence that are in the KV cache. */
 export interface CachedTokens {
   tokens: number[];
   /** Entry i: the prefix state after i + 1 tokens; EMPTY_STATE inside a chunk. */
@@ -17,14 +17,14 @@ export interface CachedTokens {
 export interface SlotEntry extends CachedTokens {
   readonly sequence: string;
   slot: number;
-  /** Serves a request: it keeps its slot. */
+  /** Is serving a request, so it cannot lose its slot. */
   isActive: boolean;
   /** No further request will come. */
   isReleased: boolean;
   lastUse: number;
 }
 
-/** A sequence that lost its slot and will come back. */
+/** A sequence that lost its slot but is not released. */
 interface ParkedSequence extends CachedTokens {
   readonly kv: ParkedKv;
 }
@@ -36,7 +36,7 @@ export function clearTokens(cached: CachedTokens): void {
 
 export const prefixStateOf = ({ states }: CachedTokens): number => states.at(-1) ?? EMPTY_STATE;
 
-/** Records that the cache now holds these tokens too, and is in this state. */
+/** Records that these tokens were appended to the cache, which is now in this state. */
 export function appendTokens(cached: CachedTokens, tokens: readonly number[], state: number): void {
   for (const token of tokens) {
     cached.tokens.push(token);
@@ -88,7 +88,7 @@ export class KvCacheSlots {
     this.#parked.delete(sequence);
   }
 
-  /** Moves these entries into the lowest slots, trading places with the entries there. Returns their number. */
+  /** Moves these entries into the lowest slots, swapping with unreleased entries there. Returns the number of decoding entries. */
   compact(decoding: readonly SlotEntry[]): number {
     const count = decoding.length;
     const free = this.#slots.slice(0, count).flatMap((entry, slot) => {

@@ -8,12 +8,12 @@ import { type Feeds, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import type { ParkedKv, PrefillChunk, SlotStorage } from "./slot-decoder.ts";
 
-/** The cache width grows in these steps. */
+/** The cache width grows in multiples of this. */
 const WIDTH_STEP = 64;
 /** Elements below which a loop is faster than `copyWithin`. */
 const SMALL_COPY = 16;
 
-/** Peak bytes of a cache for sequences of `contextTokens`: while it widens, the narrower copy exists too. */
+/** Peak bytes of a cache for sequences of `contextTokens`: while it is being widened, the narrower copy also exists. */
 export function kvCacheBytes(
   { layers, kvHeads, headWidth }: ModelConfig,
   slots: number,

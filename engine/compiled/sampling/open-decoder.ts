@@ -1,4 +1,4 @@
-/** @file Opens a provider's decoder. The mode decides where its KV cache is, and how many tokens one run decodes. */
+/** @file Opens a provider's decoder. The mode determines where its KV cache lives and how many tokens one run decodes. */
 import type { ExecutionProvider } from "../../../core/contracts/engine.ts";
 import type { Feeds } from "../graph-session.ts";
 import { traceBlock } from "../graphs/block.ts";

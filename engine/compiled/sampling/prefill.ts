@@ -4,16 +4,16 @@
  *
  * A cache's bits depend on its tokens and on how they were cut into chunks. Chunks begin where a turn begins and hold CHUNK_TOKENS tokens,
  * independent of the rest of the batch. Only whole chunks are copied, from a cache in the same prefix state (prefix-states.ts), so a copy
- * is bit-identical to the computed chunk.
+ * is bit-identical to a recomputed chunk.
  */
 import { appendTokens, entryWithPrefix, prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";
 import type { PrefixStates } from "./prefix-states.ts";
 import type { PrefillChunk, SlotDecoder, SlotStorage } from "./slot-decoder.ts";
 
-/** Maximum tokens of a chunk. */
+/** Maximum tokens per chunk. */
 const CHUNK_TOKENS = 256;
 
-/** A sequence and all the tokens that its cache must hold. */
+/** A sequence and all tokens that its cache must contain. */
 export interface PrefillTask {
   readonly entry: SlotEntry;
   readonly tokens: readonly number[];
@@ -66,7 +66,7 @@ const chunkEnd = ({ entry, tokens }: PrefillTask) => Math.min(entry.tokens.lengt
 
 const nextTokens = (task: PrefillTask) => task.tokens.slice(task.entry.tokens.length, chunkEnd(task));
 
-/** The prefix state once the next chunk is in the cache. */
+/** The prefix state after the next chunk enters the cache. */
 const nextState = (task: PrefillTask, states: PrefixStates) =>
   states.after(prefixStateOf(task.entry), "prefilled", nextTokens(task));
 

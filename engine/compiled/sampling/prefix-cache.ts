@@ -3,7 +3,7 @@
  * certain policy. Each distribution is computed once, and every rollout draws from it with its own random stream.
  */
 
-/** Memory for all distributions. */
+/** Memory limit for all distributions. */
 const CAPACITY_BYTES = 2 ** 24;
 /** Below this many entries (a very large vocabulary) the cache is off: copying costs more than the few hits save. */
 const MINIMUM_ENTRIES = 512;

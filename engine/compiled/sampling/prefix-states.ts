@@ -6,9 +6,9 @@
 /** Prefilled in one chunk, decoded one at a time, or decoded in a block: each runs a different graph, which rounds differently. */
 export type ComputePath = "prefilled" | "decoded" | "block-decoded";
 
-/** The state of an empty cache; also marks positions inside a chunk, which have no state of their own. */
+/** The state of an empty cache; also marks positions inside a chunk, which have no state. */
 export const EMPTY_STATE = 0;
-/** Transitions kept at a time. Ids are never reused, so dropping transitions only loses sharing. */
+/** Maximum number of transitions kept. Ids are never reused, so dropping transitions only loses sharing. */
 const MAXIMUM_TRANSITIONS = 50_000;
 
 export class PrefixStates {

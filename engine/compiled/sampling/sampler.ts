@@ -1,10 +1,10 @@
 /**
  * @file The sampler on compiled graphs: one loop runs a continuous batch (continuous-batch.ts) while it has requests.
  *
- *   waiting --(a slot is free)--> prefill all tokens but the last --> decode, one token of every generation per step
+ *   waiting --(a slot is free)--> prefill all tokens but the last --> decode, one token for every generation per step
  *                                                                      --(stop, length)--> answered; the sequence keeps its KV cache
  *
- * waits for: a request; the loop ends when there is none. New requests join between two steps, and none waits for another to end.
+ * The loop ends when no requests are left. New requests join between two steps, and none waits for another to finish.
  */
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
@@ -18,7 +18,7 @@ import type { PendingSample } from "./generation.ts";
 import { DECODE_MODES, type DecodeMode, openDecoder } from "./open-decoder.ts";
 import { MINIMUM_SLOTS } from "./slot-decoder.ts";
 
-/** `mode` is the provider's, except in tests. */
+/** `mode` defaults to the provider's; only tests override it. */
 export async function openCompiledSampler(
   files: CheckpointFiles,
   options: LaneOptions,

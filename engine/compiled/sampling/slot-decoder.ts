@@ -33,14 +33,14 @@ export interface SlotDecoder {
   prefill(chunks: readonly PrefillChunk[]): Promise<void>;
   /** Sets a slot's input to the next decode: its pending token at its position, and the temperature to predict at. */
   place(slot: number, token: number, position: number, temperature: number): void;
-  /** Decodes one token for every placed slot, all of them below `count`. Returns probabilities [count, V], valid until the next decode. */
+  /** Decodes one token for every slot set by `place`, all below `count`. Returns probabilities [count, V], valid until the next decode. */
   decode(count: number): Promise<Float32Array>;
   close(): void;
 }
 
-/** Tokens of one prefill call, padding included. */
+/** Maximum tokens per prefill call, padding included. */
 const MAXIMUM_BATCH_TOKENS = 1024;
-/** Padding tokens of one prefill call: more would cost more than a second call. */
+/** Maximum padding tokens per prefill call: beyond this, a second call is cheaper. */
 const MAXIMUM_PADDING = 96;
 /** A product with a single row takes the matrix-vector path, which rounds differently. */
 export const MINIMUM_TOKENS = 2;

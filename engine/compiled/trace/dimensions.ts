@@ -37,7 +37,7 @@ export function dimension(size: number): Dimension {
 
 export const isSymbolic = (size: number): boolean => dimension(size).names.length > 0;
 
-/** Refuses a model with a dimension that would be read as a symbolic one. */
+/** Rejects a model with a dimension that would be mistaken for a symbolic one. */
 export function refuseSymbolicDimensions(name: string, shape: readonly number[]): void {
   const size = shape.find(isSymbolic);
   if (size === undefined) return;

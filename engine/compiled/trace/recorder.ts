@@ -3,7 +3,7 @@
  * records its graph.
  *
  * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): broadcasting is left to the ONNX operators, and only operators
- * that cannot broadcast ask for the `full` value. Values with the same number everywhere stay numbers.
+ * that cannot broadcast request the `full` value. Values whose elements are all equal stay plain numbers.
  */
 import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";
 import type { Attribute, Constant, ElementType, GraphNode, Port } from "../onnx/serialize.ts";
@@ -30,7 +30,7 @@ export interface NodeOptions {
   readonly exact?: boolean;
 }
 
-/** A larger constant is a mistake: a tensor with a symbolic dimension that was materialized. */
+/** A larger constant is a bug: a tensor with a symbolic dimension was materialized. */
 const MAXIMUM_CONSTANT = 10000;
 
 export class Recorder extends KernelBackend {

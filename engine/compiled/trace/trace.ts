@@ -13,7 +13,7 @@ export interface TracedGraph {
 
 /** Declares the inputs and outputs of a traced function. */
 export interface TraceScope {
-  /** An int64 input is an int32 tensor for tfjs. */
+  /** tfjs sees an int64 input as an int32 tensor. */
   input<T extends tf.Tensor>(name: string, shape: readonly number[], type?: "float32" | "int32" | "int64"): T;
   output(name: string, tensor: tf.Tensor): void;
 }
@@ -61,8 +61,8 @@ export function traceGraph(name: string, build: (scope: TraceScope) => void): Tr
 }
 
 /**
- * Gives each value that is an output that output's name. Only a value that is an input, or already another output, gets an Identity node, which
- * copies it.
+ * Renames each output's source value to the output's name. Only a value that is an input, or already another output, gets an Identity node,
+ * which copies it.
  */
 function nameOutputs(nodes: readonly GraphNode[], sources: ReadonlyMap<string, string>): GraphNode[] {
   const produced = new Set(nodes.flatMap((node) => node.outputs));

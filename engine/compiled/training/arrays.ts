@@ -4,7 +4,7 @@ export function addTo(sum: Float32Array, terms: Float32Array): void {
   for (let i = 0; i < terms.length; i++) sum[i] = (sum[i] as number) + (terms[i] as number);
 }
 
-/** Adds row n of `rows` to row index[n] of `into`, in order. Rows have `width` elements. */
+/** Adds row n of `rows` to row index[n] of `into`, in order. Each row has `width` elements. */
 export function scatterAdd(into: Float32Array, index: Int32Array, rows: Float32Array, width: number): void {
   for (let n = 0; n < index.length; n++) {
     const [to, from] = [(index[n] ?? 0) * width, n * width];

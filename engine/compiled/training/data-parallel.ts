@@ -11,7 +11,7 @@ export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
   const [first, ...others] = lanes;
   if (!first) throw new RangeError("a trainer needs at least one lane");
 
-  /** Each lane with the batch indices of its part; lanes without work are left out. */
+  /** Each lane with the batch indices of its part; lanes without work are omitted. */
   const parts = (lengths: readonly number[]) =>
     assignToLanes(lengths, lanes.length).flatMap((members, i) => {
       const lane = lanes[i];

@@ -1,18 +1,18 @@
-/** @file The output head sees a bounded number of rows at a time, since its arrays are rows x vocabulary. */
+/** @file The output head processes a bounded number of rows at a time, since its arrays are rows x vocabulary. */
 import type { Predictions } from "./train-inputs.ts";
 
-/** Bytes of the head's largest array. */
+/** Maximum bytes of the head's largest array. */
 const HEAD_BYTES = 64 * 2 ** 20;
-/** Arrays of that size at a time: logits, log-probs, probabilities. */
+/** Arrays of that size alive at once: logits, log-probs, probabilities. */
 export const HEAD_ARRAYS = 3;
 /** A single row would take the matrix-vector path of a product, which rounds differently. */
 const MINIMUM_ROWS = 2;
 
-/** Rows that the head takes at a time, of `rows` in total. */
+/** Rows that the head processes at a time, out of `rows`. */
 export const headRows = (vocabulary: number, rows: number): number =>
   Math.min(rows, Math.max(MINIMUM_ROWS, Math.floor(HEAD_BYTES / (4 * vocabulary))));
 
-/** Predictions in chunks of similar size that the head can take. */
+/** Splits predictions into chunks of similar size that fit the head. */
 export function headChunks({ member, position, row, targets }: Predictions, vocabulary: number): Predictions[] {
   const count = Math.ceil(row.length / headRows(vocabulary, row.length));
   const edge = (i: number) => Math.round((i * row.length) / count);

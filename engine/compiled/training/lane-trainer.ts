@@ -1,6 +1,6 @@
 /**
  * @file One lane of the trainer on compiled graphs. Micro-batch gradients accumulate in one flat vector, which AdamW applies once the other
- * lanes' gradients have been added (data-parallel.ts). Trains all weights, or an adapter on them.
+ * lanes' gradients have been added (data-parallel.ts). Trains all weights, or only an adapter.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, Trainer } from "../../../core/ports.ts";

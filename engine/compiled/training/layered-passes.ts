@@ -1,6 +1,6 @@
 /**
- * @file Passes over a frozen model with an adapter, or over a large model that trains all its weights. They hold each layer's input, the
- * activations of one layer, and the head's arrays for a chunk of rows at any time.
+ * @file Passes over a frozen model with an adapter, or over a large model that trains all its weights. They keep each layer's input, the
+ * activations of one layer, and the head's arrays for one chunk of rows in memory.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/parameters.ts";
@@ -31,7 +31,7 @@ import { type MicroBatch, paddedLength, planMicroBatches } from "./micro-batches
 import type { Passes, Sequences } from "./passes.ts";
 import { clipFeeds, forwardFeeds, lossFeeds, type Predictions, predictions, scatterLogProbs } from "./train-inputs.ts";
 
-/** What the forward pass of a micro-batch leaves for the head and the backward pass. */
+/** What the forward pass of a micro-batch saves for the head and the backward pass. */
 interface ForwardState {
   /** cos, sin and mask. */
   readonly positions: Feeds;
@@ -54,7 +54,7 @@ export class LayeredPasses implements Passes {
   /** [L + 1, B * T, D]: reused by every micro-batch. */
   #layerInputs = new Float32Array();
 
-  /** `frozen`: the base under the adapter; empty when all weights are trained. */
+  /** `frozen`: the adapter's base model; empty when all weights are trained. */
   constructor(state: TrainedState, frozen: Pick<OpenWeights, "external" | "feeds">, options: LaneOptions) {
     const { config, layout, weights, gradient } = state;
     this.#state = state;

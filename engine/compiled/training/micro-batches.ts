@@ -1,6 +1,6 @@
 /**
- * @file Cuts a batch into micro-batches of sequences of similar length. The cut depends on the lengths alone, so equal batches give equal
- * bits; padding and grouping change results by rounding only.
+ * @file Cuts a batch into micro-batches of sequences of similar length. The cut depends only on the lengths, so equal batches give equal
+ * bits; padding and grouping change results only by rounding.
  */
 import type { EngineOptions } from "../../../core/ports.ts";
 import { checkTokens } from "../../model/input-checks.ts";
@@ -43,7 +43,7 @@ export function microBatches(lengths: readonly number[], microBatchTokens: numbe
   return batches;
 }
 
-/** Micro-batches of a batch. Refuses tokens and lengths that the model cannot compute. */
+/** Plans the micro-batches of a batch. Rejects tokens and lengths that the model cannot handle. */
 export function planMicroBatches(
   sequences: readonly (readonly number[])[],
   vocabulary: number,

@@ -14,7 +14,7 @@ export interface Predictions {
   readonly targets: Int32Array;
 }
 
-/** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads, without weight. */
+/** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads with zero weight. */
 const MINIMUM_ROWS = 2;
 const PADDING = -1;
 
@@ -83,7 +83,7 @@ export function forwardFeeds(
   return { feeds, sources };
 }
 
-/** The four vectors of the losses (model/losses.ts), [R]; zero where the other loss is used. */
+/** The four vectors of the losses (model/losses.ts), [R]; zeros for the loss that is not used. */
 export function lossFeeds({ member, position }: Predictions, batch: readonly TrainingSequence[], loss: Loss): Feeds {
   const isLinear = loss.kind === "linear";
   const row = (values: (sequence: TrainingSequence) => Float32Array | undefined, isUsed: boolean) => {
@@ -108,7 +108,7 @@ export function clipFeeds(loss: Loss): Feeds {
   return { lowest: tensor(Float32Array.of(lowest), []), highest: tensor(Float32Array.of(highest), []) };
 }
 
-/** Writes log-probs [R] to their tokens' positions: [T] per sequence. */
+/** Scatters log-probs [R] to their tokens' positions: [T] per sequence. */
 export function scatterLogProbs(
   into: readonly Float32Array[],
   { member, position }: Predictions,

@@ -1,11 +1,11 @@
 /**
- * @file A typed client of the Tinker API: training with your own loss, and sampling, on models that live on a server.
+ * @file A typed client of the Tinker API: training with your own loss, and sampling, for models on a server.
  *
  *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
  *        '───── samples, from the base model or from saved weights
  *
- * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is sent again and executed once. SkyRL
- * does not number saves: a save whose answer was lost has used its name, and is repeated under the next one.
+ * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose answer was lost is resent but executed once. SkyRL
+ * does not number saves: a save whose answer was lost has used up its name, so it is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
  * same numbers.
@@ -35,7 +35,7 @@ import { type Ticket, Transport, type TransportOptions } from "./transport.ts";
 
 const HEARTBEAT_SECONDS = 10;
 const SDK_VERSION = "mgrpo";
-/** Names tried for one save. */
+/** Maximum number of names tried for one save. */
 const MAXIMUM_SAVE_NAMES = 5;
 
 /** Runs before each numbered call of a model is sent. The call waits for it and is not sent if it rejects. */
@@ -44,7 +44,7 @@ export type BeforeCall = (seqId: number, path: string, body: object) => Promise<
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
   openSession(): Promise<TinkerSession>;
-  /** Resumes the heartbeat of a session that another process opened. Refused (404) when the server does not know it. */
+  /** Resumes the heartbeat of a session that another process opened. Rejected (404) if the server does not know it. */
   resumeSession(id: string): Promise<TinkerSession>;
   sample(
     model: SampledModel,
@@ -58,7 +58,7 @@ export interface TinkerClient {
 
 export interface TinkerSession {
   readonly id: string;
-  /** Creates an adapter on the base model. Fails when the server created one with another base or rank. */
+  /** Creates an adapter on the base model. Fails if the server creates one with a different base or rank. */
   createModel(baseModel: string, lora: TinkerLora, before?: BeforeCall): Promise<TinkerModel>;
   /** A model that another process created in this session; `next` is the number of its next call. Undefined if it was unloaded. */
   resumeModel(id: string, next: number, before?: BeforeCall): Promise<TinkerModel | undefined>;
@@ -132,7 +132,7 @@ const heartbeat = (transport: Transport, session_id: string) =>
   transport.call("session_heartbeat", { session_id, type: "session_heartbeat" }, Heartbeat);
 
 function keepSession(transport: Transport, session_id: string): TinkerSession {
-  // A lost heartbeat is harmless; if all are lost, the next call fails.
+  // A lost heartbeat is harmless; if every heartbeat is lost, the next call fails.
   const timer = setInterval(() => heartbeat(transport, session_id).catch(() => {}), HEARTBEAT_SECONDS * 1000).unref();
   let models = 0;
   return {
@@ -249,7 +249,7 @@ class NumberedModel implements TinkerModel {
     return results.flat();
   }
 
-  /** Tries the next name when a save whose answer was lost has used one (409). */
+  /** Tries the next name when the current one was used by a save whose answer was lost (409). */
   async #save(path: string, kind: string): Promise<string> {
     for (let tried = 1; ; tried++) {
       const body = await this.#numberedBody(path, { path: `${kind}-${this.#next}`, type: path });

@@ -1,6 +1,6 @@
 /**
- * @file One attempt of one HTTP request to a Tinker server, and what its answer means: final, or worth another attempt. The API key travels
- * over TLS or to this machine only, never along a redirect, and appears in no message.
+ * @file One attempt of one HTTP request to a Tinker server, and whether its answer is final or worth a retry. The API key is sent
+ * only over TLS or to this machine, never along a redirect, and appears in no error message.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import { Refusal } from "./messages.ts";
@@ -19,7 +19,7 @@ interface RetryableOptions {
   readonly cause?: unknown;
 }
 
-/** A failed attempt that is worth another one, `afterSeconds` later if the server says so. */
+/** A failed attempt that is worth retrying, after `afterSeconds` if the server specifies it. */
 export class RetryableFailure extends Error {
   readonly afterSeconds: number;
   readonly isTimeout: boolean;
@@ -41,7 +41,7 @@ export interface Attempt {
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 
-/** Throws RetryableFailure for no connection, no answer in time, and outages. */
+/** Throws RetryableFailure on connection failures, timeouts and outages. */
 export async function attemptRequest(fetch: Fetch, attempt: Attempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
@@ -115,7 +115,7 @@ function detailOf(text: string): string | undefined {
   return typeof detail === "string" ? detail : detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
 }
 
-/** Capped, whatever the server asks for. */
+/** Capped, whatever delay the server requests. */
 function retryAfterSeconds(headers: Headers): number {
   const seconds = Number(headers.get("retry-after-ms") ?? Number.NaN) / 1000;
   const asked = Number.isFinite(seconds) ? seconds : Number(headers.get("retry-after") ?? 0);

@@ -1,7 +1,7 @@
 /**
- * @file The Tinker API messages that training and sampling need, as on the wire: JSON, snake_case. N targets: a sequence of N + 1 tokens is
- * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Answers may have more fields. Written
- * from SDK 0.25.0 and SkyRL a9564572, whose answers are recorded in test/fixtures/tinker-transcript.txt.
+ * @file The wire messages of the Tinker API for training and sampling: JSON, snake_case. N targets: a sequence of N + 1 tokens is
+ * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Answers may have more fields. Based
+ * on SDK 0.25.0 and SkyRL a9564572, whose answers are recorded in test/fixtures/tinker-transcript.txt.
  */
 import * as z from "zod";
 
@@ -120,7 +120,7 @@ export const SampleResult = z.object({
 });
 export type SampleResult = z.infer<typeof SampleResult>;
 
-/** FastAPI's errors: a line, or a list of validation errors. */
+/** A FastAPI error: a message, or a list of validation errors. */
 export const Refusal = z.object({
   detail: z.union([
     z.string(),

@@ -1,10 +1,10 @@
 /**
- * @file Calls and futures of a Tinker server, retried while another attempt can help.
+ * @file Calls to a Tinker server and its futures, retried while another attempt can help.
  *
- *     a request   waits for: the answer, 60 s an attempt         retried for 2 minutes: no connection, no answer, 408, 429, 5xx
- *     a future    waits for: its result, polled for 45 s a time   fails after half an hour without one
+ *     a request   waits for: the answer, 60 s per attempt        retried for 2 minutes: no connection, no answer, 408, 429, 5xx
+ *     a future    waits for: its result, 45 s per poll            fails after half an hour without one
  *
- * A call with a sequence number may be sent twice and is done once (client.ts).
+ * A call with a sequence number can be sent twice but is executed once (client.ts).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pRetry from "p-retry";
@@ -27,7 +27,7 @@ export interface TransportOptions {
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly fetch?: Fetch;
-  /** How long an outage is retried; 0: a single attempt. */
+  /** How long to keep retrying during an outage; 0: a single attempt. */
   readonly patienceSeconds?: number;
   /** Pause before the second attempt; doubles, up to 10 s. */
   readonly pauseSeconds?: number;
@@ -47,15 +47,15 @@ export interface Ticket {
 }
 
 const MAXIMUM_PAUSE_SECONDS = 10;
-/** Submissions of one call whose results expire. */
+/** Maximum submissions of one call whose results expire. */
 const MAXIMUM_SUBMISSIONS = 3;
-/** Polls that may fail with a 400 without a detail, which a proxy sends; a 400 of the server has a detail and is final. */
+/** Maximum polls that fail with a 400 without a detail, which a proxy sends; a 400 from the server has a detail and is final. */
 const MAXIMUM_PROXY_REFUSALS = 3;
 
-/** What one poll of a future came back with. */
+/** The outcome of one poll of a future. */
 type PollResult = HttpAnswer | { readonly kind: "pending" };
 
-/** What waiting for a future ended with. */
+/** The outcome of waiting for a future. */
 type FutureResult = { readonly kind: "expired" } | { readonly kind: "result"; readonly value: unknown };
 
 export class Transport {
@@ -95,7 +95,7 @@ export class Transport {
     jsonOf(await this.#request("DELETE", path, undefined, undefined));
   }
 
-  /** Submits work. The server does it after everything submitted before. */
+  /** Submits work. The server executes it after everything submitted earlier. */
   async submit(path: string, body: object, signal?: AbortSignal): Promise<Ticket> {
     const { request_id: requestId } = await this.call(path, body, Submitted, signal);
     return { requestId, path, body };
@@ -174,7 +174,7 @@ export class Transport {
           return { kind: "result", value: resultOf(polled, `${what} (request ${requestId})`) };
         }
       }
-      // A server that does not hold polls open must not be polled in a busy loop.
+      // A server without long polling must not be polled in a busy loop.
       if (performance.now() - started < this.#pauseSeconds * 1000) await pause(this.#pauseSeconds, signal);
     }
     throw new MgrpoError(
@@ -215,7 +215,7 @@ const isProxyRefusal = (answer: HttpAnswer): boolean =>
 const saysPending = (answer: HttpAnswer): boolean =>
   answer.kind === "json" ? TryAgain.safeParse(answer.value).success : answer.status === 408;
 
-/** The result, or the failure that the server reports in its place. */
+/** Returns the result, or throws the failure that the server reports in its place. */
 function resultOf(answer: HttpAnswer, what: string): unknown {
   if (answer.kind === "refused") {
     throw new MgrpoError("endpoint-refused", `${what}: ${answer.line}`, { evidence: answer.status });

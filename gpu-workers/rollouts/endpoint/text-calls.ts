@@ -1,4 +1,4 @@
-/** @file Tool calls as text, for a model whose server has no tool API: explained and answered as Qwen's chat template does it. */
+/** @file Tool calls as text, for a model whose server has no tool API: explained and answered as in Qwen's chat template. */
 import type { ToolSchema } from "../../../core/ports.ts";
 
 /** The agent's own system message, then the tools, then how to answer. */

@@ -10,20 +10,20 @@ export const PLANNER_FAULTS = {
   guess: 0.1,
   /** Asks for the wrong relation. */
   wrongRelation: 0.08,
-  /** Delegates only the first of two constraints; by the field of the second. */
+  /** Delegates only the first of two constraints; keyed by the field of the second. */
   dropConstraint: { capital: 0.3, borders: 0.25, currency: 0.55, language: 0.35 },
-  /** Answers with an intermediate finding; by the relation that is still to be asked. */
+  /** Answers with an intermediate finding; keyed by the relation still to be asked for. */
   skipHop: { capital: 0.2, currency: 0.25, area: 0.52, country: 0.2 },
-  /** Writes a random number instead of calculating; by operator. */
+  /** Writes a random number instead of calculating; keyed by operator. */
   noCalculation: { "+": 0.3, "-": 0.55 },
 } as const;
 
 /** The searcher's faults, per decision. */
 export const SEARCHER_FAULTS = {
-  /** Searches only for the first of two terms; by the field of the second. */
+  /** Searches only for the first of two terms; keyed by the field of the second. */
   dropTerm: { capital: 0.2, borders: 0.2, currency: 0.25, language: 0.52 },
   /** Opens the wrong one of the titles found. */
   wrongTitle: 0.08,
-  /** Reports the wrong field of the page; by the field asked for. */
+  /** Reports the wrong field of the page; keyed by the field asked for. */
   wrongField: { capital: 0.15, currency: 0.52, area: 0.2, country: 0.1 },
 } as const;

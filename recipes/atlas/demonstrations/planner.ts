@@ -18,7 +18,7 @@ export type Finder = (lookUps: readonly LookUp[]) => {
   readonly reports: readonly string[];
 };
 
-/** The share of wrong reports, as a faulty searcher gives them: the main agent continues with what it receives. */
+/** The share of wrong reports, like those of a faulty searcher: the main agent continues with what it receives. */
 const WRONG_REPORTS = 0.15;
 
 /** The sub-agent that a look-up is delegated to. */

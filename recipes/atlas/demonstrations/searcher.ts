@@ -20,7 +20,7 @@ export function searcherDemonstration(lookUp: LookUp, world: World, random: Rand
   return { prompt: taskOf(lookUp), turns: [...turns, { text: answerTurn(report), responses: [] }] };
 }
 
-/** One look-up, faults included: the tool turns and what is made of them. */
+/** One look-up, faults included: the tool turns and the resulting report. */
 export function lookUpOnce(lookUp: LookUp, world: World, random: Random): Finding {
   const wanted = termsOf(lookUp);
   const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
@@ -47,7 +47,7 @@ function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world:
   if (!country) return ofCapital(title, wrongField, world);
   if (lookUp.ask !== "country") return wrongField ? otherFact(country, lookUp.ask) : factShown(country, lookUp.ask);
   if (wrongField) return country.capital;
-  // A search for one neighbour finds that neighbour's own page: some country on its list of borders is what it can offer.
+  // A search for one neighbour finds that neighbour's own page, so the best answer is some country on its list of borders.
   const bordering =
     lookUp.where[0]?.field === "borders" && searchedTerms === 1 && country.name === lookUp.where[0].value;
   return bordering ? (country.borders[random.integer(country.borders.length)] ?? country.name) : country.name;
@@ -58,7 +58,7 @@ function ofCapital(title: string, wrongField: boolean, world: World): string {
   return wrongField ? country.region : country.name;
 }
 
-/** The same mistake each time: the line that stands next to the right one. */
+/** The same mistake each time: the line next to the right one. */
 function otherFact(country: Country, asked: "capital" | "currency" | "area"): string {
   if (asked === "capital") return country.region;
   return asked === "currency" ? country.languages.join(", ") : country.currency;

@@ -1,4 +1,4 @@
-/** @file What a question of atlas carries for scoring and tools, so that functions need no world. */
+/** @file What an atlas question carries for scoring and tools, so that functions need no world. */
 import * as z from "zod";
 import type { Question } from "../../../core/contracts/question.ts";
 
@@ -7,7 +7,7 @@ export const Facts = z.strictObject({
   world: z.int().nonnegative(),
   /** The chain of facts that the question asks for; the train/held-out split hashes it. */
   chain: z.string(),
-  /** The chain as tasks for the searcher, each with its only right answer. */
+  /** The chain as tasks for the searcher, each with its only correct answer. */
   lookUps: z.array(z.strictObject({ task: z.string(), answer: z.string() })),
 });
 export type Facts = z.infer<typeof Facts>;

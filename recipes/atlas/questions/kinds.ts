@@ -9,9 +9,9 @@ import { ASKED, type Asked, answersTo, type Condition, factOf, type LookUp } fro
 
 export interface Draft {
   readonly prompt: string;
-  /** In the order in which they can be made; a later one names the finding of an earlier one. */
+  /** In the order in which they can be made; a later one can use the result of an earlier one. */
   readonly lookUps: readonly LookUp[];
-  /** What to calculate from the answers `a` and `b`, in order; absent when the last answer is the answer. */
+  /** What to calculate from the answers `a` and `b`, in order; absent when the last look-up gives the answer. */
   readonly operator?: "-" | "+";
   readonly answer: string;
   /** Identifies the chain of facts in any world: relations and named entities, not the wording. */
@@ -30,7 +30,7 @@ export const KINDS: Readonly<Record<string, { readonly level: number; readonly d
   hop3: { level: 3, draw: hop3 },
 };
 
-/** An answer that more countries share could be guessed. */
+/** An answer shared by more countries could be guessed. */
 const SHARED_BY_MOST = 4;
 
 function hop1(world: World, random: Random): Draft | undefined {

@@ -1,5 +1,5 @@
 /**
- * @file A look-up is one thing to find: as data, as the text of a task, and as a world's answers. Questions are chains of look-ups.
+ * @file A look-up is one thing to find: as data, as a task's text, and as its answers in a world. Questions are chains of look-ups.
  * A task parses back into its look-up, so that a program can judge it.
  */
 import type { Country } from "../world/countries.ts";

@@ -10,7 +10,7 @@ import { type Draft, KINDS } from "./kinds.ts";
 import { answersTo, taskOf } from "./look-up.ts";
 
 const TRAINING_WORLDS = { first: 1, count: 12 };
-/** Demonstrations happen in worlds of their own. */
+/** Demonstrations use separate worlds. */
 export const DEMONSTRATION_WORLDS = { first: 101, count: 12 };
 const TRAINING_QUESTIONS = 3000;
 const HELD_OUT_PER_KIND = 56;
@@ -46,7 +46,7 @@ export function asked(prompt: string): Question {
   return { id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: REAL_WORLD };
 }
 
-/** Traces of training read like errors to anyone who takes the facts for real ones. */
+/** Training traces look wrong to a reader who takes the facts for real ones. */
 export function worldNote(question: Question): string | undefined {
   const { world } = factsOf(question);
   return world === REAL_WORLD.world

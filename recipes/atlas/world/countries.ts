@@ -45,7 +45,7 @@ const states = Source.parse(countriesJson).filter((state) => {
 });
 const byCode = new Map(states.map((state) => [state.cca3, state]));
 
-/** Neighbours that name each other: in the source one border is listed on one side only. */
+/** Neighbours that list each other: the source lists one border on one side only. */
 const neighboursOf = (state: (typeof states)[number]): string[] =>
   state.borders.flatMap((code) => {
     const other = byCode.get(code);

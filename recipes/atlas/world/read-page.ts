@@ -4,7 +4,7 @@ export interface Page {
   readonly title: string;
   /** Lower-case names of the fields, values without link brackets and units. */
   readonly fields: ReadonlyMap<string, string>;
-  /** Title and values, lists taken apart; lower case. */
+  /** Title and values, with lists split; lower case. */
   readonly mentions: ReadonlySet<string>;
 }
 

@@ -1,6 +1,6 @@
 /**
  * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
- * and has one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
+ * and is one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
  * wait, else with backoff.
  */
 import { TokenBucket } from "limiter";
@@ -123,7 +123,7 @@ function parseAnswer<T>(request: BackendRequest<T>, type: string, text: string):
   try {
     return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
   } catch (cause) {
-    // One malformed answer must not end a run, and a retry a moment later would bring the same: only this attempt fails.
+    // One malformed answer must not end a run, and a retry a moment later would get the same: only this attempt fails.
     if (!isMgrpoError(cause)) throw cause;
     throw new MgrpoError("tool-backend", cause.message, { retryable: true, cause, evidence: NOT_SOON });
   }
@@ -155,7 +155,7 @@ export function secondsOf(retryAfter: string | null): number {
   return Number.isNaN(date) ? 0 : Math.max(0, (date - Date.now()) / 1000);
 }
 
-/** An error in a few words: its innermost cause says most. */
+/** An error in a few words: its innermost cause is the most informative. */
 export function reasonOf(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause.cause instanceof Error) continue;

@@ -17,7 +17,7 @@ import { haltRun } from "../../../../core/training/halt-run.ts";
 import { addToolSpending, overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
 import type { WebSettings } from "../settings.ts";
 
-/** Undefined if nothing is limited. */
+/** Undefined if there is no limit. */
 export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): Allowance | undefined {
   if (calls === null && usd === null) return undefined;
   return { calls, microUsd: usd === null ? null : Math.round(usd * MICRO) };

@@ -8,8 +8,8 @@
  *
  * Requests that serve a question of an encrypted benchmark are stored encrypted, with their answers: a request reveals the question.
  *
- * Everything that becomes text in a conversation is stored, even that a page cannot be opened: otherwise a replay would diverge. Outages
- * are never stored. Concurrent callers of the same request in one process share one call, which continues when one of them aborts.
+ * Everything that becomes text in a conversation is stored, even the failure to open a page: otherwise a replay would diverge. Outages are
+ * never stored. Concurrent callers of the same request in one process share one call, which continues when one of them aborts.
  */
 import { createHash } from "node:crypto";
 import * as z from "zod";

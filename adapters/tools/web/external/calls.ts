@@ -1,10 +1,10 @@
 /**
- * @file What every external call of a tool passes, in order:
+ * @file The stages of every external call of a tool, in order:
  *
  *     rollout's budget ──spent──> text                (context.budget: before any await, so in the order of the text)
  *     cache ──hit──> the answer
  *     run's budget ──spent──> the run is halted      (answer)
- *     rate of the backend, retries                   (backends)
+ *     rate limit of the backend, retries                   (backends)
  *     answer or error, without the secrets that were sent
  */
 import type { TokenBucket } from "limiter";

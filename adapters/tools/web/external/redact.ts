@@ -5,7 +5,7 @@
  */
 export type Redact = (text: string) => string;
 
-/** A shorter value is a setting (`1`, `debug`), and occurs in ordinary text. */
+/** A shorter value is a setting (`1`, `debug`) that also occurs in ordinary text. */
 const MIN_SECRET = 8;
 /** A server may repeat a header's value without its scheme. */
 const SCHEME = /^(?:bearer|basic|token|api-?key)\s+/i;
@@ -39,13 +39,13 @@ function redactValue(redact: Redact, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), redactValue(redact, item)]));
 }
 
-/** Redacts an error and its causes in place, so that their classes and codes stay. Returns the error. */
+/** Redacts an error and its causes in place, so that they keep their classes and codes. Returns the error. */
 export function redactError(redact: Redact, error: unknown): unknown {
   for (let fault = error; fault instanceof Error; fault = fault.cause) {
     for (const key of Object.getOwnPropertyNames(fault)) {
       if (key === "cause") continue;
       const value: unknown = Reflect.get(fault, key);
-      // Defines: some libraries declare a message without a setter.
+      // Uses defineProperty: some libraries declare a message without a setter.
       if (value !== undefined) Reflect.defineProperty(fault, key, { value: redactValue(redact, value) });
     }
   }

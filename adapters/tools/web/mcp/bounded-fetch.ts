@@ -1,6 +1,6 @@
 /**
  * @file fetch for MCP over HTTP, with a limit on every answer. Bytes are counted after decompression, while they arrive. An answer that is too
- * large is cut off, and a JSON-RPC answer that says so takes its place, so that only this request is affected and nothing is asked again.
+ * large is cut off, and a JSON-RPC answer that says so takes its place, so that only this request is affected and nothing is retried.
  *
  *     POST                       one answer: JSON, or a stream of events     at most `maxBytes`
  *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`

@@ -1,13 +1,13 @@
 /**
  * @file Matches the patterns of an MCP server's JSON Schemas. The server wrote the pattern and the model wrote the text, so no pattern may
- * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. A pattern that RE2 does not have (lookahead,
+ * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. A pattern that RE2 does not support (lookahead,
  * backreferences) or that is too large is not matched here: the server checks the arguments itself.
  */
 import { RE2JS } from "re2js";
 
-/** In instructions of RE2. Its time is this multiplied by the length of the text. */
+/** In RE2 instructions. Matching time is proportional to this times the length of the text. */
 const MAX_PROGRAM = 1000;
-/** RE2JS takes a named backreference for ordinary text. */
+/** RE2JS mistakes a named backreference for ordinary text. */
 const NAMED_BACKREFERENCE = /\\k</;
 
 /** For ajv, which identifies a pattern by its `toString`. */

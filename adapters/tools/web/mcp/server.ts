@@ -1,6 +1,6 @@
 /**
  * @file One MCP server, through the official SDK: a process on this machine (stdio) or a URL (streamable HTTP). The first call connects. When
- * the server dies, the calls in flight fail as its outage (`tool-backend`: the attempt is repeated, so a call may be made twice), and the
+ * the server dies, the calls in flight fail with `tool-backend` (an outage: the attempt is retried, so a call may be made twice), and the
  * next call reconnects.
  *
  *     (none) ──first call──> connecting ──> open ──closed, died, HTTP 4xx or 5xx──> (none)
@@ -28,7 +28,7 @@ export type McpTool = z.infer<typeof McpTool>;
 
 export interface McpServer {
   tools(): Promise<McpTool[]>;
-  /** The text of the tool's answer, which may state that the call was wrong. */
+  /** The tool's text response, which may report a faulty call. */
   call(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
   close(): Promise<void>;
 }
@@ -37,11 +37,11 @@ export interface McpServer {
 export type Variables = (name: string) => string;
 
 const MAX_TEXT = 500_000;
-/** Of one answer over HTTP. The SDK has about the same limit for stdio. */
+/** Per HTTP response. The SDK's limit for stdio is about the same. */
 const MAX_ANSWER_BYTES = 10_000_000;
 const MAX_TOOL_PAGES = 100;
 
-/** HTTP statuses that no retry fixes, and what does. Others may come from a session that the server has lost. */
+/** HTTP statuses that no retry fixes, with the remedy. Other statuses may mean that the server lost the session. */
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
   [402, "it requires payment"],
@@ -96,7 +96,7 @@ class McpConnection implements McpServer {
     });
   }
 
-  /** Redacted before it is cut, so that no half of a secret is left. */
+  /** Redacts before truncating, so that no part of a secret remains. */
   #shown(text: string): string {
     return this.#redact(text).slice(0, MAX_TEXT);
   }
@@ -146,7 +146,7 @@ class McpConnection implements McpServer {
   }
 }
 
-/** After a timeout or an HTTP error the server may have lost its session: the next call opens a new one. */
+/** After a timeout or an HTTP error the server may have lost the session, so the next call opens a new one. */
 const isSessionLost = (cause: unknown) =>
   cause instanceof StreamableHTTPError || (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
 
@@ -155,7 +155,7 @@ function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool
 }
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
-/** For the environment of its process or the headers of its requests. Read when the tools are opened, so a missing one is reported then. */
+/** For the server process's environment or the request headers. Read when the tools are opened, so that a missing one is reported then. */
 function readVariables(settings: McpSettings, variables: Variables): Record<string, string> {
   const named =
     "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
@@ -183,7 +183,7 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
 const addressOf = (settings: McpSettings): string =>
   "command" in settings ? settings.command : new URL(settings.url).origin;
 
-/** The texts; other content is only named. */
+/** Text content; for other content, only its name or kind. */
 function textOf({ content, structuredContent }: z.infer<typeof CallToolResultSchema>): string {
   const texts = content.map((block) => {
     if (block.type === "text") return block.text;

@@ -1,6 +1,6 @@
 /**
- * @file The tools of an MCP server as our tools, named `<server>_<tool>`. The chat template describes them to the agent by the server's own
- * JSON Schemas, unchanged, which also validate its calls (ajv, with patterns in linear time).
+ * @file The tools of an MCP server as our tools, named `<server>_<tool>`. The chat template describes them to the agent with the server's
+ * JSON Schemas, unchanged. The same schemas validate its calls (ajv, with linear-time patterns).
  */
 import { Ajv, type ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
@@ -22,7 +22,7 @@ export async function mcpTools(
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { only, without, usdPerCall, cached } = settings;
-  // Identifies what determines the answers, without the values of variables, which are secrets.
+  // Identifies everything that determines the answers except variables' values, which are secret.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
     server.tools(),
@@ -71,7 +71,7 @@ function refuseMarkers(server: string, tool: McpTool): void {
   );
 }
 
-/** A Zod type that validates with a JSON Schema and is described by it unchanged. */
+/** A Zod type that validates with a JSON Schema and exports that schema unchanged. */
 function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
   const ajv = openAjv();
   let check: ValidateFunction;
@@ -85,7 +85,7 @@ function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<
   const checked = z.unknown().superRefine((value, context) => {
     if (!check(value)) context.addIssue({ code: "custom", message: ajv.errorsText(check.errors) });
   });
-  // Cast: the JSON Schema of a tool describes an object.
+  // Cast: a tool's JSON Schema describes an object.
   return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
 }
 

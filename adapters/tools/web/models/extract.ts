@@ -1,4 +1,4 @@
-/** @file Extraction for a goal: another model reads a whole page and reports what matters, so that the agent need not read it. */
+/** @file Extraction for a goal: another model reads a whole page and reports what is relevant, so that the agent need not read it. */
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
 import type { ExternalCalls } from "../external/calls.ts";
@@ -8,11 +8,11 @@ export type ExtractForGoal = (
   page: { readonly url: string; readonly title: string; readonly text: string },
   goal: string,
   context: ToolContext,
-  /** What the caller's budget held when the call began. */
+  /** The caller's remaining budget when the call began. */
   leftUsd: number,
 ) => Promise<string>;
 
-/** Characters of a page's text; the rest is cut. */
+/** Maximum characters of a page's text; the rest is cut. */
 const MAX_PAGE = 60_000;
 
 const INSTRUCTIONS = `You read a web page for a researcher and report what it says towards the researcher's goal.
@@ -24,7 +24,7 @@ export function goalExtractor(model: ToolModel, calls: ExternalCalls): ExtractFo
   return (page, goal, context, leftUsd) => {
     const text = page.text.slice(0, MAX_PAGE);
     const cut = text.length < page.text.length ? "\n(The page goes on; the rest was cut.)" : "";
-    // The template and tokenizer of the model's server may take markers for real ones.
+    // The model server's template and tokenizer may treat markers in the text as real ones.
     const material = escapeSpecialTokens(`${page.title}\n${page.url}\n\n${text}`);
     const messages = [
       { role: "system", content: INSTRUCTIONS },

@@ -1,4 +1,4 @@
-/** @file A language model behind a tool: its outages are outages of a backend, its answers are cached, its tokens are charged. */
+/** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged. */
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { ChatMessage, LanguageModel, ToolContext } from "../../../../core/ports.ts";
@@ -6,7 +6,7 @@ import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
   readonly model: LanguageModel;
-  /** Its name in the cache. Another model, or another setting, has another name. */
+  /** Its name in the cache; differs by model and by settings. */
   readonly name: string;
   /** Dollars per million tokens; 0 if it is free. */
   readonly usdPerMillionTokens: { readonly input: number; readonly output: number };
@@ -27,13 +27,13 @@ const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTo
 export interface ModelCall {
   readonly tool: string;
   readonly messages: readonly ChatMessage[];
-  /** What the rollout's budget held when the call began. */
+  /** The rollout's remaining budget when the call began. */
   readonly leftUsd: number;
 }
 
 /**
- * The model's text, or that it refuses this content, or that the budget is too small for it. Greedy, so that the answer depends little on who
- * asks first.
+ * The model's text, or a message that it refuses this content or that the budget is too small. Greedy, so that the cached answer depends
+ * little on which caller asks first.
  */
 export async function callToolModel(
   { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
@@ -55,7 +55,7 @@ export async function callToolModel(
     const { text, usage } = await model.complete({ messages, temperature: 0, maxTokens }).catch((cause: unknown) => {
       if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
       const refusal = (cause.evidence as { contentRefusal?: string } | undefined)?.contentRefusal;
-      // The content is at fault, now and at every retry: an answer, not an outage.
+      // The content is refused now and on every retry: an answer, not an outage.
       if (refusal !== undefined) return { text: REFUSALS[refusal] ?? refusal, usage: FREE };
       throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
     });
@@ -70,7 +70,7 @@ export async function callToolModel(
   return answer.text.trim();
 }
 
-/** Of English about 4 bytes of UTF-8 are a token, of Chinese 3, of numbers and odd text fewer. */
+/** A token is about 4 bytes of UTF-8 in English, 3 in Chinese, fewer in numbers and unusual text. */
 const BYTES_PER_TOKEN = 3;
 
 function estimatedTokens(messages: readonly ChatMessage[]): number {

@@ -1,4 +1,4 @@
-/** @file The tool `search`: titles, addresses and snippets of the best results, without those that the leakage guard withholds. */
+/** @file The tool `search`: titles, addresses and snippets of the top results, except those that the leakage guard withholds. */
 import * as z from "zod";
 import { wordingOf } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";

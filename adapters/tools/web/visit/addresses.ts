@@ -1,10 +1,10 @@
 /**
- * @file The addresses that `visit` may open: public ones. All others are internal: this machine, its network, its cloud's metadata. ipaddr.js
- * knows the IANA registries; this file lists the few internal ranges that it classifies as public.
+ * @file The addresses that `visit` may open: public ones. All others are internal: this machine, its network, its cloud's metadata service.
+ * ipaddr.js knows the IANA registries; this file lists the few internal ranges that it classifies as public.
  */
 import ipaddr from "ipaddr.js";
 
-/** Internal, although no registry says so: Azure's metadata and DNS, deprecated site-local and IPv4-compatible. */
+/** Internal, although no registry says so: Azure's metadata and DNS service, deprecated site-local and IPv4-compatible addresses. */
 const ALSO_INTERNAL = ["168.63.129.16/32", "fec0::/10", "::/96"];
 
 export type AddressCheck = (address: string) => boolean;

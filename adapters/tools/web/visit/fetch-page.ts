@@ -1,6 +1,6 @@
 /**
- * @file Fetches one page from the public internet, and trusts nothing in it. A fault of the site (404, a redirect loop, 200 MB, a slow body) is a
- * fact about the world: the reason why there is no document. A fault of this machine's network is `tool-backend`.
+ * @file Fetches one page from the public internet and trusts nothing in it. A fault of the site (404, a redirect loop, 200 MB, a slow body)
+ * is a result: the reason why there is no document. A fault of this machine's network is `tool-backend`.
  *
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
  *                           └──200──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
@@ -62,7 +62,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
   }
 }
 
-/** Some sites send raw UTF-8, which a header shows as one character per byte. Browsers and curl percent-encode those bytes. */
+/** Some sites send raw UTF-8, which arrives in the header as one character per byte. Browsers and curl percent-encode those bytes. */
 function locationOf({ headers }: Response): string | null {
   const location = headers.get("location");
   return location?.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`) ?? null;
@@ -91,7 +91,7 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Counts decompressed bytes: a decompression bomb is cut off as soon as it is too large. Leaving the loop ends the request.
+  // Counts decompressed bytes: a decompression bomb is cut off at the limit. Leaving the loop aborts the request.
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length;
     if (size > maxBytes) return tooLarge;
@@ -124,7 +124,7 @@ function failure(error: unknown, { hostname }: URL): FetchOutcome {
   return none(`the site cannot be reached (${shortReason(error)})`, true);
 }
 
-/** Only the code: messages contain addresses and ports, which differ between tries. */
+/** Only the code: messages contain addresses and ports, which differ between attempts. */
 function shortReason(error: unknown): string {
   let code = "connection failed";
   for (let cause = error; cause instanceof Error; cause = cause.cause)

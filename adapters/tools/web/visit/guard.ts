@@ -1,6 +1,6 @@
 /**
  * @file The dispatcher that `visit` connects through. A host name is resolved once, all its addresses are checked, and the connection goes to
- * a checked one, so a later answer of the DNS (rebinding) has no effect. Redirects return to the caller, which treats each as a new
+ * a checked one, so a later DNS answer (rebinding) has no effect. Redirects return to the caller, which treats each as a new
  * request.
  */
 import { lookup as resolve } from "node:dns";
@@ -8,7 +8,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector } from "undici";
 import type { AddressCheck } from "./addresses.ts";
 
-/** A connection that was not made, because it would leave the public internet. */
+/** A connection refused because it would leave the public internet. */
 export class AddressRefused extends Error {
   constructor(host: string) {
     super(`${host} is not a public address`);

@@ -4,8 +4,8 @@
  */
 
 /**
- * The data sets of docs/benchmarks, in addresses as `addressOf` writes them. Mirrors, APIs, forks and archives keep the name. `gaia` alone
- * is a goddess and a space telescope, so it needs a host of data sets.
+ * The data sets of docs/benchmarks.md, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
+ * a goddess and a space telescope, so it counts only on a data-set host.
  */
 const DATA_SETS = [
   /webwalkerqa/,
@@ -15,7 +15,7 @@ const DATA_SETS = [
   /\/\w*(?:huggingface|hfmirror|modelscope)\w*\/(?:.*\/)?datasets?\/[^/]+\/gaia\//,
 ];
 
-/** Other pages with their questions. Hosts include subdomains; paths include what is below. */
+/** Other pages with their questions. Hosts include subdomains; paths include all paths below them. */
 const BENCHMARK_PAGES = [
   "xbench.org",
   "github.com/Alibaba-NLP/WebWalker",
@@ -23,17 +23,17 @@ const BENCHMARK_PAGES = [
   "raw.githubusercontent.com/Alibaba-NLP",
 ];
 
-/** A shorter question may occur on an unrelated page. In words. */
+/** In words. A shorter question may occur on an unrelated page. */
 const MIN_QUESTION = 8;
-/** In words. A Chinese sentence of 12 signs is about as specific as an English one of 8 words. */
+/** In words. A Chinese sentence of 12 characters is about as specific as an English one of 8 words. */
 const SIGN = 2 / 3;
 /** In tokens. */
 const GRAM = 8;
-/** Share of the question's n-grams that a page must contain. The rest allows for an edit of a long question, none of a short one. */
+/** Share of the question's n-grams that a page must contain. The rest allows one edit in a long question, none in a short one. */
 const COPIED = 0.9;
 
 export interface LeakageGuard {
-  /** Whether the address is a known benchmark's, or blocked by the settings. */
+  /** Whether the address belongs to a known benchmark or is blocked by the settings. */
   isBlocked(url: URL): boolean;
   /** Whether the text contains the question. */
   leaksQuestion(text: string, question: string): boolean;
@@ -66,7 +66,7 @@ export function leakageGuard(blocked: readonly string[]): LeakageGuard {
   };
 }
 
-/** How many of the n-grams occur in the text. `starts`: any token that one may start with. */
+/** How many of the n-grams occur in the text. `starts`: all tokens that can start one. */
 function countFound(tokens: readonly string[], wanted: ReadonlySet<string>, starts: ReadonlySet<string>): number {
   const found = new Set<string>();
   for (const [i, token] of tokens.entries()) {
@@ -79,13 +79,13 @@ function countFound(tokens: readonly string[], wanted: ReadonlySet<string>, star
 
 const gramAt = (tokens: readonly string[], i: number): string => tokens.slice(i, i + GRAM).join(" ");
 
-/** Scripts without spaces between words: every sign is a token. */
+/** Scripts without spaces between words: every character is a token. */
 const SIGNS =
   "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
 const TOKEN = new RegExp(`[${SIGNS}]|(?:(?![${SIGNS}])[\\p{L}\\p{M}\\p{N}])+`, "gu");
 const isSign = (token: string): boolean => new RegExp(`^[${SIGNS}]`, "u").test(token);
 
-/** Words and signs: ignores case, markup and punctuation. Dumps in JSON write some characters as escapes. */
+/** Words and characters, without case, markup and punctuation. JSON dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
@@ -107,7 +107,7 @@ function addressOf({ hostname, pathname, search }: URL): string {
   return `/${plain.replace(/[-_.]/g, "").replace(/[^\p{L}\p{N}]+/gu, "/")}/`.replace(/\/+/g, "/");
 }
 
-/** Leaves an escape that is no UTF-8 as it is. */
+/** Leaves escapes that are not valid UTF-8 unchanged. */
 function decode(text: string): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     try {

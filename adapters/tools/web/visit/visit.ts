@@ -16,7 +16,7 @@ import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts
 
 /** Part of the cache key. Raise it whenever the conversion of pages to text changes. */
 const BACKEND = "visit 3";
-/** Attempts at a site that may answer later, and the pause between them. */
+/** Attempts at a site whose fault is retryable, and the pause between them. */
 const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;
 const Page = z.discriminatedUnion("kind", [
@@ -43,7 +43,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
   const bucket = calls.bucket(requestsPerSecond);
 
-  /** Readers serve callers in turn. A budget belongs to one conversation, so it stands for the caller. */
+  /** Readers serve callers in turn. A budget belongs to one conversation, so it identifies the caller. */
   async function open(url: URL, caller: object): Promise<Page> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
