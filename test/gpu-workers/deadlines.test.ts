@@ -11,10 +11,8 @@ import { EngineProgress } from "../../gpu-workers/liveness/progress.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { callText, play, playOn, script, searchTool } from "../fakes/conversations.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
-import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
 const bpe = openTokenizer(bpeFiles());
@@ -57,15 +55,6 @@ test("a tool that hangs is cancelled at its limit, which is a failure of the inf
   expect(seen?.aborted).toBe(true);
 });
 
-async function openRun(changes: object = {}) {
-  const config = relayConfig({ steps: 1, ...changes });
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  return { config, store, functions };
-}
-
 /** The relay's engine; its trainers run out of time in their first `times` passes. */
 function slowEngine(times: number): PolicyEngine {
   let passes = 0;
@@ -86,7 +75,7 @@ function slowEngine(times: number): PolicyEngine {
 
 async function trained(times: number) {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 };
-  const { config, store, functions } = await openRun({ liveness });
+  const { config, store, functions } = await openRun(log, { liveness });
   const workers = [{}, { agent: "searcher" }].map((options) =>
     startWorker(store, config.run, options, never, log, { engineOf: () => slowEngine("agent" in options ? 0 : times) }),
   );
@@ -152,7 +141,7 @@ test("a cancelled call that goes on is stalled long before its limit", () => {
 });
 
 test("a stalled worker sends no heartbeat more: its process ends", async () => {
-  const { config, store } = await openRun({ liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
+  const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
   let isStalled = false;
   const place = { agent: "main", roles: ["train"], url: "" } as const;

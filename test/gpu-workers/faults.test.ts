@@ -11,25 +11,14 @@ import { claimRollouts, claimUnclaimedGroup, markDead, releaseClaim, resumeRun }
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
-import { relayConfig } from "../fixtures/relay/start.ts";
 import { tools as relayTools } from "../fixtures/relay/tools.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
 
 const lines: string[] = [];
 const log = createLog((line) => void lines.push(line));
 const never = new AbortController().signal;
 const searcher = { agent: "searcher" };
-
-async function open(changes: object = {}) {
-  const config = relayConfig({ steps: 1, ...changes });
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  return { config, store, functions };
-}
 
 const workersOf = async ({ table }: Store) =>
   (await table.query(tableKeys.run("relay").pk, tablePrefixes.workers)).map((item) => WorkerRecord.parse(item));
@@ -50,7 +39,7 @@ const silent: PolicyEngine = {
 };
 
 test("a group of 64 rollouts whose first claim was given back is claimed in parts, as DynamoDB's limits require", async () => {
-  const { config, store } = await open({ questionsPerStep: 1, rolloutsPerQuestion: 64 });
+  const { config, store } = await openRun(log, { questionsPerStep: 1, rolloutsPerQuestion: 64 });
   const address = { run: config.run, step: 0, group: 0 };
   await store.table.update(claimUnclaimedGroup(address, [0], "gone"));
   await store.table.update(releaseClaim(address, 0, "gone"));
@@ -63,7 +52,7 @@ test("a group of 64 rollouts whose first claim was given back is claimed in part
 
 test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
   const limits = { invocationSeconds: 0.2, rolloutSeconds: 5, attempts: 2, lostFraction: 1 };
-  const { config, store } = await open({ limits });
+  const { config, store } = await openRun(log, { limits });
   await Promise.all([
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, searcher, never, log, { engineOf: () => silent }),
@@ -101,7 +90,7 @@ test.each([
     timeout: 20_000,
   },
   async (code, why) => {
-    const { config, store } = await open({ limits: { attempts: 3 } });
+    const { config, store } = await openRun(log, { limits: { attempts: 3 } });
     const service = refusing(new MgrpoError(code, why));
     const team = () => [
       startWorker(store, config.run, {}, never, log),
@@ -133,7 +122,10 @@ test.each([
 );
 
 test("a refusal by a service halts the evaluation before another request; its job stays open", async () => {
-  const { config, store } = await open({ evaluation: { suites: [{ name: "sampled" }] }, limits: { attempts: 3 } });
+  const { config, store } = await openRun(log, {
+    evaluation: { suites: [{ name: "sampled" }] },
+    limits: { attempts: 3 },
+  });
   const service = refusing(new MgrpoError("tool-backend", "HTTP 402: top it up"));
   const evaluator: Parameters<typeof startWorker>[2] = { agent: "*", roles: ["eval"] };
   const working = startWorker(store, config.run, evaluator, never, log, { tools: service.tools });
@@ -145,7 +137,7 @@ test("a refusal by a service halts the evaluation before another request; its jo
 });
 
 test("with no worker for a sub-agent, nothing is begun and nothing given up", async () => {
-  const { config, store } = await open({ limits: { rolloutSeconds: 0.1, attempts: 1 } });
+  const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
   await new Promise((resolve) => setTimeout(resolve, 600));
@@ -158,7 +150,7 @@ test("a worker that drains gives everything back at once: nobody waits for its l
   timeout: 20_000,
 }, async () => {
   const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
-  const { config, store } = await open({ liveness });
+  const { config, store } = await openRun(log, { liveness });
   const stop = new AbortController();
   const slow = startWorker(store, config.run, searcher, stop.signal, log, { engineOf: () => silent });
   const first = startWorker(store, config.run, {}, stop.signal, log);
@@ -182,7 +174,7 @@ test("a worker that drains gives everything back at once: nobody waits for its l
 });
 
 test("a worker that was declared dead comes back as a new incarnation", async () => {
-  const { config, store } = await open();
+  const { config, store } = await openRun(log);
   const main = startWorker(store, config.run, {}, never, log);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
   const isDead = async () => (await workersOf(store)).some(({ state }) => state === "dead");
@@ -197,7 +189,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
 
 test("a rollout that kills its worker three times while alone is given up; rollouts that died beside it are not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
-  const { config, store } = await open({ liveness, limits: { lostFraction: 1 } });
+  const { config, store } = await openRun(log, { liveness, limits: { lostFraction: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const address = { run: config.run, step: 0, group: 0 };
   for (let death = 0; death < 4; death++) {
@@ -233,7 +225,7 @@ test("a rollout that kills its worker three times while alone is given up; rollo
 });
 
 test("a worker that has registered since the last look is not dead; one without a record is, once a later look has ended", async () => {
-  const { config, store } = await open();
+  const { config, store } = await openRun(log);
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const observer = openWorkerObserver(run);
   await observer.refresh();
@@ -249,7 +241,9 @@ test("a worker that has registered since the last look is not dead; one without 
 });
 
 test("a worker of another release is refused while one of the first lives", async () => {
-  const { config, store } = await open({ liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 } });
+  const { config, store } = await openRun(log, {
+    liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 },
+  });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
   while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
