@@ -31,6 +31,8 @@ export interface Recipe {
   readonly caseStudies?: readonly CaseStudy[];
   /** The base models that `mgrpo pretrain` makes, and `mgrpo train` where they are missing. */
   readonly baseModels?: readonly BaseModel[];
+  /** What `mgrpo sft` teaches an agent of an arm: a finite sequence, and a pure function of the seed. Absent: the recipe has none. */
+  demonstrations?(agent: string, arm: Arm, seed: number): Iterable<Demonstration>;
 }
 
 /**
