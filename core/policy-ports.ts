@@ -165,6 +165,8 @@ export interface Tokenizer {
     addGenerationPrompt: boolean,
     thinking?: boolean,
   ): string;
+  /** The template declares that its model learned its tools from demonstrations, so nothing describes them (tool-display.ts). */
+  readonly knowsTools: boolean;
   /** The token that ends an assistant turn in the chat template. */
   readonly endOfTurn: number;
   /** Tokens that end generation: `endOfTurn`, then the others from generation_config.json. */

@@ -16,11 +16,11 @@ import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
-import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
+import { checkTemplate, noteOnTools } from "./template-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
@@ -43,16 +43,24 @@ export async function readBases(
   return bases;
 }
 
-/** What an agent's training starts from: its base model, with an adapter if it trains one. */
-export async function readTrainingBase(name: string, agent: AgentConfig, seed: number): Promise<CheckpointFiles> {
-  return withAdapter(name, agent, seed, await readBase(name, agent, seed));
+/** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */
+export async function readTrainingBase(
+  name: string,
+  agent: AgentConfig,
+  seed: number,
+  note?: Note,
+): Promise<CheckpointFiles> {
+  return withAdapter(name, agent, seed, await readBase(name, agent, seed, undefined, note));
 }
+
+type Note = (message: string) => void;
 
 async function readBase(
   name: string,
   agent: AgentConfig,
   seed: number,
   given?: CheckpointFiles,
+  note: Note = () => {},
 ): Promise<CheckpointFiles> {
   const { model, policy } = agent;
   // The weights are behind an API: version 0 records which model it serves.
@@ -67,7 +75,7 @@ async function readBase(
     throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
   }
   try {
-    return checkBase(name, agent, seed, files);
+    return checkBase(name, agent, seed, files, note);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
@@ -75,24 +83,25 @@ async function readBase(
 }
 
 /** The files that the agent's engine starts from: for a Tinker server, only the tokenizer and a pointer. */
-function checkBase(name: string, agent: AgentConfig, seed: number, files: CheckpointFiles): CheckpointFiles {
+function checkBase(
+  name: string,
+  agent: AgentConfig,
+  seed: number,
+  files: CheckpointFiles,
+  note: Note,
+): CheckpointFiles {
   const { model, policy, limits } = agent;
   if (policy.startsWith(TINKER)) {
     checkVocabulary(files, readVocabulary(files));
-    checkTokenizer(files, agent);
+    noteOnTools(name, agent, checkTemplate(name, agent, files), note);
     return tinkerBase(policy, basename(model), files, [seed, name]);
   }
   checkContext(files, limits.contextTokens);
   const config = checkCheckpoint(files);
   readAdapter(files, config);
   checkVocabulary(files, config.vocabulary);
-  checkTokenizer(files, agent);
+  noteOnTools(name, agent, checkTemplate(name, agent, files), note);
   return files;
-}
-
-/** Opens the tokenizer and renders a message: the template must accept the agent's settings. */
-function checkTokenizer(files: CheckpointFiles, { thinking }: AgentConfig): void {
-  openTokenizer(files).render([{ role: "user", content: "" }], [], true, thinking);
 }
 
 /** The files of a folder, or of an `s3://` prefix through this machine's cache; for an adapter, also those of its base. */

@@ -1,15 +1,19 @@
-/** @file What checks find: errors, which keep a run from starting, and warnings. Each is one line: where, what is wrong, what to do. */
+/**
+ * @file What checks find: errors, which keep a run from starting, warnings, and notes on what was decided for the user. Each is one
+ * line: where, what is wrong or was decided, what to do.
+ */
 import colors from "picocolors";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { describe } from "../terminal/fail.ts";
 
 export interface Finding {
-  readonly severity: "error" | "warning";
+  readonly severity: "error" | "warning" | "note";
   readonly message: string;
 }
 
 /** A list that checks add to. Duplicate findings are listed once. */
 export class Findings {
+  readonly #notes = new Set<string>();
   readonly #warnings = new Set<string>();
   /** By message. */
   readonly #errors = new Map<string, MgrpoError>();
@@ -18,7 +22,12 @@ export class Findings {
     return [
       ...[...this.#errors.keys()].map((message): Finding => ({ severity: "error", message })),
       ...[...this.#warnings].map((message): Finding => ({ severity: "warning", message })),
+      ...[...this.#notes].map((message): Finding => ({ severity: "note", message })),
     ];
+  }
+
+  note(message: string): void {
+    this.#notes.add(message);
   }
 
   warn(message: string): void {
@@ -40,8 +49,9 @@ export class Findings {
     }
   }
 
-  /** Prints the warnings, then throws the errors as one. */
+  /** Prints the notes and warnings, then throws the errors as one. */
   settle(): void {
+    for (const message of this.#notes) console.error(`${colors.cyan("note:")} ${message}`);
     for (const message of this.#warnings) console.error(`${colors.yellow("warning:")} ${message}`);
     const [first, ...others] = this.#errors.values();
     if (!first) return;

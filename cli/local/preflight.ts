@@ -79,7 +79,7 @@ async function checkAgent(
   if (opensEngine && !engine) return undefined;
   if (isEndpoint && workers === "here") await findings.attempt(() => openConversationModel(endpointOf(agent)));
   if (models === "stored") return undefined;
-  const base = await findings.attempt(() => readTrainingBase(name, agent, seed));
+  const base = await findings.attempt(() => readTrainingBase(name, agent, seed, (message) => findings.note(message)));
   if (workers === "here") {
     await findings.attempt(() => engine?.computesOn?.(engineOptions(agent)));
     if (base) await findings.attempt(() => engine?.check?.(base, engineOptions(agent)));

@@ -29,6 +29,10 @@ export const ScheduledOptimizer = OptimizerConfig.extend({
 });
 export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 
+/** How an agent's model learns which tools it has. */
+export const ToolPrompt = z.enum(["auto", "template", "system", "none"]);
+export type ToolPrompt = z.infer<typeof ToolPrompt>;
+
 const AgentLimits = z.strictObject({
   turns: z.int().positive().default(8).describe("Turns of one conversation."),
   turnTokens: z.int().positive().default(64).describe("New tokens of one turn."),
@@ -72,6 +76,9 @@ export const AgentConfig = z.strictObject({
     .describe(
       "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
     ),
+  toolPrompt: ToolPrompt.default("auto").describe(
+    "What describes its tools: its chat template, the system message, or nothing (learned from demonstrations). auto: the template if it shows them and calls as <tool_call> JSON, else system.",
+  ),
   limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
   lora: LoraConfig.nullable()
     .default(null)

@@ -129,6 +129,7 @@ interface PolicyOfAgent {
   readonly model: string;
   readonly trained: boolean;
   readonly thinking?: boolean;
+  readonly toolPrompt?: string;
   readonly limits: { readonly responseTokens?: number };
   readonly endpoint?: AgentEndpoint | undefined;
 }
@@ -140,7 +141,7 @@ export function endpointOf({
   policy,
   model,
   endpoint,
-}: Omit<PolicyOfAgent, "trained" | "thinking" | "limits">): LanguageModelSpecInput {
+}: Omit<PolicyOfAgent, "trained" | "thinking" | "toolPrompt" | "limits">): LanguageModelSpecInput {
   const { calls: _, usdPerMillionTokens: _price, ...settings } = endpoint ?? AgentEndpoint.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
@@ -148,7 +149,7 @@ export function endpointOf({
 
 /** Settings that an agent behind an API must not have, and `endpoint` without an API: path and message. */
 export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, message: string])[] {
-  const { policy, trained, thinking, limits, endpoint } = agent;
+  const { policy, trained, thinking, toolPrompt = "auto", limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint
       ? [["endpoint", `does nothing with policy '${policy}': remove it, or name an API as the policy`]]
@@ -156,6 +157,7 @@ export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, m
   }
   if (trained) return [["trained", `a model behind an API ('${policy}') cannot be trained: set it to false`]];
   if (thinking !== undefined) return [["thinking", `its server decides with policy '${policy}': remove it`]];
+  if (toolPrompt !== "auto") return [["toolPrompt", `does nothing with policy '${policy}': set endpoint.calls`]];
   if (limits.responseTokens !== undefined) {
     return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
   }

@@ -8,11 +8,16 @@
  * Invariant: the stream is append-only. Sampled tokens are never decoded and encoded again; after a turn only the *tail* that the
  * template adds for the tool responses is appended. A template that rewrites earlier turns is refused with `prefix-drift`.
  */
+import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
+import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
+import { requireSystemMessage, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
 
 export interface ChatLayout {
+  /** What describes the agent's tools. */
+  readonly toolDisplay: ToolDisplay;
   /** Tokens before the first one that the model samples. */
   prompt(question: string): number[];
   /**
@@ -30,6 +35,8 @@ export interface ChatSettings {
   readonly tools: readonly ToolSchema[];
   /** The template's `enable_thinking`; absent: the template's own default. */
   readonly thinking?: boolean | undefined;
+  /** Absent: auto. */
+  readonly toolPrompt?: ToolPrompt | undefined;
 }
 
 /** Text pieces of the template between contents, as tokens. */
@@ -43,7 +50,14 @@ const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
   const { agent, tools, thinking } = settings;
-  const render = (shape: readonly number[]) => tokenizer.render(messagesOf(settings, shape), tools, true, thinking);
+  const toolDisplay = toolDisplayOf(tokenizer, settings);
+  const isInSystem = toolDisplay === "system";
+  const system = isInSystem ? withTools(settings.system, tools) : settings.system;
+  const shown = toolDisplay === "template" ? tools : [];
+  if (system !== "") requireSystemMessage(tokenizer, { ...settings, system, tools: shown }, isInSystem);
+  const responseMessages = isInSystem ? asUserMessage : asToolMessages;
+  const render = (shape: readonly number[]) =>
+    tokenizer.render(messagesOf(system, shape, responseMessages), shown, true, thinking);
   const piecesOf = (text: string, contents: number) => checkedPieces(tokenizer, agent, text, contents);
   const head = piecesOf(render([]), 1);
   const tails = new Map<string, Pieces>();
@@ -54,23 +68,33 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
     return tail;
   };
   return {
+    toolDisplay,
     prompt: (question) => fill(tokenizer, head, [question]),
     responses: (texts, earlier) => fill(tokenizer, tailOf([...earlier, texts.length]), texts),
   };
 }
 
 /** A conversation of that shape: `shape[turn]` is the turn's number of tool responses. */
-function messagesOf({ system }: ChatSettings, shape: readonly number[]): ChatMessage[] {
+function messagesOf(
+  system: string,
+  shape: readonly number[],
+  responseMessages: (contents: readonly string[]) => ChatMessage[],
+): ChatMessage[] {
   const opening: ChatMessage[] = [{ role: "user", content: placeholder("user") }];
   if (system !== "") opening.unshift({ role: "system", content: system });
   const turns = shape.flatMap((responses, turn): ChatMessage[] => [
     { role: "assistant", content: placeholder(`turn-${turn}`) },
-    ...Array.from({ length: responses }, (_, i): ChatMessage => {
-      return { role: "tool", content: placeholder(`turn-${turn}-${i}`) };
-    }),
+    ...responseMessages(Array.from({ length: responses }, (_, i) => placeholder(`turn-${turn}-${i}`))),
   ]);
   return [...opening, ...turns];
 }
+
+const asToolMessages = (contents: readonly string[]): ChatMessage[] =>
+  contents.map((content) => ({ role: "tool", content }));
+
+/** As the system message announces them. */
+const asUserMessage = (contents: readonly string[]): ChatMessage[] =>
+  contents.length > 0 ? [{ role: "user", content: responsesAsText(contents) }] : [];
 
 /** What the template appends after the last turn of a conversation of that shape. */
 function tailText(

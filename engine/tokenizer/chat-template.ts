@@ -24,12 +24,20 @@ export const TokenizerConfig = z.looseObject({
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
+/** A Jinja comment that starts so says: this template's model learned its tools from demonstrations, and no text describes them. */
+const KNOWS_TOOLS = /\{#-?\s*mgrpo: tools learned\b/;
+
+export interface ChatTemplate {
+  readonly render: Tokenizer["render"];
+  readonly knowsTools: boolean;
+}
+
 /** @param milliseconds limit on parsing the template and on each rendering. */
 export function openTemplate(
   files: CheckpointFiles,
   config: TokenizerConfig,
   milliseconds = TEMPLATE_MILLISECONDS,
-): Tokenizer["render"] {
+): ChatTemplate {
   const separate = files.get(JINJA);
   const file = separate ? JINJA : CONFIG;
   const source = separate ? new TextDecoder().decode(wholeFile(separate)) : templateIn(config);
@@ -51,7 +59,7 @@ export function openTemplate(
     ].filter(([, value]) => typeof value === "string"),
   );
   const takesThinking = source.includes("enable_thinking");
-  return (messages, tools, addGenerationPrompt, thinking) => {
+  const render: Tokenizer["render"] = (messages, tools, addGenerationPrompt, thinking) => {
     if (thinking !== undefined && !takesThinking) {
       const fault = `its chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
       throw new MgrpoError("config-invalid", fault);
@@ -74,6 +82,7 @@ export function openTemplate(
       );
     }
   };
+  return { render, knowsTools: KNOWS_TOOLS.test(source) };
 }
 
 function templateIn({ chat_template }: TokenizerConfig): string | undefined {

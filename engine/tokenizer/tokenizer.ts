@@ -43,7 +43,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
     json.added_tokens.filter((token) => isControlToken(token, unknown)).map((t) => [t.content, t.id]),
   );
   const controlIds = new Set(controlTokens.values());
-  const render = openTemplate(files, config);
+  const { render, knowsTools } = openTemplate(files, config);
 
   const encodeText = (text: string) => {
     const ids = encode(data, text);
@@ -68,6 +68,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
     encodeTemplate,
     decode: (tokens) => decode(template, tokens),
     render,
+    knowsTools,
     endOfTurn,
     ends: [...new Set([endOfTurn, ...generationEnds(files, json)])],
   };

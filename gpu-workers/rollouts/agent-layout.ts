@@ -1,4 +1,4 @@
-/** @file An agent's chat layout with its toolbox: its chat template describes exactly the tools that it can call. */
+/** @file An agent's chat layout with its toolbox: it is shown exactly the tools that it can call. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
 import type { Tokenizer, Tool } from "../../core/ports.ts";
@@ -8,7 +8,8 @@ export interface AgentLayout extends ChatLayout {
   readonly toolbox: Toolbox;
 }
 
-type Settings = Pick<AgentConfig, "system" | "tools" | "delegates"> & Partial<Pick<AgentConfig, "thinking">>;
+type Settings = Pick<AgentConfig, "system" | "tools" | "delegates"> &
+  Partial<Pick<AgentConfig, "thinking" | "toolPrompt">>;
 
 export function openAgentLayout(
   agent: string,
@@ -17,8 +18,8 @@ export function openAgentLayout(
   tools: ReadonlyMap<string, Tool>,
 ): AgentLayout {
   const toolbox = openToolbox(agent, config, tools);
-  const { system, thinking } = config;
-  return { toolbox, ...openChatLayout(tokenizer, { agent, system, thinking, tools: toolbox.schemas }) };
+  const { system, thinking, toolPrompt } = config;
+  return { toolbox, ...openChatLayout(tokenizer, { agent, system, thinking, toolPrompt, tools: toolbox.schemas }) };
 }
 
 /** The layout of an agent, shared by all its conversations: rendering its template costs more than a short turn. */

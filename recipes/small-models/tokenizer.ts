@@ -21,8 +21,9 @@ const PATTERN = [
   String.raw`\s`,
 ].join("|");
 
-/** Qwen's layout without tools or thinking: models of this size learn their tools from demonstrations. */
-const CHAT_TEMPLATE = `{%- for message in messages %}
+/** Qwen's layout without tools or thinking: models of this size learn their tools from demonstrations, as its first line declares. */
+const CHAT_TEMPLATE = `{#- mgrpo: tools learned from demonstrations; nothing describes them #}
+{%- for message in messages %}
 {%- if message.role == "tool" %}
 {%- if loop.first or messages[loop.index0 - 1].role != "tool" %}{{- "<|im_start|>user" }}{%- endif %}
 {{- "\\n<tool_response>\\n" + message.content + "\\n</tool_response>" }}

@@ -9,7 +9,7 @@ const configOf = (chat_template: string) => TokenizerConfig.parse({ chat_templat
 const MESSAGES = [{ role: "user", content: "hello" }] as const;
 
 test("a template that loops is damaged: its worker is blocked no longer than the limit", () => {
-  const render = openTemplate(new Map(), configOf(LOOP), 200);
+  const { render } = openTemplate(new Map(), configOf(LOOP), 200);
   const since = performance.now();
   expect(() => render(MESSAGES, [], true)).toThrow(
     expect.objectContaining({
@@ -21,9 +21,9 @@ test("a template that loops is damaged: its worker is blocked no longer than the
 });
 
 test("the next template renders as ever, and its own errors keep their reason", () => {
-  const render = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 200);
+  const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 200);
   expect(render(MESSAGES, [], true)).toBe("hello!");
-  const raising = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 200);
+  const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 200);
   expect(() => raising(MESSAGES, [], true)).toThrow(/chat_template failed on user: .*no/);
 });
 

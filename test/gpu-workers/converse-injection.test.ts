@@ -126,7 +126,7 @@ test("two agents with different tokenizers exchange text, never tokens", async (
     {
       agent: "a",
       prompt: "find the capital of France",
-      settings: { delegates: [] },
+      settings: { delegates: [], toolPrompt: "none" },
     },
   );
   const turns = script(

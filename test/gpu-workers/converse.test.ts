@@ -122,14 +122,18 @@ describe("drift", () => {
   const search = callText("search", { query: "x" });
   test("a template that rewrites earlier messages is refused, with the position", async () => {
     const tokenizer = openTokenizer(bpeFiles(forgetful));
-    const playing = play(tokenizer, script(search, search, "<answer>x</answer>"));
+    const playing = play(tokenizer, script(search, search, "<answer>x</answer>"), {
+      settings: { toolPrompt: "none" },
+    });
     await expect(playing).rejects.toSatisfy((error) => isMgrpoError(error, "prefix-drift"));
     await expect(playing).rejects.toThrow(/agent 'main': its chat_template rewrites earlier messages/);
   });
 
   test("a template that leaves content out is refused", async () => {
     const deaf = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("+ message.content + '</tool", "+ '</tool")));
-    await expect(play(deaf, script(search))).rejects.toThrow(/writes 1 messages' content 0 times/);
+    await expect(play(deaf, script(search), { settings: { toolPrompt: "none" } })).rejects.toThrow(
+      /writes 1 messages' content 0 times/,
+    );
   });
 
   const broken: [string, Awaited<ReturnType<Sampler["sample"]>>][] = [

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Conversation } from "../../core/contracts/conversation.ts";
 import { Trajectory } from "../../core/contracts/rollout.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
-import type { ChatMessage, Tokenizer, Tool } from "../../core/ports.ts";
+import type { ChatMessage, Tokenizer, Tool, ToolSchema } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { agentLayoutOf } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { callText, play, reporting, script, searchTool } from "../fakes/conversations.ts";
@@ -17,6 +17,11 @@ const TOKENIZERS = [
   ["bpe, terse template", openTokenizer(bpeFiles(TERSE_TEMPLATE))],
   ["word-level, Qwen's template", openTokenizer(wordLevelFiles(QWEN_TEMPLATE))],
 ] as const;
+
+/** Tools as the template shows them or leaves them out: then it renders the whole conversation. */
+const promptOf = (tokenizer: Tokenizer) =>
+  tokenizer.render([{ role: "user", content: "" }], [TOOL], false).includes(TOOL.function.name) ? "template" : "none";
+const TOOL: ToolSchema = { type: "function", function: { name: "a-tool", description: "", parameters: {} } };
 
 interface Script {
   readonly prompt: string;
@@ -76,7 +81,8 @@ async function expectTokenStream(tokenizer: Tokenizer, scripted: Script): Promis
   const texts = turnTexts(scripted);
   const tools = searchTool((query) => `${report} ${query}`);
   const delegate = reporting(() => report);
-  const played = await play(tokenizer, script(...texts), { prompt, tools, delegate, settings: { system } });
+  const settings = { system, toolPrompt: promptOf(tokenizer) } as const;
+  const played = await play(tokenizer, script(...texts), { prompt, tools, delegate, settings });
   const { conversation, trajectory } = played;
   expect(conversation.stop).toBe("answered");
   expect(conversation.turns.map((t) => t.responses.length)).toEqual([...turns.map((calls) => calls.length), 0]);

@@ -2,15 +2,15 @@
  * @file The backend of a model behind an API: messages in, messages out. The server counts tokens, after each turn, so `contextTokens` is
  * checked then; what the turn's calls return comes on top.
  *
- * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (text-calls.ts). Either way a turn is
+ * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (tool-prompt.ts). Either way a turn is
  * written in the format of parse-turn.ts and read by that one parser, and all content shown to the model has its special tokens escaped.
  */
 import type { AgentEndpoint } from "../../../core/contracts/language-model.ts";
 import { turnText } from "../../../core/conversation/api-turn.ts";
+import { explainCalls, responsesAsText } from "../../../core/conversation/tool-prompt.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { AssistantTurn, ChatModel, ChatPart } from "../../../core/language-model-ports.ts";
 import type { AgentBackend, BackendOptions } from "../backend.ts";
-import { explainCalls, responsesAsText } from "./text-calls.ts";
 
 export function endpointBackend(
   { agent, version, config, tools, sampling }: BackendOptions,

@@ -1,9 +1,17 @@
-/** @file Tool calls as text, for a model whose server has no tool API: explained and answered as in Qwen's chat template. */
-import type { ToolSchema } from "../../../core/ports.ts";
+/**
+ * @file Tools and their calls as text, in the format of parse-turn.ts: for a model whose server has no tool API, and for one whose chat
+ * template shows no tools, or shows them in another format.
+ */
+import type { ToolSchema } from "../ports.ts";
 
 /** The agent's own system message, then the tools, then how to answer. */
 export function explainCalls(system: string, tools: readonly ToolSchema[]): string {
-  return [system, ...(tools.length > 0 ? [callsOf(tools)] : []), ANSWER].filter(Boolean).join("\n\n");
+  return [withTools(system, tools), ANSWER].filter(Boolean).join("\n\n");
+}
+
+/** The agent's own system message, then the tools. */
+export function withTools(system: string, tools: readonly ToolSchema[]): string {
+  return [system, ...(tools.length > 0 ? [callsOf(tools)] : [])].filter(Boolean).join("\n\n");
 }
 
 const ANSWER =

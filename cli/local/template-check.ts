@@ -1,0 +1,48 @@
+/**
+ * @file Whether a model's chat template can be trained on: it accepts the agent's settings, shows its system message, and only appends as
+ * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed.
+ */
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
+
+/** Numbers of tool responses per turn: one, several, and turns before them. */
+const SHAPES: readonly (readonly number[])[] = [[1], [2], [1, 1], [2, 1, 3]];
+
+export type TemplateSettings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking" | "toolPrompt">;
+
+/** @throws MgrpoError `tokenizer-damaged`, `config-invalid` or `prefix-drift`. */
+export function checkTemplate(agent: string, settings: TemplateSettings, files: CheckpointFiles): ToolDisplay {
+  return tryTemplate(agent, settings, openTokenizer(files));
+}
+
+function tryTemplate(agent: string, settings: TemplateSettings, tokenizer: Tokenizer): ToolDisplay {
+  const { system, thinking, toolPrompt } = settings;
+  const callsNothing = settings.tools.length + settings.delegates.length === 0;
+  const tools = callsNothing ? [] : [SENTINEL];
+  const layout = openChatLayout(tokenizer, { agent, system, thinking, toolPrompt, tools });
+  layout.prompt("");
+  for (const shape of callsNothing ? [] : SHAPES) {
+    layout.responses(
+      Array.from({ length: shape.at(-1) ?? 0 }, () => ""),
+      shape.slice(0, -1),
+    );
+  }
+  return layout.toolDisplay;
+}
+
+/** Says where the tools are described if neither the template nor the config says so. */
+export function noteOnTools(
+  agent: string,
+  { toolPrompt }: Pick<TemplateSettings, "toolPrompt">,
+  display: ToolDisplay,
+  note: (message: string) => void,
+): void {
+  if (toolPrompt !== "auto" || display !== "system") return;
+  note(
+    `agents.${agent}: its chat template shows no tools with calls as <tool_call> and JSON, so its system message describes them ` +
+      `(for a model that learned them from demonstrations: agents.${agent}.toolPrompt: "none")`,
+  );
+}

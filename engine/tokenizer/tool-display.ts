@@ -1,0 +1,87 @@
+/**
+ * @file What describes an agent's tools to its model: the chat template, the system message, or nothing. Decided by rendering a sentinel
+ * tool, never by searching the template's source. The parser reads one format (parse-turn.ts): a template that shows tools but asks for
+ * calls in another format counts as one that shows none.
+ */
+import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
+
+export type ToolDisplay = "template" | "system" | "none";
+
+export interface ToolSettings {
+  /** Names the agent in errors. */
+  readonly agent: string;
+  readonly system: string;
+  readonly tools: readonly ToolSchema[];
+  readonly thinking?: boolean | undefined;
+  readonly toolPrompt?: ToolPrompt | undefined;
+}
+
+/** A tool that no agent has. */
+export const SENTINEL: ToolSchema = {
+  type: "function",
+  function: {
+    name: "sentinel_of_tools",
+    description: "Marks where tools are shown.",
+    parameters: { type: "object", properties: { word: { type: "string" } }, required: ["word"] },
+  },
+};
+/** An example of a call as the parser reads it. */
+const CALL_FORMAT = /<tool_call>\s*\{/;
+
+export function toolDisplayOf(tokenizer: Tokenizer, settings: ToolSettings): ToolDisplay {
+  const { agent, tools, toolPrompt = "auto" } = settings;
+  if (tools.length === 0 || toolPrompt === "none") return "none";
+  if (toolPrompt === "system") return "system";
+  if (toolPrompt === "auto" && tokenizer.knowsTools) return "none";
+  const shown = renderedSentinel(tokenizer, settings);
+  if (toolPrompt === "auto") return shown !== undefined && CALL_FORMAT.test(shown) ? "template" : "system";
+  if (shown !== undefined) return "template";
+  throw new MgrpoError(
+    "config-invalid",
+    `agents.${agent}.toolPrompt: its chat_template shows no tools: write "system", or "none" for a model that learned them`,
+  );
+}
+
+/** The prompt with a sentinel tool; undefined if the template leaves it out, or accepts no tools. */
+function renderedSentinel(tokenizer: Tokenizer, { system, thinking }: ToolSettings): string | undefined {
+  const prompt = messages(system);
+  try {
+    const text = tokenizer.render(prompt, [SENTINEL], true, thinking);
+    return text.includes(SENTINEL.function.name) ? text : undefined;
+  } catch (error) {
+    if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
+    return undefined;
+  }
+}
+
+/** Refuses a template that rejects system messages or leaves them out. */
+export function requireSystemMessage(
+  tokenizer: Tokenizer,
+  { agent, system, tools, thinking }: ToolSettings,
+  describesTools: boolean,
+): void {
+  const message = describesTools ? "the system message that describes its tools" : "the system message";
+  const remedy =
+    "use a template that writes it first, in a chat_template.jinja of the model's folder" +
+    (describesTools ? `, or teach the tools by demonstrations and set agents.${agent}.toolPrompt to "none"` : "");
+  const refuse = (fault: string, cause?: unknown) => {
+    throw new MgrpoError("config-invalid", `agent '${agent}': its chat_template ${fault} ${message}: ${remedy}`, {
+      cause,
+    });
+  };
+  // A template that fails without the message too is refused by the caller's own rendering.
+  tokenizer.render(messages(""), [], true, thinking);
+  try {
+    if (!tokenizer.render(messages(system), tools, true, thinking).includes(system.trim())) refuse("leaves out");
+  } catch (error) {
+    if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
+    refuse("refuses", error);
+  }
+}
+
+function messages(system: string): ChatMessage[] {
+  const user: ChatMessage = { role: "user", content: "question" };
+  return system === "" ? [user] : [{ role: "system", content: system }, user];
+}

@@ -1,0 +1,92 @@
+/** @file How a model is shown its tools: by its template, else in the system message; what is refused, and what the layout then writes. */
+import { describe, expect, test } from "vitest";
+import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
+import { withTools } from "../../core/conversation/tool-prompt.ts";
+import type { ToolSchema } from "../../core/ports.ts";
+import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
+
+const search: ToolSchema = {
+  type: "function",
+  function: { name: "search", description: "Finds pages.", parameters: { type: "object", properties: {} } },
+};
+const LEARNED = `{#- mgrpo: tools learned -#}\n${TERSE_TEMPLATE}`;
+/** Shows its tools, and asks for calls in Llama 3's format. */
+const OTHER_FORMAT = `{%- if tools %}{{- '<|im_start|>system ' + (tools | tojson) + ' Respond with {"name": ..., "parameters": ...}<|im_end|>' }}{%- endif %}${TERSE_TEMPLATE}`;
+
+function layoutOf(template: string, settings: { system?: string; toolPrompt?: ToolPrompt; tools?: ToolSchema[] } = {}) {
+  const tokenizer = openTokenizer(bpeFiles(template));
+  const layout = openChatLayout(tokenizer, { agent: "a", system: "Be brief.", tools: [search], ...settings });
+  const turn = [...tokenizer.encodeTemplate("search"), tokenizer.endOfTurn];
+  const tokens = [...layout.prompt("Where?"), ...turn, ...layout.responses(["here", "there"], [])];
+  return { ...layout, text: tokenizer.decode(tokens) };
+}
+
+describe("auto", () => {
+  test("a template that shows tools and the parser's calls shows them", () => {
+    const { toolDisplay, text } = layoutOf(QWEN_TEMPLATE);
+    expect(toolDisplay).toBe("template");
+    expect(text.split('"search"')).toHaveLength(2);
+    expect(text).not.toContain(withTools("", [search]));
+  });
+
+  test.each([
+    ["shows none", TERSE_TEMPLATE],
+    ["shows them with calls in another format", OTHER_FORMAT],
+    ["raises when it gets tools", `{%- if tools %}{{- raise_exception('no tools') }}{%- endif %}${TERSE_TEMPLATE}`],
+  ])("a template that %s: the system message describes them, and the responses are the next message", (_, template) => {
+    const { toolDisplay, text } = layoutOf(template);
+    expect(toolDisplay).toBe("system");
+    expect(text).toBe(
+      `<|im_start|>system ${withTools("Be brief.", [search])}<|im_end|><|im_start|>user Where?<|im_end|>` +
+        "<|im_start|>assistant search<|im_end|><|im_start|>user <tool_response>\nhere\n</tool_response>\n" +
+        "<tool_response>\nthere\n</tool_response><|im_end|><|im_start|>assistant ",
+    );
+  });
+
+  test("without a system message of its own, the description is one", () => {
+    const { text } = layoutOf(TERSE_TEMPLATE, { system: "" });
+    expect(text).toContain(`<|im_start|>system ${withTools("", [search])}<|im_end|>`);
+  });
+
+  test("a template that declares its model's tools learned, and an agent without tools, get no description", () => {
+    const bare =
+      "<|im_start|>system Be brief.<|im_end|><|im_start|>user Where?<|im_end|><|im_start|>assistant search<|im_end|>" +
+      "<tool_response>here</tool_response><tool_response>there</tool_response><|im_start|>assistant ";
+    expect(layoutOf(LEARNED)).toMatchObject({ toolDisplay: "none", text: bare });
+    expect(layoutOf(TERSE_TEMPLATE, { tools: [] })).toMatchObject({ toolDisplay: "none", text: bare });
+  });
+});
+
+test("the setting decides against what auto would find", () => {
+  expect(layoutOf(TERSE_TEMPLATE, { toolPrompt: "none" }).text).toBe(layoutOf(LEARNED).text);
+  expect(layoutOf(LEARNED, { toolPrompt: "system" }).text).toBe(layoutOf(TERSE_TEMPLATE).text);
+  expect(layoutOf(QWEN_TEMPLATE, { toolPrompt: "none" }).text).not.toContain("Finds pages");
+  expect(layoutOf(OTHER_FORMAT, { toolPrompt: "template" }).text).toContain('Respond with {"name"');
+  expect(() => layoutOf(TERSE_TEMPLATE, { toolPrompt: "template" })).toThrow(
+    /agents\.a\.toolPrompt: its chat_template shows no tools: write "system", or "none"/,
+  );
+});
+
+describe("a template without system messages", () => {
+  const deaf = TERSE_TEMPLATE.replace("{%- if message", "{%- if message.role == 'system' %}{%- elif message");
+  const refusing = TERSE_TEMPLATE.replace(
+    "{%- if message",
+    "{%- if message.role == 'system' %}{{- raise_exception('System role not supported') }}{%- elif message",
+  );
+  test.each([
+    ["leaves out", deaf],
+    ["refuses", refusing],
+  ])("that %s them is refused in one line with what to do", (verb, template) => {
+    expect(() => layoutOf(template, { system: "" })).toThrow(
+      new RegExp(
+        `^agent 'a': its chat_template ${verb} the system message that describes its tools: use a template .* toolPrompt to "none"$`,
+      ),
+    );
+    expect(() => layoutOf(template, { tools: [] })).toThrow(
+      new RegExp(`^agent 'a': its chat_template ${verb} the system message: use a template that writes it first`),
+    );
+    expect(layoutOf(template, { tools: [], system: "" }).toolDisplay).toBe("none");
+  });
+});
