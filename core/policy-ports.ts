@@ -130,6 +130,8 @@ export interface EngineOptions {
   /** Longest sequence, in tokens. */
   readonly contextTokens: number;
   readonly microBatchTokens: number;
+  /** Whether training computes prefixes that sequences share once. Absent: where the estimated gain is worth it. */
+  readonly prefixTrees?: boolean;
   /** Maximum bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
   readonly shardBytes?: number;
 }

@@ -30,11 +30,22 @@ export const EngineConfig = z.strictObject({
     .describe("Compute threads. Results are reproducible only at the same number of threads."),
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
+  prefixTrees: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Whether training computes prefixes that sequences share once, where the estimated gain is worth it. Changes results by rounding only.",
+    ),
 });
+
+export type EngineConfig = z.infer<typeof EngineConfig>;
+
+/** Policies whose trainers run on this machine. */
+const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 
 interface PolicyOnEngine {
   readonly policy: string;
-  readonly engine: { readonly provider: ProviderChoice; readonly precision: Precision };
+  readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees">;
 }
 
 type Fault = readonly [(string | number)[], string];
@@ -42,7 +53,7 @@ type Fault = readonly [(string | number)[], string];
 /** Engine settings that an agent's policy or provider would ignore: path and message. */
 export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): Fault[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
-    const { provider, precision } = engine;
+    const { provider, precision, prefixTrees } = engine;
     const faults: Fault[] = [];
     if (policy !== "compiled" && provider !== "cpu") {
       const message = `does nothing with policy '${policy}': remove it, or use 'compiled'`;
@@ -51,6 +62,10 @@ export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): 
     if (precision !== "fp32" && provider !== "cuda") {
       const message = `${precision} needs engine.provider cuda, not '${provider}': remove it, or set that`;
       faults.push([["agents", name, "engine", "precision"], message]);
+    }
+    if (!prefixTrees && !LOCAL_TRAINERS.includes(policy)) {
+      const message = `does nothing with policy '${policy}', which has no prefix trees: remove it`;
+      faults.push([["agents", name, "engine", "prefixTrees"], message]);
     }
     return faults;
   });

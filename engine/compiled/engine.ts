@@ -3,13 +3,14 @@
  * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
-import { checkContext } from "../checkpoint/config.ts";
+import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
 import { openSampler, openTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
 import { dataParallel } from "./training/data-parallel.ts";
+import { assignBatch } from "./training/micro-batches.ts";
 
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];
@@ -22,7 +23,9 @@ export const compiledEngine: PolicyEngine = {
     return laneSampler(await openLanes(samplingThreads, openSampler, files, options));
   },
   async openTrainer(files, options) {
-    return dataParallel(await openLanes(trainingThreads, openTrainer, files, options));
+    const config = readModelConfig(files);
+    const lanes = await openLanes(trainingThreads, openTrainer, files, options);
+    return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
   },
   computesOn: async (options) => (await decideProvider(options)).reason,
 };

@@ -27,7 +27,7 @@ export function divideOptions(files: CheckpointFiles, options: LaneOptions): { l
   return { lanes, each };
 }
 
-/** Assigns sequences to lanes: longest first, each to the lane with the least work so far. Depends on the lengths alone. */
+/** Assigns work to lanes: the longest first, each to the lane with the least work so far. Depends on the lengths alone. */
 export function assignToLanes(lengths: readonly number[], lanes: number): number[][] {
   const loads = Array.from({ length: lanes }, () => ({ members: [] as number[], length: 0 }));
   const order = lengths.map((_, i) => i).sort((a, b) => (lengths[b] ?? 0) - (lengths[a] ?? 0) || a - b);

@@ -16,11 +16,12 @@ import { declareWeights } from "./weights.ts";
 /** Attention splits its queries into this many blocks. T is a multiple of it, and the graph's symbolic length is T / ATTENTION_BLOCKS. */
 export const ATTENTION_BLOCKS = 4;
 
-/** Lengths of a run on B sequences of T tokens with R wanted predictions. */
-export const trainLengths = (batch: number, tokens: number, rows: number): Lengths => ({
+/** Lengths of a run on B rows of T tokens with R wanted predictions, at most `picks` of one token. */
+export const trainLengths = (batch: number, tokens: number, rows: number, picks = 1): Lengths => ({
   batch,
   tokens: tokens / ATTENTION_BLOCKS,
   rows,
+  picks,
 });
 
 /** Parameters that the graphs read: the embedding only as a tied head, since its rows are gathered outside. */
@@ -37,10 +38,18 @@ export function traceLogProbs({ config }: PolicyShape): TracedGraph {
   });
 }
 
-/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
-export function traceTrain({ config }: PolicyShape): TracedGraph {
-  return traceGraph("train", (scope) => {
-    const inputs = declareInputs(config, scope);
+/**
+ * Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. A token makes at most one
+ * prediction.
+ */
+export const traceTrain = (shape: PolicyShape): TracedGraph => traceTrainGraph("train", shape, 1);
+
+/** The same, where a token makes several predictions: one per branch that follows it. */
+export const traceTrainTree = (shape: PolicyShape): TracedGraph => traceTrainGraph("train-tree", shape, symbolic.picks);
+
+function traceTrainGraph(name: string, { config }: PolicyShape, picks: number): TracedGraph {
+  return traceGraph(name, (scope) => {
+    const inputs = declareInputs(config, scope, picks);
     const weights = declareWeights(trainedParameters(config), scope);
     const rows = declareLossRows(scope);
     const names = Object.keys(weights);
@@ -85,12 +94,12 @@ interface ForwardInputs {
   /** [R]: rows of B * T with wanted predictions, and their target tokens. */
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** [B * T]: a row's index among the R, or R. */
+  /** [B * T * picks]: a row's indices among the R; R where there is none. */
   readonly places: tf.Tensor1D;
   readonly inverseTemperature: tf.Scalar;
 }
 
-function declareInputs(config: ModelConfig, scope: TraceScope): ForwardInputs {
+function declareInputs(config: ModelConfig, scope: TraceScope, picks = 1): ForwardInputs {
   const { batch } = symbolic;
   const tokens = ATTENTION_BLOCKS * symbolic.tokens;
   return {
@@ -100,7 +109,7 @@ function declareInputs(config: ModelConfig, scope: TraceScope): ForwardInputs {
     mask: scope.input("mask", [tokens, tokens]),
     rows: scope.input("rows", [symbolic.rows], "int32"),
     targets: scope.input("targets", [symbolic.rows], "int32"),
-    places: scope.input("places", [batch * tokens], "int32"),
+    places: scope.input("places", [batch * tokens * picks], "int32"),
     inverseTemperature: scope.input("inverseTemperature", []),
   };
 }

@@ -9,13 +9,13 @@ import type { Port } from "../onnx/serialize.ts";
  * Primes of which no model dimension is a multiple in practice (`refuseSymbolicDimensions` checks), and one sum: `seen` is the length of
  * `cached` and `tokens` concatenated.
  */
-const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009 } as const;
+const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009, picks: 60013 } as const;
 export type DimensionName = keyof typeof PRIMES;
 export type Lengths = Readonly<Partial<Record<DimensionName, number>>>;
 
 export const symbolic: Readonly<Record<DimensionName, number>> = PRIMES;
 
-const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows"];
+const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows", "picks"];
 
 /** One dimension: factor x product of the named lengths. */
 export interface Dimension {

@@ -4,16 +4,20 @@
  * has optimizer state.
  */
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
-import { assignToLanes } from "../lanes.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
-export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
+/** `assign`: the batch indices of each of `count` lanes. */
+export function dataParallel(
+  lanes: readonly LaneTrainer[],
+  assign: (sequences: Sequences, count: number) => readonly (readonly number[])[],
+): Trainer {
   const [first, ...others] = lanes;
   if (!first) throw new RangeError("a trainer needs at least one lane");
 
   /** Each lane with the batch indices of its part; lanes without work are omitted. */
-  const parts = (lengths: readonly number[]) =>
-    assignToLanes(lengths, lanes.length).flatMap((members, i) => {
+  const parts = (sequences: Sequences) =>
+    assign(sequences, lanes.length).flatMap((members, i) => {
       const lane = lanes[i];
       return lane && members.length > 0 ? [{ lane, members }] : [];
     });
@@ -21,7 +25,7 @@ export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
   return {
     async logProbs(sequences, temperature) {
       const merged: Float32Array[] = [];
-      const work = parts(sequences.map((tokens) => tokens.length)).map(async ({ lane, members }) => {
+      const work = parts(sequences).map(async ({ lane, members }) => {
         merge(merged, members, await lane.logProbs(pick(sequences, members), temperature));
       });
       await Promise.all(work);
@@ -29,7 +33,7 @@ export function dataParallel(lanes: readonly LaneTrainer[]): Trainer {
     },
 
     async forwardBackward(batch, loss, temperature): Promise<ForwardBackward> {
-      const work = parts(batch.map(({ tokens }) => tokens.length)).map(async ({ lane, members }) => ({
+      const work = parts(batch.map(({ tokens }) => tokens)).map(async ({ lane, members }) => ({
         members,
         pass: await lane.forwardBackward(pick(batch, members), loss, temperature),
       }));

@@ -1,5 +1,5 @@
 /** @file The output head processes a bounded number of rows at a time, since its arrays are rows x vocabulary. */
-import type { Predictions } from "./train-inputs.ts";
+import type { Predictions } from "../../model/predictions.ts";
 
 /** Maximum bytes of the head's largest array. */
 const HEAD_BYTES = 64 * 2 ** 20;
@@ -13,11 +13,16 @@ export const headRows = (vocabulary: number, rows: number): number =>
   Math.min(rows, Math.max(MINIMUM_ROWS, Math.floor(HEAD_BYTES / (4 * vocabulary))));
 
 /** Splits predictions into chunks of similar size that fit the head. */
-export function headChunks({ member, position, row, targets }: Predictions, vocabulary: number): Predictions[] {
+export function headChunks({ row, targets, offsets, ...readers }: Predictions, vocabulary: number): Predictions[] {
   const count = Math.ceil(row.length / headRows(vocabulary, row.length));
   const edge = (i: number) => Math.round((i * row.length) / count);
   return Array.from({ length: count }, (_, i) => {
-    const cut = (column: Int32Array) => column.subarray(edge(i), edge(i + 1));
-    return { member: cut(member), position: cut(position), row: cut(row), targets: cut(targets) };
+    const [begin, end] = [edge(i), edge(i + 1)];
+    return {
+      row: row.subarray(begin, end),
+      targets: targets.subarray(begin, end),
+      offsets: offsets.subarray(begin, end + 1),
+      ...readers,
+    };
   });
 }

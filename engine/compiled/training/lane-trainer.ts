@@ -11,6 +11,7 @@ import { openWeights } from "../open-weights.ts";
 import { addTo } from "./arrays.ts";
 import { LayeredPasses } from "./layered-passes.ts";
 import type { Passes } from "./passes.ts";
+import { checkedPasses } from "./tree-check.ts";
 import { WholePasses } from "./whole-passes.ts";
 
 export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
@@ -31,7 +32,12 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep"> {
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files, options.shardBytes);
   const { weights, gradient, optimizerStep, save, load } = state;
-  const passes = openPasses(state, files, options);
+  const passes = checkedPasses(
+    openPasses(state, files, options),
+    () => openPasses(state, files, { ...options, prefixTrees: false }),
+    state.config,
+    options,
+  );
   return {
     logProbs: (sequences, temperature) => passes.logProbs(sequences, temperature),
     forwardBackward: (batch, loss, temperature) => passes.forwardBackward(batch, loss, temperature),

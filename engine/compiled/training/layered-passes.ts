@@ -7,6 +7,8 @@ import { EMBEDDING, FINAL_NORM, headName, views } from "../../checkpoint/paramet
 import type { TrainedState } from "../../checkpoint/trained-state.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
 import {
@@ -27,9 +29,9 @@ import { sharedSession } from "../shared-sessions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
 import { headChunks } from "./head-chunks.ts";
-import { type MicroBatch, paddedLength, planMicroBatches } from "./micro-batches.ts";
-import type { Passes, Sequences } from "./passes.ts";
-import { clipFeeds, forwardFeeds, lossFeeds, type Predictions, predictions, scatterLogProbs } from "./train-inputs.ts";
+import { type MicroBatch, paddedLength, planMicroBatches, rowCount } from "./micro-batches.ts";
+import type { Passes } from "./passes.ts";
+import { clipFeeds, forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 
 /** What the forward pass of a micro-batch saves for the head and the backward pass. */
 interface ForwardState {
@@ -71,17 +73,14 @@ export class LayeredPasses implements Passes {
   }
 
   async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
-    const { vocabulary } = this.#state.config;
+    const { config } = this.#state;
     const head = await this.#session("layered-head", traceHead);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
-    for (const batch of planMicroBatches(sequences, vocabulary, this.#options)) {
+    for (const batch of planMicroBatches(sequences, noPredictions, config, this.#options)) {
       const { last } = await this.#forward(batch, sequences);
-      for (const chunk of headChunks(
-        predictions(batch, sequences, () => true),
-        vocabulary,
-      )) {
+      for (const chunk of headChunks(wantedPredictions(batch, sequences, EVERY_PREDICTION), config.vocabulary)) {
         const outputs = await head.run({ rows: chunk.row.length }, this.#headFeeds(last, chunk, temperature));
-        scatterLogProbs(logProbs, chunk, outputs["logProbs"]);
+        scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
       }
     }
     return logProbs;
@@ -93,15 +92,16 @@ export class LayeredPasses implements Passes {
     const head = await this.#session("layered-head-loss", traceHeadLoss);
     const backward = await this.#session("layered-backward", traceBackward);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    const wanted = weightedPredictions(batch, loss);
+    const { config } = this.#state;
     let total = 0;
-    for (const micro of planMicroBatches(sequences, this.#state.config.vocabulary, this.#options)) {
+    for (const micro of planMicroBatches(sequences, noPredictions, config, this.#options)) {
       const state = await this.#forward(micro, sequences);
       const lastGradient = new Float32Array(state.last.length);
-      const weighted = predictions(micro, sequences, (m, t) => batch[m]?.weights_T[t] !== 0);
-      for (const chunk of headChunks(weighted, this.#state.config.vocabulary)) {
+      for (const chunk of headChunks(wantedPredictions(micro, sequences, wanted), config.vocabulary)) {
         const feeds = { ...this.#headFeeds(state.last, chunk, temperature), ...lossFeeds(chunk, batch, loss) };
         const outputs = await this.#headBackward(head, { ...feeds, ...clipFeeds(loss) }, chunk, lastGradient);
-        scatterLogProbs(logProbs, chunk, outputs["logProbs"]);
+        scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
         total += outputs["loss"]?.[0] ?? 0;
       }
       await this.#backward(backward, micro, state, lastGradient);
@@ -120,7 +120,7 @@ export class LayeredPasses implements Passes {
     const rows = sources.length;
     const layerInputs = this.#layerInputTensors(rows);
     const session = await this.#session("layered-states", traceForward);
-    const tokens = tensor(sources, [batch.members.length, batch.tokens]);
+    const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
     await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, layerInputs);
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
     return { positions, tokens: sources, layerInputs, last };
@@ -186,7 +186,10 @@ export class LayeredPasses implements Passes {
   }
 }
 
-const lengthsOf = ({ members, tokens }: MicroBatch) => trainLengths(members.length, tokens, 0);
+const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tokens, 0);
+
+/** The head takes any number of predictions, some at a time. */
+const noPredictions = () => 0;
 
 function requireOutput(outputs: Record<string, Float32Array>, name: string): Float32Array {
   const output = outputs[name];

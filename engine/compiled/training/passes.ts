@@ -2,5 +2,3 @@
 import type { Trainer } from "../../../core/ports.ts";
 
 export type Passes = Pick<Trainer, "logProbs" | "forwardBackward">;
-
-export type Sequences = readonly (readonly number[])[];

@@ -7,24 +7,19 @@ import { EMBEDDING, headName, views } from "../../checkpoint/parameters.ts";
 import type { TrainedState } from "../../checkpoint/trained-state.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
-import { type Feeds, tensor } from "../graph-session.ts";
+import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
+import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
-import { traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
+import { traceLogProbs, traceTrain, traceTrainTree, trainedParameters, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { sharedSession } from "../shared-sessions.ts";
+import type { Lengths } from "../trace/dimensions.ts";
 import { scatterAdd } from "./arrays.ts";
-import { type MicroBatch, paddedLength, planMicroBatches } from "./micro-batches.ts";
-import type { Passes, Sequences } from "./passes.ts";
-import {
-  clipFeeds,
-  forwardFeeds,
-  lossFeeds,
-  type Predictions,
-  pickFeeds,
-  predictions,
-  scatterLogProbs,
-} from "./train-inputs.ts";
+import { type MicroBatch, paddedLength, planMicroBatches, rowCount } from "./micro-batches.ts";
+import type { Passes } from "./passes.ts";
+import { clipFeeds, forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
 
 export class WholePasses implements Passes {
   readonly #state: TrainedState;
@@ -47,11 +42,11 @@ export class WholePasses implements Passes {
     const { config } = this.#state;
     const session = await sharedSession("log-probs", { config, lora: null }, this.#options, traceLogProbs);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
-    for (const micro of planMicroBatches(sequences, config.vocabulary, this.#options)) {
-      const wanted = predictions(micro, sequences, () => true);
-      const { feeds } = this.#feeds(micro, sequences, temperature, wanted);
-      const outputs = await session.run(lengthsOf(micro, wanted), feeds);
-      scatterLogProbs(logProbs, wanted, outputs["logProbs"]);
+    for (const micro of planMicroBatches(sequences, () => 1, config, this.#options)) {
+      const wanted = wantedPredictions(micro, sequences, EVERY_PREDICTION);
+      const { feeds, lengths } = this.#feeds(micro, sequences, temperature, wanted);
+      const outputs = await session.run(lengths, feeds);
+      scatterLogProbs(logProbs, wanted, outputs["logProbs"] ?? new Float32Array());
     }
     return logProbs;
   }
@@ -60,20 +55,27 @@ export class WholePasses implements Passes {
     for (const sequence of batch) checkTrainingSequence(sequence, loss);
     const { config } = this.#state;
     const sequences = batch.map(({ tokens }) => tokens);
-    const session = await sharedSession("train", { config, lora: null }, this.#options, traceTrain);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
+    const wantedTokens = weightedPredictions(batch, loss);
+    const weightedCount = (member: number) => batch[member]?.weights_T.reduce((n, w) => n + (w === 0 ? 0 : 1), 0) ?? 0;
     let total = 0;
-    for (const micro of planMicroBatches(sequences, config.vocabulary, this.#options)) {
-      const weighted = predictions(micro, sequences, (member, t) => batch[member]?.weights_T[t] !== 0);
-      const { feeds, tokens } = this.#feeds(micro, sequences, temperature, weighted);
+    for (const micro of planMicroBatches(sequences, weightedCount, config, this.#options)) {
+      const session = await this.#trainSession(micro);
+      const weighted = wantedPredictions(micro, sequences, wantedTokens);
+      const { feeds, tokens, lengths } = this.#feeds(micro, sequences, temperature, weighted);
       const { sums, outputs: into } = this.#gradients;
       const lossInputs = { ...lossFeeds(weighted, batch, loss), ...clipFeeds(loss) };
-      const outputs = await session.run(lengthsOf(micro, weighted), { ...feeds, ...sums, ...lossInputs }, into);
+      const outputs = await session.run(lengths, { ...feeds, ...sums, ...lossInputs }, into);
       this.#addRowGradients(outputs, weighted.targets, tokens);
-      scatterLogProbs(logProbs, weighted, outputs["logProbs"]);
+      scatterLogProbs(logProbs, weighted, outputs["logProbs"] ?? new Float32Array());
       total += outputs["loss"]?.[0] ?? 0;
     }
     return { loss: total, logProbs };
+  }
+
+  #trainSession({ tree }: MicroBatch): Promise<GraphSession> {
+    const [graph, trace] = tree ? (["train-tree", traceTrainTree] as const) : (["train", traceTrain] as const);
+    return sharedSession(graph, { config: this.#state.config, lora: null }, this.#options, trace);
   }
 
   #feeds(
@@ -81,17 +83,19 @@ export class WholePasses implements Passes {
     sequences: Sequences,
     temperature: number,
     wanted: Predictions,
-  ): { feeds: Feeds; tokens: Int32Array } {
+  ): { feeds: Feeds; tokens: Int32Array; lengths: Lengths } {
     const { width } = this.#state.config;
     const { feeds, sources } = forwardFeeds(batch, sequences, this.#rotary);
+    const { feeds: picked, picks } = pickFeeds(wanted, sources.length);
     const embedded = this.#embed(sources);
     return {
       tokens: sources,
+      lengths: trainLengths(rowCount(batch), batch.tokens, wanted.row.length, picks),
       feeds: {
         ...this.#weights,
         ...feeds,
-        ...pickFeeds(wanted, sources.length),
-        embedded: tensor(embedded, [batch.members.length, batch.tokens, width]),
+        ...picked,
+        embedded: tensor(embedded, [rowCount(batch), batch.tokens, width]),
         inverseTemperature: tensor(Float32Array.of(1 / temperature), []),
       },
     };
@@ -120,6 +124,3 @@ export class WholePasses implements Passes {
     scatterAdd(gradientOf(EMBEDDING), tokens, embeddedGradient, config.width);
   }
 }
-
-const lengthsOf = ({ members, tokens }: MicroBatch, wanted: Predictions) =>
-  trainLengths(members.length, tokens, wanted.member.length);

@@ -1,0 +1,66 @@
+/**
+ * @file Checks prefix trees on first use: the log-probs of one sequence of the first tree are compared with those that it has alone. Later
+ * batches differ in tokens only. The check reads; it changes no bit of the gradient.
+ */
+import { MgrpoError } from "../../../core/errors.ts";
+import type { EngineOptions } from "../../../core/ports.ts";
+import type { ModelConfig } from "../../checkpoint/config.ts";
+import type { Sequences } from "../../model/prefix-tree.ts";
+import { planBatch } from "./micro-batches.ts";
+import type { Passes } from "./passes.ts";
+
+/** Rounding leaves fp32 log-probs equal to 1e-4, bf16 ones to some hundredths. A wrong mask or position changes them by tenths. */
+const TOLERANCE = { fp32: 2e-3, bf16: 0.2 };
+
+/** `openApart` opens passes that use no trees. */
+export function checkedPasses(
+  passes: Passes,
+  openApart: () => Passes,
+  config: ModelConfig,
+  options: EngineOptions,
+): Passes {
+  let isChecked = options.prefixTrees === false;
+  const check = async (
+    sequences: Sequences,
+    temperature: number,
+    found: readonly Float32Array[],
+    isComputed: (member: number, t: number) => boolean,
+  ) => {
+    if (isChecked) return;
+    // The last of a tree follows every other branch in its row.
+    const member = planBatch(sequences, () => 0, config, options).trees[0]?.at(-1);
+    if (member === undefined) return;
+    const [alone] = await openApart().logProbs([sequences[member] ?? []], temperature);
+    compare(found[member] ?? new Float32Array(), alone ?? new Float32Array(), (t) => isComputed(member, t), options);
+    isChecked = true;
+  };
+  return {
+    async logProbs(sequences, temperature) {
+      const logProbs = await passes.logProbs(sequences, temperature);
+      await check(sequences, temperature, logProbs, () => true);
+      return logProbs;
+    },
+    async forwardBackward(batch, loss, temperature) {
+      const pass = await passes.forwardBackward(batch, loss, temperature);
+      const sequences = batch.map(({ tokens }) => tokens);
+      await check(sequences, temperature, pass.logProbs, (member, t) => batch[member]?.weights_T[t] !== 0);
+      return pass;
+    },
+  };
+}
+
+function compare(
+  found: Float32Array,
+  alone: Float32Array,
+  isComputed: (t: number) => boolean,
+  { precision = "fp32" }: EngineOptions,
+): void {
+  const wrong = found.findIndex(
+    (value, t) => t > 0 && isComputed(t) && !(Math.abs(value - (alone[t] ?? 0)) <= TOLERANCE[precision]),
+  );
+  if (wrong === -1) return;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `prefix trees: the log-prob of token ${wrong} is ${found[wrong]} in its tree but ${alone[wrong]} in its sequence alone: set engine.prefixTrees to false and report the model`,
+  );
+}

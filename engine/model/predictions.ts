@@ -1,0 +1,169 @@
+/**
+ * @file The predictions that a pass computes, and which tokens of which sequences read them. Sequences that share a row of hidden states read
+ * the same prediction if their terms of the loss can be added:
+ *
+ *     linear          sum of w * logProb, which is linear in w
+ *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. While the advantages have
+ *                     one sign and r is the same, sum of w min(r A, clip(r) A) equals w' min(r A', clip(r) A') with w' = sum of w
+ *                     and A' = sum of w A / w'
+ */
+import type { Loss, TrainingSequence } from "../../core/ports.ts";
+import type { Sequences } from "./prefix-tree.ts";
+
+/** R predictions, read by S tokens: prediction r by those at offsets[r] ... offsets[r + 1] - 1. */
+export interface Predictions {
+  /** [R]: the row of hidden states that makes the prediction. */
+  readonly row: Int32Array;
+  /** [R]: the predicted token. */
+  readonly targets: Int32Array;
+  /** [R + 1] */
+  readonly offsets: Int32Array;
+  /** [S]: index of the reader's sequence in the batch, and its token's position there. */
+  readonly member: Int32Array;
+  readonly position: Int32Array;
+}
+
+/** Whether token t of a sequence is predicted, and whether the same prediction serves two sequences there. */
+export interface WantedPredictions {
+  readonly isWanted: (member: number, t: number) => boolean;
+  readonly canShare: (a: number, b: number, t: number) => boolean;
+}
+
+/** Every token's. */
+export const EVERY_PREDICTION: WantedPredictions = { isWanted: () => true, canShare: () => true };
+
+/** Those of tokens with a weight in the loss. */
+export function weightedPredictions(batch: readonly TrainingSequence[], loss: Loss): WantedPredictions {
+  const isWanted = (member: number, t: number) => batch[member]?.weights_T[t] !== 0;
+  if (loss.kind === "linear") return { isWanted, canShare: () => true };
+  const sign = (member: number, t: number) => Math.sign(batch[member]?.advantages_T?.[t] ?? 0);
+  const behaviour = (member: number, t: number) => batch[member]?.behaviourLogProbs_T?.[t];
+  // The same ratio: behaviour log-probs are bitwise equal.
+  return { isWanted, canShare: (a, b, t) => sign(a, t) === sign(b, t) && behaviour(a, t) === behaviour(b, t) };
+}
+
+/** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads, and nobody reads it. */
+const MINIMUM_ROWS = 2;
+const NONE = -1;
+
+/**
+ * Predictions of the members' wanted tokens, in the order of their first readers. `rowOf` gives the row of the i-th member's token t. The first
+ * token of a sequence has no prediction.
+ */
+export function predictions(
+  members: readonly number[],
+  sequences: Sequences,
+  rowOf: (i: number, t: number) => number,
+  { isWanted, canShare }: WantedPredictions,
+): Predictions {
+  const [row, targets, firstReader]: [number[], number[], number[]] = [[], [], []];
+  // A row's predictions are linked: from the newest to the older ones.
+  const [newest, older]: [number[], number[]] = [[], []];
+  const [member, position, read]: [number[], number[], number[]] = [[], [], []];
+  const add = (from: number, target: number, reader: number): number => {
+    older.push(newest[from] ?? NONE);
+    newest[from] = row.length;
+    targets.push(target);
+    firstReader.push(reader);
+    return row.push(from) - 1;
+  };
+  members.forEach((sequence, i) => {
+    sequences[sequence]?.forEach((target, t) => {
+      if (t === 0 || !isWanted(sequence, t)) return;
+      const from = rowOf(i, t - 1);
+      let r = newest[from] ?? NONE;
+      while (r !== NONE && !(targets[r] === target && canShare(firstReader[r] as number, sequence, t))) {
+        r = older[r] as number;
+      }
+      read.push(r === NONE ? add(from, target, sequence) : r);
+      member.push(sequence);
+      position.push(t);
+    });
+  });
+  while (row.length < MINIMUM_ROWS) add(0, 0, NONE);
+  return {
+    row: new Int32Array(row),
+    targets: new Int32Array(targets),
+    ...byPrediction(row.length, read, member, position),
+  };
+}
+
+/** Sorts the readers by what they read; those of one prediction keep their order. */
+function byPrediction(
+  count: number,
+  read: readonly number[],
+  member: readonly number[],
+  position: readonly number[],
+): Pick<Predictions, "offsets" | "member" | "position"> {
+  const offsets = new Int32Array(count + 1);
+  for (const r of read) offsets[r + 1] = (offsets[r + 1] as number) + 1;
+  for (let r = 0; r < count; r++) offsets[r + 1] = (offsets[r + 1] as number) + (offsets[r] as number);
+  const next = offsets.slice();
+  const sorted = { member: new Int32Array(read.length), position: new Int32Array(read.length) };
+  read.forEach((r, reader) => {
+    const place = next[r] as number;
+    next[r] = place + 1;
+    sorted.member[place] = member[reader] as number;
+    sorted.position[place] = position[reader] as number;
+  });
+  return { offsets, ...sorted };
+}
+
+/** The vectors of the losses (losses.ts), [R]; zeros for the loss that is not used. */
+export interface LossVectors {
+  readonly linearWeights: Float32Array;
+  readonly clippedWeights: Float32Array;
+  readonly advantages: Float32Array;
+  readonly behaviourLogProbs: Float32Array;
+}
+
+/** Adds up the terms of each prediction's readers. */
+export function lossVectors(
+  { row, offsets, member, position }: Predictions,
+  batch: readonly TrainingSequence[],
+  loss: Loss,
+): LossVectors {
+  const count = row.length;
+  const weights = new Float32Array(count);
+  const [advantages, behaviourLogProbs, none] = [0, 1, 2].map(() => new Float32Array(count)) as [
+    Float32Array,
+    Float32Array,
+    Float32Array,
+  ];
+  const isLinear = loss.kind === "linear";
+  const weightOf = (s: number) => batch[member[s] as number]?.weights_T[position[s] as number] ?? 0;
+  const advantageOf = (s: number) => batch[member[s] as number]?.advantages_T?.[position[s] as number] ?? 0;
+  for (let r = 0; r < count; r++) {
+    const [begin, end] = [offsets[r] as number, offsets[r + 1] as number];
+    if (begin === end) continue;
+    let [weight, weighted] = [0, 0];
+    for (let s = begin; s < end; s++) {
+      weight += weightOf(s);
+      weighted += weightOf(s) * advantageOf(s);
+    }
+    weights[r] = weight;
+    if (isLinear) continue;
+    advantages[r] = end - begin === 1 ? advantageOf(begin) : weighted / weight;
+    behaviourLogProbs[r] = batch[member[begin] as number]?.behaviourLogProbs_T?.[position[begin] as number] ?? 0;
+  }
+  return {
+    linearWeights: isLinear ? weights : none,
+    clippedWeights: isLinear ? none : weights,
+    advantages,
+    behaviourLogProbs,
+  };
+}
+
+/** Copies log-probs [R] to their readers: [T] per sequence. */
+export function scatterLogProbs(
+  into: readonly Float32Array[],
+  { offsets, member, position }: Predictions,
+  logProbs: Float32Array,
+): void {
+  logProbs.forEach((logProb, r) => {
+    for (let s = offsets[r] as number; s < (offsets[r + 1] as number); s++) {
+      const logProbs_T = into[member[s] as number];
+      if (logProbs_T) logProbs_T[position[s] as number] = logProb;
+    }
+  });
+}

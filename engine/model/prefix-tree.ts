@@ -1,0 +1,89 @@
+/**
+ * @file Sequences as one row of tokens in which each shared prefix occurs once. Nodes are in depth-first order, so a node's descendants follow
+ * it without a gap: token q sees token k exactly if k <= q < ends[k]. A token's position is its depth, as in its own sequence. The last
+ * token of a sequence predicts nothing and has no node.
+ *
+ *     1 2 3 4          node      0 1 2 3 4
+ *     1 2 3 5 6   ->   token     1 2 3 5 7        nodes  0 1 2 | 0 1 2 3 | 0 1 4
+ *     1 2 7 8          position  0 1 2 3 2
+ *                      end       5 5 4 4 5
+ */
+import { MASK_VALUE } from "./positions.ts";
+
+export type Sequences = readonly (readonly number[])[];
+
+export interface PrefixTree {
+  readonly tokens: Int32Array;
+  readonly positions: Int32Array;
+  /** One past a node's last descendant. */
+  readonly ends: Int32Array;
+  /** Per sequence: the node of each of its tokens but the last. */
+  readonly nodes: readonly Int32Array[];
+}
+
+/** Tokens of a sequence that are computed. */
+export const computedLength = (tokens: readonly number[]): number => Math.max(1, tokens.length - 1);
+
+/** Indices in lexicographic order of the tokens: sequences that share a prefix are neighbours. */
+export function lexicographicOrder(sequences: Sequences): number[] {
+  const compare = (a: readonly number[], b: readonly number[]): number => {
+    const length = Math.min(a.length, b.length);
+    let t = 0;
+    while (t < length && a[t] === b[t]) t++;
+    return t < length ? (a[t] as number) - (b[t] as number) : a.length - b.length;
+  };
+  return sequences
+    .map((_, i) => i)
+    .sort((i, j) => compare(sequences[i] as readonly number[], sequences[j] as readonly number[]) || i - j);
+}
+
+/** Computed tokens that two sequences share. */
+export function sharedLength(a: readonly number[], b: readonly number[]): number {
+  const length = Math.min(computedLength(a), computedLength(b));
+  let t = 0;
+  while (t < length && a[t] === b[t]) t++;
+  return t;
+}
+
+/** Nodes of the tree of sequences in lexicographic order. */
+export const treeLength = (sequences: Sequences): number =>
+  sequences.reduce((sum, tokens, s) => sum + computedLength(tokens) - sharedLength(sequences[s - 1] ?? [], tokens), 0);
+
+/** @param sequences in lexicographic order, none empty */
+export function prefixTree(sequences: Sequences): PrefixTree {
+  const [tokens, positions, ends, nodes]: [number[], number[], number[], Int32Array[]] = [[], [], [], []];
+  let path = new Int32Array();
+  const closeFrom = (depth: number) => {
+    for (const node of path.subarray(depth)) ends[node] = tokens.length;
+  };
+  sequences.forEach((sequence, s) => {
+    const shared = s === 0 ? 0 : sharedLength(sequences[s - 1] as readonly number[], sequence);
+    closeFrom(shared);
+    const own = new Int32Array(computedLength(sequence));
+    own.set(path.subarray(0, shared));
+    for (let t = shared; t < own.length; t++) {
+      own[t] = tokens.length;
+      tokens.push(sequence[t] as number);
+      positions.push(t);
+    }
+    path = own;
+    nodes.push(own);
+  });
+  closeFrom(0);
+  return {
+    tokens: new Int32Array(tokens),
+    positions: new Int32Array(positions),
+    ends: new Int32Array(ends),
+    nodes,
+  };
+}
+
+/** [count, count], additive: a node sees its ancestors and itself, padding sees itself. */
+export function treeMask({ ends }: Pick<PrefixTree, "ends">, count: number): Float32Array {
+  const mask = new Float32Array(count * count).fill(MASK_VALUE);
+  for (let k = 0; k < count; k++) {
+    const end = ends[k] ?? k + 1;
+    for (let q = k; q < end; q++) mask[q * count + k] = 0;
+  }
+  return mask;
+}
