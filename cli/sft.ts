@@ -1,0 +1,139 @@
+/**
+ * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from demonstrations. All of them are
+ * read and checked before the first is trained. The same command continues a training that was killed.
+ */
+import { join } from "node:path";
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
+import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import { LORA_POLICIES } from "../core/contracts/lora.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Tool } from "../core/ports.ts";
+import type { Recipe, ToolsModule } from "../core/recipe.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { openEngine } from "../engine/index.ts";
+import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
+import { engineOptions } from "../gpu-workers/policy.ts";
+import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
+import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { type Split, split } from "../sft/batches.ts";
+import { allTokens, exampleOf, refuseTooLong } from "../sft/example.ts";
+import type { Plan } from "../sft/learn.ts";
+import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
+import { readTrainingBase } from "./local/base-models.ts";
+import { followTraining } from "./sft/follow.ts";
+
+export interface SftOptions {
+  readonly to: string;
+  readonly agent?: string;
+  readonly arm?: Arm;
+  readonly seed?: number;
+  readonly set?: readonly string[];
+  readonly epochs?: number;
+  readonly tokens?: number;
+  readonly batchTokens?: number;
+  readonly learningRate?: number;
+  readonly heldOut?: number;
+  readonly evaluateEvery?: number;
+  readonly patience?: number;
+}
+
+const WARM_UP = 0.05;
+/** More would make an evaluation slow, and its loss hardly more exact. */
+const MOST_HELD_OUT = 32;
+/** The learning rate of LoRA is about ten times that of training all weights (Schulman et al. 2025, "LoRA Without Regret"). */
+const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
+
+export async function sft(recipeName: string, options: SftOptions): Promise<void> {
+  const recipe = await openRecipe(recipeName);
+  const { arm = "mgrpo", seed = 1, set = [] } = options;
+  const config = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const module = await openToolsModule(recipeName);
+  const { tools, close } = await openTools(module, { config, environment: process.env });
+  try {
+    const team: Team = { recipe, config, module, tools };
+    const trainings: AgentTraining[] = [];
+    for (const agent of agentsOf(config, options.agent)) trainings.push(await prepare(team, agent, options));
+    for (const training of trainings) await followTraining(training, trainAgent);
+  } finally {
+    await close();
+  }
+}
+
+interface Team {
+  readonly recipe: Recipe;
+  readonly config: RunConfig;
+  readonly module: ToolsModule;
+  readonly tools: ReadonlyMap<string, Tool>;
+}
+
+/** The agents to train: the given one, or all that this arm trains. */
+function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
+  const names = Object.keys(agents);
+  const chosen = only === undefined ? names.filter((name) => agents[name]?.trained) : [only];
+  for (const name of chosen) {
+    const agent = agents[name];
+    if (!agent) {
+      throw new MgrpoError("config-invalid", `--agent ${name}: the team has no such agent`, {
+        unknownNames: [{ unknown: name, known: names }],
+      });
+    }
+    if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `agents.${name}.policy: '${agent.policy}' holds the model elsewhere: sft trains on this machine, with one of ${LORA_POLICIES.join(", ")}`,
+    );
+  }
+  return chosen;
+}
+
+async function prepare(team: Team, agent: string, options: SftOptions): Promise<AgentTraining> {
+  const { config, module } = team;
+  const settings = config.agents[agent] as AgentConfig;
+  const { seed } = config;
+  const base = await readTrainingBase(agent, settings, seed);
+  const layout = openAgentLayout(agent, settings, openTokenizer(base), team.tools);
+  const examples = readExamples(team, agent, settings, layout, openTokenizer(base), options.heldOut);
+  return {
+    agent,
+    seed,
+    base,
+    engine: openEngine(settings.policy, module.policies),
+    options: engineOptions(settings, config.limits),
+    examples,
+    plan: planOf(examples, settings, options),
+    batchTokens: options.batchTokens ?? 1024,
+    folder: join(options.to, agent),
+    stateFolder: join(options.to, ".sft", agent),
+  };
+}
+
+function readExamples(
+  { recipe, config }: Team,
+  agent: string,
+  { limits }: AgentConfig,
+  layout: Parameters<typeof exampleOf>[1],
+  tokenizer: Parameters<typeof exampleOf>[2],
+  heldOut = 0.1,
+): Split {
+  const demonstrations = [...(recipe.demonstrations?.(agent, config.arm, config.seed) ?? [])];
+  const examples = demonstrations.map((demonstration, i) => {
+    const example = exampleOf(demonstration, layout, tokenizer);
+    refuseTooLong(example, agent, limits, `demonstration ${i} of agent '${agent}' in recipe '${recipe.name}'`);
+    return example;
+  });
+  if (examples.length > 0) return split(examples, heldOut, MOST_HELD_OUT);
+  throw new MgrpoError(
+    "demonstrations-invalid",
+    `recipe '${recipe.name}' has no demonstrations of agent '${agent}' in arm '${config.arm}': add them to its recipe.ts, or train another with --agent`,
+  );
+}
+
+function planOf({ training }: Split, { lora }: AgentConfig, options: SftOptions): Plan {
+  return {
+    tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
+    learningRate: options.learningRate ?? (lora ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
+    warmUp: WARM_UP,
+    evaluateEvery: options.evaluateEvery ?? 25,
+    patience: options.patience ?? 3,
+  };
+}
