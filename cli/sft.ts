@@ -7,8 +7,8 @@ import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { Tool } from "../core/ports.ts";
-import type { Recipe, ToolsModule } from "../core/recipe.ts";
+import type { Tokenizer, Tool } from "../core/ports.ts";
+import type { ToolsModule } from "../core/recipe.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
@@ -21,20 +21,24 @@ import type { Plan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readTrainingBase } from "./local/base-models.ts";
 import { followTraining } from "./sft/follow.ts";
+import { openDemonstrations, type Source, type SourceOptions } from "./sft/sources.ts";
 
-export interface SftOptions {
+export interface SftOptions extends SourceOptions {
   readonly to: string;
   readonly agent?: string;
-  readonly arm?: Arm;
-  readonly seed?: number;
-  readonly set?: readonly string[];
+  readonly arm: Arm;
+  readonly seed: number;
+  readonly set: readonly string[];
+  /** Passes over the demonstrations; absent: one. */
   readonly epochs?: number;
+  /** Tokens to train on, instead of a number of passes. */
   readonly tokens?: number;
-  readonly batchTokens?: number;
+  readonly batchTokens: number;
   readonly learningRate?: number;
-  readonly heldOut?: number;
-  readonly evaluateEvery?: number;
-  readonly patience?: number;
+  /** Share of the demonstrations. */
+  readonly heldOut: number;
+  readonly evaluateEvery: number;
+  readonly patience: number;
 }
 
 const WARM_UP = 0.05;
@@ -45,25 +49,36 @@ const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
 
 export async function sft(recipeName: string, options: SftOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
-  const { arm = "mgrpo", seed = 1, set = [] } = options;
+  const { arm, seed, set } = options;
+  refuseIgnored(options);
   const config = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const agents = agentsOf(config, options.agent);
+  const source = await openDemonstrations(recipe, config, options, options.agent);
   const module = await openToolsModule(recipeName);
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    const team: Team = { recipe, config, module, tools };
+    const team: Team = { config, module, tools, source };
     const trainings: AgentTraining[] = [];
-    for (const agent of agentsOf(config, options.agent)) trainings.push(await prepare(team, agent, options));
+    for (const agent of agents) trainings.push(await prepare(team, agent, options));
     for (const training of trainings) await followTraining(training, trainAgent);
   } finally {
     await close();
   }
 }
 
+function refuseIgnored({ fromRun, minReward, heldOut }: SftOptions): void {
+  if (minReward !== undefined && fromRun === undefined) {
+    throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
+  }
+  if (heldOut < 1) return;
+  throw new MgrpoError("config-invalid", `--held-out ${heldOut}: it is a share, below 1, of the demonstrations`);
+}
+
 interface Team {
-  readonly recipe: Recipe;
   readonly config: RunConfig;
   readonly module: ToolsModule;
   readonly tools: ReadonlyMap<string, Tool>;
+  readonly source: Source;
 }
 
 /** The agents to train: the given one, or all that this arm trains. */
@@ -91,8 +106,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   const settings = config.agents[agent] as AgentConfig;
   const { seed } = config;
   const base = await readTrainingBase(agent, settings, seed);
-  const layout = openAgentLayout(agent, settings, openTokenizer(base), team.tools);
-  const examples = readExamples(team, agent, settings, layout, openTokenizer(base), options.heldOut);
+  const examples = readExamples(team, agent, settings, openTokenizer(base), options.heldOut);
   return {
     agent,
     seed,
@@ -101,30 +115,30 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
     options: engineOptions(settings, config.limits),
     examples,
     plan: planOf(examples, settings, options),
-    batchTokens: options.batchTokens ?? 1024,
+    batchTokens: options.batchTokens,
     folder: join(options.to, agent),
     stateFolder: join(options.to, ".sft", agent),
   };
 }
 
 function readExamples(
-  { recipe, config }: Team,
+  { source, tools }: Team,
   agent: string,
-  { limits }: AgentConfig,
-  layout: Parameters<typeof exampleOf>[1],
-  tokenizer: Parameters<typeof exampleOf>[2],
-  heldOut = 0.1,
+  config: AgentConfig,
+  tokenizer: Tokenizer,
+  heldOut: number,
 ): Split {
-  const demonstrations = [...(recipe.demonstrations?.(agent, config.arm, config.seed) ?? [])];
-  const examples = demonstrations.map((demonstration, i) => {
+  const layout = openAgentLayout(agent, config, tokenizer, tools);
+  const examples = source({ agent, config, toolbox: layout.toolbox }).map(({ demonstration, where }) => {
     const example = exampleOf(demonstration, layout, tokenizer);
-    refuseTooLong(example, agent, limits, `demonstration ${i} of agent '${agent}' in recipe '${recipe.name}'`);
+    refuseTooLong(example, agent, config.limits, where);
     return example;
   });
-  if (examples.length > 0) return split(examples, heldOut, MOST_HELD_OUT);
+  const parts = split(examples, heldOut, MOST_HELD_OUT);
+  if (parts.training.length > 0) return parts;
   throw new MgrpoError(
     "demonstrations-invalid",
-    `recipe '${recipe.name}' has no demonstrations of agent '${agent}' in arm '${config.arm}': add them to its recipe.ts, or train another with --agent`,
+    `all ${examples.length} demonstrations of agent '${agent}' are held out: give more, or lower --held-out`,
   );
 }
 
@@ -133,7 +147,7 @@ function planOf({ training }: Split, { lora }: AgentConfig, options: SftOptions)
     tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
     learningRate: options.learningRate ?? (lora ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
     warmUp: WARM_UP,
-    evaluateEvery: options.evaluateEvery ?? 25,
-    patience: options.patience ?? 3,
+    evaluateEvery: options.evaluateEvery,
+    patience: options.patience,
   };
 }

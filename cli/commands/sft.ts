@@ -13,8 +13,25 @@ export function addSft(program: Command): void {
     .addOption(arm().default("mgrpo"))
     .addOption(seed().default(1))
     .addOption(setting());
+  addSource(command);
   addBudget(command);
   command.action(async (recipe, options) => (await import("../sft.ts")).sft(recipe, options));
+}
+
+function addSource(command: Command): void {
+  command
+    .addOption(
+      new Option(
+        "--demonstrations <file.jsonl>",
+        "OpenAI messages with tool calls, one conversation a line, instead of the recipe's demonstrations",
+      ).conflicts(["fromRun", "minReward"]),
+    )
+    .option("--from-run <run>", "the right rollouts of a run, instead of the recipe's demonstrations")
+    .addOption(
+      new Option("--min-reward <x>", "with --from-run: the least reward of a right rollout (default: 0.9)").argParser(
+        notNegative("--min-reward"),
+      ),
+    );
 }
 
 function addBudget(command: Command): void {

@@ -11,9 +11,8 @@ export async function followTraining(
   train: (training: AgentTraining) => Promise<AgentResult>,
 ): Promise<void> {
   const live = openLiveLine(process.stderr);
-  const { agent, plan, examples } = training;
-  const sequences = `${examples.training.length} demonstrations, ${examples.heldOut.length} held out`;
-  live.print(`${agent}: ${sequences}, ${plan.tokens} tokens to train on`);
+  const { agent, plan } = training;
+  live.print(openingLine(training));
   let from: Progress | undefined;
   let started = performance.now();
   let evaluated = 0;
@@ -38,6 +37,13 @@ export async function followTraining(
   } finally {
     live.close();
   }
+}
+
+/** The share that is held out can hit none of a few demonstrations. */
+function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {
+  const counts = `${agent}: ${training.length} demonstrations to train on, ${plan.tokens} tokens`;
+  if (heldOut.length > 0) return `${counts}; ${heldOut.length} held out`;
+  return `${counts}; none held out, so the last checkpoint is kept`;
 }
 
 function speedOf(progress: Progress, from: Progress | undefined, started: number): number {
