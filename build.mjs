@@ -31,6 +31,7 @@ const SOURCES = [
   "adapters",
   "functions",
   "gpu-workers",
+  "sft",
   "recipes",
   "cli",
   "bench",

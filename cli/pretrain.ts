@@ -1,22 +1,25 @@
 /**
- * @file `mgrpo pretrain <recipe>`: trains a recipe's base models by imitation. Demonstrations are rendered like conversations (the agent's
- * template, tokenizer and tools). M-GRPO's Trainer learns the assistant's tokens with the `linear` loss: mean -log p over a batch.
+ * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, by the loop of `mgrpo sft` on its endless demonstrations.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
-import type { CheckpointFiles, Trainer, TrainingSequence } from "../core/ports.ts";
+import type { CheckpointFiles, Trainer } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
-import { parseModelConfig } from "../engine/checkpoint/config.ts";
+import { longestContext, parseModelConfig } from "../engine/checkpoint/config.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import { type AgentLayout, openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
+import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { batchesOf } from "../sft/batches.ts";
+import { type Example, exampleOf } from "../sft/example.ts";
+import { learn, OPTIMIZER } from "../sft/learn.ts";
+import { NO_PROGRESS, type Progress, recentLoss } from "../sft/progress.ts";
 
 export interface PretrainOptions {
   /** The folder names of the base models to train; all by default. */
@@ -27,11 +30,10 @@ export interface PretrainOptions {
   readonly tokens?: number;
 }
 
+const WEIGHTS = "model.safetensors";
 const PROGRESS_EVERY = 50;
 /** Number of recent batches over which the reported loss is averaged. */
 const RECENT = 50;
-/** Shorter moving averages than in training, since batches are small and vary. */
-const OPTIMIZER = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
 export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
   const recipe = await openRecipe(nameOrPath);
@@ -56,72 +58,47 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   const trainer = await compiledEngine.openTrainer(files, {
     threads: 2,
     slots: 1,
-    contextTokens: contextTokensOf(files),
+    contextTokens: longestContext(files) ?? 2048,
     microBatchTokens: base.training.batchTokens,
   });
-  const { steps, loss } = await learn(trainer, base, encode);
-  const weights = (await trainer.save()).get("model.safetensors");
+  const { progress, saved } = await learnAll(trainer, base, examplesOf(base, encode));
   await trainer.close();
-  if (!weights) throw new Error("the trainer saved no model.safetensors");
   const { training, seed, agent, arm } = base;
-  const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss: round(loss) };
+  const steps = progress.losses.length;
+  const loss = round(recentLoss(progress, RECENT));
+  const record = { ...training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
+  const weights = saved.get(WEIGHTS);
+  if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
   await mkdir(base.folder, { recursive: true });
-  for (const [name, bytes] of [...files, ["model.safetensors", weights] as const]) {
+  for (const [name, bytes] of [...files, [WEIGHTS, weights] as const]) {
     await writeFile(join(base.folder, name), bytes);
   }
   await writeFile(join(base.folder, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
 }
 
-/** Imitates demonstrations until the base model's token budget is spent. Returns the step count and the mean of the last losses. */
-async function learn(trainer: Trainer, base: BaseModel, encode: Encode) {
-  const { tokens, batchTokens, learningRate, warmUp } = base.training;
+/** Trains until the base model's token budget is spent. Returns what the trainer saved then. */
+async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examples: Iterable<Example>) {
+  const { tokens, batchTokens } = training;
   const started = performance.now();
-  const losses: number[] = [];
-  let seen = 0;
-  let steps = 0;
-  for (const batch of batchesOf(base.demonstrations(), encode, batchTokens)) {
-    losses.push(await imitate(trainer, batch, learningRate * schedule(seen / tokens, warmUp)));
-    if (losses.length > RECENT) losses.shift();
-    seen += batch.reduce((sum, { ids }) => sum + ids.length, 0);
-    steps++;
-    const done = seen >= tokens;
-    if (done || steps % PROGRESS_EVERY === 0)
-      progress(base.folder, seen, tokens, mean(losses), performance.now() - started, done);
-    if (done) break;
-  }
-  return { steps, loss: mean(losses) };
-}
-
-type Encode = (demonstration: Demonstration) => Encoded;
-
-interface Encoded {
-  readonly ids: number[];
-  /** Half-open spans of the assistant's tokens. */
-  readonly assistant: (readonly [number, number])[];
-}
-
-/** One AdamW step on the mean -log p of the assistant's tokens. Returns that loss. */
-async function imitate(trainer: Trainer, batch: readonly Encoded[], learningRate: number): Promise<number> {
-  const total = batch.reduce(
-    (sum, { assistant }) => sum + assistant.reduce((count, [start, end]) => count + end - start, 0),
-    0,
-  );
-  const sequences = batch.map(({ ids, assistant }): TrainingSequence => {
-    const weights_T = new Float32Array(ids.length);
-    for (const [start, end] of assistant) weights_T.fill(-1 / total, start, end);
-    return { tokens: ids, weights_T };
+  let saved: ReadonlyMap<string, Uint8Array> = new Map();
+  const plan = { ...training, evaluateEvery: Number.POSITIVE_INFINITY, patience: Number.POSITIVE_INFINITY };
+  const progress = await learn(trainer, { batches: batchesOf(examples, batchTokens), heldOut: [] }, plan, NO_PROGRESS, {
+    onStep(now) {
+      if (!now.ended && now.losses.length % PROGRESS_EVERY > 0) return;
+      show(folder, now, tokens, performance.now() - started);
+    },
+    async onCheckpoint() {
+      saved = await trainer.save();
+    },
   });
-  const { loss } = await trainer.forwardBackward(sequences, { kind: "linear" }, 1);
-  await trainer.optimizerStep({ ...OPTIMIZER, learningRate });
-  return loss;
+  return { progress, saved };
 }
 
-async function encoderOf(
-  recipe: Recipe,
-  base: BaseModel,
-  files: CheckpointFiles,
-  module: ToolsModule,
-): Promise<Encode> {
+function* examplesOf(base: BaseModel, encode: (demonstration: Demonstration) => Example): Generator<Example> {
+  for (const demonstration of base.demonstrations()) yield encode(demonstration);
+}
+
+async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, module: ToolsModule) {
   const config = RunConfig.parse({
     ...recipe.config(base.arm, chosenBy([])),
     run: "pretrain",
@@ -134,73 +111,21 @@ async function encoderOf(
   const { tools, close } = await openTools(module, { config, environment: process.env });
   const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
   await close();
-  const turnOf = (text: string) => [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
-  return (demonstration: Demonstration) => encoded(demonstration, layout, turnOf);
-}
-
-function encoded({ prompt, turns }: Demonstration, layout: AgentLayout, turnOf: (text: string) => number[]): Encoded {
-  const ids = layout.prompt(prompt);
-  const assistant: [number, number][] = [];
-  const earlier: number[] = [];
-  for (const { text, responses } of turns) {
-    const start = ids.length;
-    ids.push(...turnOf(text));
-    assistant.push([start, ids.length]);
-    if (responses.length > 0) ids.push(...layout.responses(responses, earlier));
-    earlier.push(responses.length);
-  }
-  return { ids, assistant };
-}
-
-function* batchesOf(
-  demonstrations: Iterable<Demonstration>,
-  encode: Encode,
-  batchTokens: number,
-): Generator<Encoded[]> {
-  let batch: Encoded[] = [];
-  let tokens = 0;
-  for (const demonstration of demonstrations) {
-    const next = encode(demonstration);
-    batch.push(next);
-    tokens += next.ids.length;
-    if (tokens < batchTokens) continue;
-    yield batch;
-    [batch, tokens] = [[], 0];
-  }
-}
-
-/** Learning-rate factor at a fraction of the training: linear warm-up, then cosine decay to a tenth. */
-export function schedule(done: number, warmUp: number): number {
-  if (done < warmUp) return done / warmUp;
-  return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));
+  return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
 }
 
 function withRandomWeights(base: BaseModel): ReadonlyMap<string, Uint8Array> {
   const files = base.files();
   const config = parseModelConfig(files.get("config.json") ?? "");
-  return new Map([
-    ...files,
-    ["model.safetensors", writeModel(parameterLayout(config), initializeWeights(config, base.seed))],
-  ]);
+  return new Map([...files, [WEIGHTS, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
 }
 
-function contextTokensOf(files: ReadonlyMap<string, Uint8Array>): number {
-  const config = JSON.parse(new TextDecoder().decode(files.get("config.json"))) as { max_position_embeddings?: number };
-  return config.max_position_embeddings ?? 2048;
-}
-
-function progress(
-  folder: string,
-  seen: number,
-  tokens: number,
-  loss: number,
-  milliseconds: number,
-  done: boolean,
-): void {
+function show(folder: string, progress: Progress, tokens: number, milliseconds: number): void {
+  const { tokens: seen, ended } = progress;
   const speed = Math.round((1000 * seen) / milliseconds);
-  const line = `${folder}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss.toFixed(4)}, ${speed} tokens/s`;
-  process.stderr.write(process.stderr.isTTY && !done ? `\r${line}` : `${line}\n`);
+  const loss = recentLoss(progress, RECENT).toFixed(4);
+  const line = `${folder}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss}, ${speed} tokens/s`;
+  process.stderr.write(process.stderr.isTTY && !ended ? `\r${line}` : `${line}\n`);
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 const round = (value: number): number => Number(value.toFixed(4));

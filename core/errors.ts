@@ -12,6 +12,7 @@ export type ErrorCode =
   | "tokenizer-damaged"
   | "record-damaged"
   | "benchmark-damaged"
+  | "demonstrations-invalid"
   | "event-malformed"
   | "store-unreachable"
   | "deployment-unreachable"

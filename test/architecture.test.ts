@@ -15,11 +15,12 @@ const ALLOWED: Record<string, readonly string[]> = {
   "functions/compose.ts": ["functions", "core", "adapters", "recipes/rewards.ts"],
   "gpu-workers": ["gpu-workers", "engine", "core", "built-module.ts"],
   "gpu-workers/compose.ts": ["gpu-workers", "engine", "core", "adapters", "recipes/registry.ts", "recipes/rewards.ts"],
+  sft: ["sft", "core", "engine"],
   exports: ["adapters", "core", "engine", "recipes/small-models"],
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
   examples: ["examples", "core", "engine", "recipes"],
   stacks: ["stacks"],
-  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "recipes", "bench", "built-module.ts"],
+  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "sft", "recipes", "bench", "built-module.ts"],
   bench: [
     "bench",
     "core",

@@ -1,4 +1,4 @@
-/** @file Commands that train on this machine: `train`, `resume` and `compare`. */
+/** @file Commands that train on this machine: `train`, `init`, `resume` and `compare`. `sft` is in sft.ts. */
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
@@ -17,8 +17,11 @@ import {
   steps,
 } from "./options.ts";
 
+import { addSft } from "./sft.ts";
+
 export function addTraining(program: Command): void {
   addTrain(program);
+  addSft(program);
   addInit(program);
   addResume(program);
   addCompare(program);

@@ -4,6 +4,7 @@ import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
 import { caseStudies } from "./case-studies.ts";
+import { firstDemonstrations } from "./demonstrations/demonstrations.ts";
 import { asked, questionSet, worldNote } from "./questions/questions.ts";
 
 export const recipe: Recipe = {
@@ -14,6 +15,7 @@ export const recipe: Recipe = {
   note: worldNote,
   caseStudies,
   baseModels,
+  demonstrations: (agent, arm, seed) => firstDemonstrations(arm === "single-agent" ? "single" : agent, seed),
 };
 
 const optimizer = { learningRate: 8e-4, schedule: "linear" } as const;

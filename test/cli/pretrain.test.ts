@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { pretrainBase, schedule } from "../../cli/pretrain.ts";
+import { pretrainBase } from "../../cli/pretrain.ts";
 import type { BaseModel } from "../../core/recipe.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
@@ -46,12 +46,3 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
   for (const [name, bytes] of once)
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 }, 120_000);
-
-test("the learning rate rises in a line and falls along half a cosine, to a tenth", () => {
-  expect(schedule(0, 0.1)).toBe(0);
-  expect(schedule(0.05, 0.1)).toBeCloseTo(0.5);
-  expect(schedule(0.1, 0.1)).toBeCloseTo(1);
-  // Half of the way down: (1 + 0.1) / 2.
-  expect(schedule(0.55, 0.1)).toBeCloseTo(0.55);
-  expect(schedule(1, 0.1)).toBeCloseTo(0.1);
-});

@@ -37,6 +37,18 @@ export function* demonstrationsOf(agent: string, seed: number): Generator<Demons
   }
 }
 
+/** Demonstrations of a warm start, per agent. */
+const WARM_START = 1000;
+
+/** The first of an agent's demonstrations. */
+export function* firstDemonstrations(agent: string, seed: number): Generator<Demonstration> {
+  let left = WARM_START;
+  for (const demonstration of demonstrationsOf(agent, seed)) {
+    if (left-- === 0) return;
+    yield demonstration;
+  }
+}
+
 /** The share of vague tasks: the searcher also has to handle a vague planner. */
 const VAGUE = 0.3;
 

@@ -1,0 +1,69 @@
+/** @file The command `sft`: supervised training before M-GRPO. */
+import { type Command, Option } from "commander";
+import { count, notNegative, positive } from "../terminal/fail.ts";
+import { arm, recipe, seed, setting } from "./options.ts";
+
+export function addSft(program: Command): void {
+  const command = program
+    .command("sft")
+    .description("teach the agents of a recipe from demonstrations: a warm start for `mgrpo train`")
+    .addArgument(recipe())
+    .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>")
+    .option("--agent <name>", "train only this agent")
+    .addOption(arm().default("mgrpo"))
+    .addOption(seed().default(1))
+    .addOption(setting());
+  addSource(command);
+  addBudget(command);
+  command.action(async (recipe, options) => (await import("../sft.ts")).sft(recipe, options));
+}
+
+function addSource(command: Command): void {
+  command
+    .addOption(
+      new Option(
+        "--demonstrations <file.jsonl>",
+        "OpenAI messages with tool calls, one conversation a line, instead of the recipe's demonstrations",
+      ).conflicts(["fromRun", "minReward"]),
+    )
+    .option("--from-run <run>", "the right rollouts of a run, instead of the recipe's demonstrations")
+    .addOption(
+      new Option("--min-reward <x>", "with --from-run: the least reward of a right rollout (default: 0.9)").argParser(
+        notNegative("--min-reward"),
+      ),
+    );
+}
+
+function addBudget(command: Command): void {
+  command
+    .addOption(
+      new Option("--epochs <n>", "passes over the demonstrations (default: 1)")
+        .argParser(positive("--epochs"))
+        .conflicts("tokens"),
+    )
+    .addOption(
+      new Option("--tokens <n>", "tokens to train on, instead of a number of passes").argParser(count("--tokens")),
+    )
+    .addOption(new Option("--batch-tokens <n>", "tokens of one step").argParser(count("--batch-tokens")).default(1024))
+    .addOption(
+      new Option(
+        "--learning-rate <x>",
+        "AdamW's highest learning rate (default: 1e-3 for an adapter, 1e-4 for all weights)",
+      ).argParser(positive("--learning-rate")),
+    )
+    .addOption(
+      new Option("--held-out <share>", "share of the demonstrations that is not trained on")
+        .argParser(notNegative("--held-out"))
+        .default(0.1),
+    )
+    .addOption(
+      new Option("--evaluate-every <n>", "steps between held-out losses, each followed by a checkpoint")
+        .argParser(count("--evaluate-every"))
+        .default(25),
+    )
+    .addOption(
+      new Option("--patience <n>", "end after n held-out losses in a row without a new minimum")
+        .argParser(count("--patience"))
+        .default(3),
+    );
+}

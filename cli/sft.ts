@@ -1,0 +1,153 @@
+/**
+ * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from demonstrations. All of them are
+ * read and checked before the first is trained. The same command continues a training that was killed.
+ */
+import { join } from "node:path";
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
+import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import { LORA_POLICIES } from "../core/contracts/lora.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { Tokenizer, Tool } from "../core/ports.ts";
+import type { ToolsModule } from "../core/recipe.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { openEngine } from "../engine/index.ts";
+import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
+import { engineOptions } from "../gpu-workers/policy.ts";
+import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
+import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { type Split, split } from "../sft/batches.ts";
+import { allTokens, exampleOf, refuseTooLong } from "../sft/example.ts";
+import type { Plan } from "../sft/learn.ts";
+import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
+import { readTrainingBase } from "./local/base-models.ts";
+import { followTraining } from "./sft/follow.ts";
+import { openDemonstrations, type Source, type SourceOptions } from "./sft/sources.ts";
+
+export interface SftOptions extends SourceOptions {
+  readonly to: string;
+  readonly agent?: string;
+  readonly arm: Arm;
+  readonly seed: number;
+  readonly set: readonly string[];
+  /** Passes over the demonstrations; absent: one. */
+  readonly epochs?: number;
+  /** Tokens to train on, instead of a number of passes. */
+  readonly tokens?: number;
+  readonly batchTokens: number;
+  readonly learningRate?: number;
+  /** Share of the demonstrations. */
+  readonly heldOut: number;
+  readonly evaluateEvery: number;
+  readonly patience: number;
+}
+
+const WARM_UP = 0.05;
+/** More would make an evaluation slow, and its loss hardly more exact. */
+const MOST_HELD_OUT = 32;
+/** The learning rate of LoRA is about ten times that of training all weights (Schulman et al. 2025, "LoRA Without Regret"). */
+const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
+
+export async function sft(recipeName: string, options: SftOptions): Promise<void> {
+  const recipe = await openRecipe(recipeName);
+  const { arm, seed, set } = options;
+  refuseIgnored(options);
+  const config = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const agents = agentsOf(config, options.agent);
+  const source = await openDemonstrations(recipe, config, options, options.agent);
+  const module = await openToolsModule(recipeName);
+  const { tools, close } = await openTools(module, { config, environment: process.env });
+  try {
+    const team: Team = { config, module, tools, source };
+    const trainings: AgentTraining[] = [];
+    for (const agent of agents) trainings.push(await prepare(team, agent, options));
+    for (const training of trainings) await followTraining(training, trainAgent);
+  } finally {
+    await close();
+  }
+}
+
+function refuseIgnored({ fromRun, minReward, heldOut }: SftOptions): void {
+  if (minReward !== undefined && fromRun === undefined) {
+    throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
+  }
+  if (heldOut < 1) return;
+  throw new MgrpoError("config-invalid", `--held-out ${heldOut}: it is a share, below 1, of the demonstrations`);
+}
+
+interface Team {
+  readonly config: RunConfig;
+  readonly module: ToolsModule;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly source: Source;
+}
+
+/** The agents to train: the given one, or all that this arm trains. */
+function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
+  const names = Object.keys(agents);
+  const chosen = only === undefined ? names.filter((name) => agents[name]?.trained) : [only];
+  for (const name of chosen) {
+    const agent = agents[name];
+    if (!agent) {
+      throw new MgrpoError("config-invalid", `--agent ${name}: the team has no such agent`, {
+        unknownNames: [{ unknown: name, known: names }],
+      });
+    }
+    if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `agents.${name}.policy: '${agent.policy}' holds the model elsewhere: sft trains on this machine, with one of ${LORA_POLICIES.join(", ")}`,
+    );
+  }
+  return chosen;
+}
+
+async function prepare(team: Team, agent: string, options: SftOptions): Promise<AgentTraining> {
+  const { config, module } = team;
+  const settings = config.agents[agent] as AgentConfig;
+  const { seed } = config;
+  const base = await readTrainingBase(agent, settings, seed);
+  const examples = readExamples(team, agent, settings, openTokenizer(base), options.heldOut);
+  return {
+    agent,
+    seed,
+    base,
+    engine: openEngine(settings.policy, module.policies),
+    options: engineOptions(settings, config.limits),
+    examples,
+    plan: planOf(examples, settings, options),
+    batchTokens: options.batchTokens,
+    folder: join(options.to, agent),
+    stateFolder: join(options.to, ".sft", agent),
+  };
+}
+
+function readExamples(
+  { source, tools }: Team,
+  agent: string,
+  config: AgentConfig,
+  tokenizer: Tokenizer,
+  heldOut: number,
+): Split {
+  const layout = openAgentLayout(agent, config, tokenizer, tools);
+  const examples = source({ agent, config, toolbox: layout.toolbox }).map(({ demonstration, where }) => {
+    const example = exampleOf(demonstration, layout, tokenizer);
+    refuseTooLong(example, agent, config.limits, where);
+    return example;
+  });
+  const parts = split(examples, heldOut, MOST_HELD_OUT);
+  if (parts.training.length > 0) return parts;
+  throw new MgrpoError(
+    "demonstrations-invalid",
+    `all ${examples.length} demonstrations of agent '${agent}' are held out: give more, or lower --held-out`,
+  );
+}
+
+function planOf({ training }: Split, { lora }: AgentConfig, options: SftOptions): Plan {
+  return {
+    tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
+    learningRate: options.learningRate ?? (lora ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
+    warmUp: WARM_UP,
+    evaluateEvery: options.evaluateEvery,
+    patience: options.patience,
+  };
+}

@@ -1,0 +1,56 @@
+/** @file Which demonstrations are held out, and the order of the others: pure functions of their tokens and the seed. */
+import { stream } from "../core/random.ts";
+import { sha256 } from "../engine/hash.ts";
+import { allTokens, type Example } from "./example.ts";
+
+export interface Split {
+  readonly training: readonly Example[];
+  /** At most `most` of those that are held out, in the order of their hashes. */
+  readonly heldOut: readonly Example[];
+}
+
+/**
+ * Holds out an example if the hash of its tokens, as a number in [0, 1), is below the share. So it depends on no other example, and equal
+ * examples are on the same side.
+ */
+export function split(examples: readonly Example[], share: number, most: number): Split {
+  const hashed = examples.map((example) => ({ example, at: positionOf(example) }));
+  const heldOut = hashed.filter(({ at }) => at < share).sort((a, b) => a.at - b.at);
+  return {
+    training: hashed.filter(({ at }) => at >= share).map(({ example }) => example),
+    heldOut: distinct(heldOut.map(({ example, at }) => [at, example])).slice(0, most),
+  };
+}
+
+const positionOf = ({ tokens }: Example): number => Number.parseInt(sha256(tokens.join()).slice(0, 12), 16) / 2 ** 48;
+
+const distinct = (examples: readonly (readonly [number, Example])[]): Example[] => [...new Map(examples).values()];
+
+/** Passes over the examples, each in its own random order, until their tokens are spent: the last pass may be cut. */
+export function* passes(
+  examples: readonly Example[],
+  tokens: number,
+  name: readonly (string | number)[],
+): Generator<Example> {
+  let left = tokens;
+  for (let pass = 0; left > 0 && examples.length > 0; pass++) {
+    for (const i of stream("sft", ...name, pass).choose(examples.length, examples.length)) {
+      const example = examples[i] as Example;
+      yield example;
+      left -= example.tokens.length;
+      if (left <= 0) return;
+    }
+  }
+}
+
+/** Batches of at least `batchTokens` tokens each; only the last may have fewer. */
+export function* batchesOf(examples: Iterable<Example>, batchTokens: number): Generator<readonly Example[]> {
+  let batch: Example[] = [];
+  for (const example of examples) {
+    batch.push(example);
+    if (allTokens(batch) < batchTokens) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}

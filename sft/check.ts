@@ -1,0 +1,49 @@
+/** @file Whether an agent could have had a conversation: every turn is well-formed, calls its tools, and has its responses. */
+import type { AgentConfig } from "../core/contracts/agent-config.ts";
+import { parseTurn } from "../core/conversation/parse-turn.ts";
+import type { Toolbox } from "../core/conversation/toolbox.ts";
+import { invalid, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
+
+/** The part of an agent that its conversations depend on. */
+export interface Teachable {
+  readonly agent: string;
+  readonly config: Pick<AgentConfig, "system" | "limits">;
+  readonly toolbox: Pick<Toolbox, "parameters">;
+}
+
+/** Refuses a conversation that a rollout would end as malformed, or that does not end with an answer. */
+export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: Teachable): void {
+  const { turns } = demonstration;
+  const { limits } = config;
+  if (turns.length === 0) throw invalid(where, "the assistant says nothing");
+  if (turns.length > limits.turns) {
+    throw invalid(where, `${turns.length} turns, and limits.turns is ${limits.turns}: raise it, or leave the line out`);
+  }
+  for (const [i, { text, responses }] of turns.entries()) {
+    const turn = parseTurn(text, toolbox, limits.calls);
+    const isLast = i === turns.length - 1;
+    if (turn.kind === "malformed") throw invalid(where, `turn ${i + 1}: ${turn.fault}`);
+    if (isLast && turn.kind === "calls") throw invalid(where, "it ends with tool calls, not with an answer");
+    if (!isLast && turn.kind === "answer")
+      throw invalid(where, `turn ${i + 1} is an answer, which ends a conversation`);
+    const calls = turn.kind === "calls" ? turn.calls.length : 0;
+    if (responses.length !== calls)
+      throw invalid(where, `turn ${i + 1} has ${calls} tool calls and ${responses.length} responses`);
+  }
+}
+
+/** Refuses a line whose system message or tools are not those that the agent will have. */
+export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent, config, toolbox }: Teachable): void {
+  if (system !== undefined && system !== config.system) {
+    throw invalid(
+      where,
+      `its system message is not agents.${agent}.system: set that to the same text, or remove the message`,
+    );
+  }
+  const known = [...toolbox.parameters.keys()];
+  const unknown = tools?.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw invalid(where, `its tool '${unknown}' is not one of agent '${agent}' (${known.join(", ") || "none"})`, {
+    unknownNames: [{ unknown, known }],
+  });
+}

@@ -1,0 +1,65 @@
+/**
+ * @file A demonstration as one agent's token stream, laid out exactly like a rollout: the tokens that a rollout would sample are trained on,
+ * all others are context.
+ */
+import { MgrpoError } from "../core/errors.ts";
+import type { Tokenizer } from "../core/ports.ts";
+import type { Demonstration } from "../core/recipe.ts";
+import type { ChatLayout } from "../engine/tokenizer/chat-layout.ts";
+
+export interface Example {
+  readonly tokens: readonly number[];
+  /** Half-open spans of the assistant's turns, each with its end-of-turn token. */
+  readonly turns: readonly (readonly [start: number, end: number])[];
+}
+
+/** Limits of the agent's conversations: what a rollout could not sample is not taught. */
+export interface ExampleLimits {
+  readonly contextTokens: number;
+  /** Absent: no limit. */
+  readonly turnTokens?: number;
+}
+
+export function exampleOf(
+  { prompt, turns }: Demonstration,
+  layout: ChatLayout,
+  tokenizer: Pick<Tokenizer, "encodeTemplate" | "endOfTurn">,
+): Example {
+  const tokens = layout.prompt(prompt);
+  const spans: [number, number][] = [];
+  const earlier: number[] = [];
+  for (const { text, responses } of turns) {
+    const start = tokens.length;
+    for (const token of tokenizer.encodeTemplate(text)) tokens.push(token);
+    tokens.push(tokenizer.endOfTurn);
+    spans.push([start, tokens.length]);
+    if (responses.length > 0) for (const token of layout.responses(responses, earlier)) tokens.push(token);
+    earlier.push(responses.length);
+  }
+  return { tokens, turns: spans };
+}
+
+/** @param where the demonstration's place, for the message, such as `demos.jsonl:12`. */
+export function refuseTooLong(
+  { tokens, turns }: Example,
+  agent: string,
+  { contextTokens, turnTokens = contextTokens }: ExampleLimits,
+  where: string,
+): void {
+  const raise = (limit: string) => `raise agents.${agent}.limits.${limit}, or leave it out`;
+  if (tokens.length > contextTokens) {
+    const message = `${where} takes ${tokens.length} tokens, and a conversation has at most ${contextTokens}: ${raise("contextTokens")}`;
+    throw new MgrpoError("demonstrations-invalid", message);
+  }
+  for (const [i, [start, end]] of turns.entries()) {
+    if (end - start <= turnTokens) continue;
+    const message = `${where}: turn ${i + 1} takes ${end - start} tokens, and a turn has at most ${turnTokens}: ${raise("turnTokens")}`;
+    throw new MgrpoError("demonstrations-invalid", message);
+  }
+}
+
+export const trainedTokens = (examples: readonly Example[]): number =>
+  examples.reduce((sum, { turns }) => sum + turns.reduce((count, [start, end]) => count + end - start, 0), 0);
+
+export const allTokens = (examples: readonly Example[]): number =>
+  examples.reduce((sum, { tokens }) => sum + tokens.length, 0);

@@ -1,0 +1,103 @@
+/**
+ * @file The loop of supervised training: one AdamW step per batch on the mean -log p of the assistant's tokens, and at intervals the same
+ * mean on the held-out examples. A function of its arguments alone: resumed from a checkpoint, it computes the same bits.
+ */
+import type { OptimizerConfig } from "../core/contracts/agent-config.ts";
+import type { Trainer } from "../core/ports.ts";
+import { allTokens, type Example, trainedTokens } from "./example.ts";
+import { afterEvaluation, afterStep, type Progress } from "./progress.ts";
+
+export type Optimizer = Omit<OptimizerConfig, "learningRate">;
+
+/** Shorter moving averages than in M-GRPO, since batches are small and vary. */
+export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
+
+export interface Plan {
+  /** Tokens to train on, context included. */
+  readonly tokens: number;
+  /** AdamW's peak, after a linear warm-up over the first `warmUp` share of the tokens; then falls to a tenth along a cosine. */
+  readonly learningRate: number;
+  readonly warmUp: number;
+  /** Steps between evaluations, each of which ends in a checkpoint. Infinity: only after the last step. */
+  readonly evaluateEvery: number;
+  /** Training ends early after this number of evaluations in a row without a lower held-out loss. */
+  readonly patience: number;
+}
+
+export interface Material {
+  /** All batches of the training, in order, whatever was already seen of them. May be endless. */
+  readonly batches: Iterable<readonly Example[]>;
+  readonly heldOut: readonly Example[];
+}
+
+export interface Observer {
+  /** Called after every step. */
+  onStep?(progress: Progress): void;
+  /** Called after every evaluation, and awaited: the trainer's state belongs to this progress. */
+  onCheckpoint(progress: Progress): Promise<void>;
+}
+
+/** Trains until the tokens are spent or the held-out loss stops falling. `from`: the progress that the trainer's state belongs to. */
+export async function learn(
+  trainer: Trainer,
+  { batches, heldOut }: Material,
+  plan: Plan,
+  from: Progress,
+  observer: Observer,
+): Promise<Progress> {
+  let progress = from;
+  if (progress.losses.length === 0 && heldOut.length > 0) {
+    progress = afterEvaluation(progress, await heldOutLoss(trainer, heldOut), plan.patience);
+  }
+  if (progress.ended) return progress;
+  for (const batch of skip(batches, progress.losses.length)) {
+    const learningRate = plan.learningRate * schedule(progress.tokens / plan.tokens, plan.warmUp);
+    const loss = await imitate(trainer, batch, learningRate);
+    progress = afterStep(progress, loss, allTokens(batch), plan.tokens);
+    if (progress.ended || progress.losses.length % plan.evaluateEvery === 0) {
+      progress = afterEvaluation(progress, await heldOutLoss(trainer, heldOut), plan.patience);
+      await observer.onCheckpoint(progress);
+    }
+    observer.onStep?.(progress);
+    if (progress.ended) break;
+  }
+  return progress;
+}
+
+/** One AdamW step on the mean -log p of the batch's assistant tokens. Returns that mean. */
+export async function imitate(trainer: Trainer, batch: readonly Example[], learningRate: number): Promise<number> {
+  const total = trainedTokens(batch);
+  const sequences = batch.map(({ tokens, turns }) => {
+    const weights_T = new Float32Array(tokens.length);
+    for (const [start, end] of turns) weights_T.fill(-1 / total, start, end);
+    return { tokens, weights_T };
+  });
+  const { loss } = await trainer.forwardBackward(sequences, { kind: "linear" }, 1);
+  await trainer.optimizerStep({ ...OPTIMIZER, learningRate });
+  return loss;
+}
+
+/** The mean -log p of the examples' assistant tokens. Undefined if there are no examples. */
+export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]): Promise<number | undefined> {
+  if (examples.length === 0) return undefined;
+  const logProbs = await trainer.logProbs(
+    examples.map(({ tokens }) => tokens),
+    1,
+  );
+  let sum = 0;
+  for (const [i, { turns }] of examples.entries()) {
+    for (const [start, end] of turns) for (const logProb of logProbs[i]?.subarray(start, end) ?? []) sum -= logProb;
+  }
+  return sum / trainedTokens(examples);
+}
+
+/** Learning-rate factor at a fraction of the training: linear warm-up, then cosine decay to a tenth. */
+export function schedule(done: number, warmUp: number): number {
+  if (done < warmUp) return done / warmUp;
+  return 0.1 + 0.45 * (1 + Math.cos((Math.PI * (done - warmUp)) / (1 - warmUp)));
+}
+
+function* skip<T>(items: Iterable<T>, count: number): Generator<T> {
+  let i = 0;
+  for (const item of items) if (i++ >= count) yield item;
+}

@@ -1,0 +1,127 @@
+/**
+ * @file Demonstrations as JSON Lines of OpenAI chat messages, one conversation a line:
+ *
+ *     {"messages": [{"role": "user", …}, {"role": "assistant", "tool_calls": […]}, {"role": "tool", …}, {"role": "assistant", …}],
+ *      "tools": […], "agent": "searcher"}                                                          the last two are optional
+ *
+ * Nothing in a line is ignored: what the agent's config says otherwise, or has no place in a demonstration, is refused with the line's number.
+ */
+import * as z from "zod";
+import { parseJson } from "../core/contracts/parse.ts";
+import { turnText } from "../core/conversation/api-turn.ts";
+import { MgrpoError } from "../core/errors.ts";
+import type { ApiToolCall } from "../core/language-model-ports.ts";
+import type { Demonstration } from "../core/recipe.ts";
+
+/** A demonstration, and where it is from: the start of messages about it. */
+export interface PlacedDemonstration {
+  readonly demonstration: Demonstration;
+  readonly where: string;
+}
+
+/** A line of a file, before the agent that it is for is known to accept it. */
+export interface MessagesLine extends PlacedDemonstration {
+  /** Undefined: the line does not say which agent it is for. */
+  readonly agent: string | undefined;
+  /** The line's system message; undefined: none. */
+  readonly system: string | undefined;
+  /** Names of the line's tools; undefined: it lists none. */
+  readonly tools: readonly string[] | undefined;
+}
+
+const Text = z
+  .union([z.string(), z.array(z.strictObject({ type: z.literal("text"), text: z.string() }))])
+  .transform((content) => (typeof content === "string" ? content : content.map(({ text }) => text).join("")));
+
+const WrittenCall = z.strictObject({
+  id: z.string().optional(),
+  type: z.literal("function").optional(),
+  function: z.strictObject({
+    name: z.string(),
+    arguments: z.union([z.string(), z.record(z.string(), z.json())]),
+  }),
+});
+
+const Message = z.discriminatedUnion("role", [
+  z.strictObject({ role: z.literal("system"), content: Text }),
+  z.strictObject({ role: z.literal("user"), content: Text }),
+  z.strictObject({
+    role: z.literal("assistant"),
+    content: Text.nullish(),
+    reasoning_content: z.string().nullish(),
+    tool_calls: z.array(WrittenCall).nullish(),
+  }),
+  z.strictObject({
+    role: z.literal("tool"),
+    content: Text,
+    tool_call_id: z.string().optional(),
+    name: z.string().optional(),
+  }),
+]);
+type Message = z.infer<typeof Message>;
+type Assistant = Extract<Message, { role: "assistant" }>;
+type Answer = Extract<Message, { role: "tool" }>;
+
+const Line = z.strictObject({
+  messages: z.array(Message).min(1),
+  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).optional(),
+  agent: z.string().optional(),
+});
+
+/** Reads the text of a file. Empty lines are skipped but counted. */
+export function readMessages(text: string, file: string): MessagesLine[] {
+  return text.split("\n").flatMap((line, i) => {
+    if (line.trim() === "") return [];
+    const where = `${file}:${i + 1}`;
+    const { messages, tools, agent } = parseJson(Line, line, where, "demonstrations-invalid");
+    const [first] = messages;
+    const system = first?.role === "system" ? first.content : undefined;
+    const names = tools?.map(({ function: { name } }) => name);
+    const rest = system === undefined ? messages : messages.slice(1);
+    return [{ where, agent, system, tools: names, demonstration: demonstrationOf(rest, where) }];
+  });
+}
+
+function demonstrationOf([user, ...rest]: readonly Message[], where: string): Demonstration {
+  if (user?.role !== "user")
+    throw invalid(where, "the first message, or the one after the system message, must be the user's");
+  const turns: { text: string; responses: readonly string[] }[] = [];
+  for (let at = 0; at < rest.length; ) {
+    const turn = rest[at];
+    if (turn?.role !== "assistant") {
+      throw invalid(
+        where,
+        `message ${at + 2} after the system message is a second prompt or an unasked response (${turn?.role}): a conversation has one prompt`,
+      );
+    }
+    const answers: Answer[] = [];
+    for (at++; rest[at]?.role === "tool"; at++) answers.push(rest[at] as Answer);
+    turns.push({ text: textOf(turn), responses: inOrder(turn, answers, where) });
+  }
+  return { prompt: user.content, turns };
+}
+
+function textOf({ content, reasoning_content: thinking, tool_calls: calls }: Assistant): string {
+  const written = (calls ?? []).map(({ function: { name, arguments: args } }): ApiToolCall => {
+    return { id: "", name, arguments: typeof args === "string" ? args : JSON.stringify(args) };
+  });
+  return turnText({ thinking: thinking ?? "", text: content ?? "", calls: written });
+}
+
+/** The responses in the order of the calls: by id, or by position where neither side has ids. */
+function inOrder({ tool_calls: calls }: Assistant, answers: readonly Answer[], where: string): string[] {
+  const ids = (calls ?? []).map(({ id }) => id);
+  if (answers.length !== ids.length && answers.length > 0) {
+    throw invalid(where, `a turn has ${ids.length} tool calls and ${answers.length} responses`);
+  }
+  if (ids.every((id) => id === undefined)) return answers.map(({ content }) => content);
+  if (answers.length === 0) return [];
+  return ids.map((id) => {
+    const answer = answers.find(({ tool_call_id: of }) => of === id);
+    if (answer) return answer.content;
+    throw invalid(where, `no tool message answers the call '${id}': check tool_call_id`);
+  });
+}
+
+export const invalid = (where: string, fault: string, options?: ConstructorParameters<typeof MgrpoError>[2]) =>
+  new MgrpoError("demonstrations-invalid", `${where}: ${fault}`, options);

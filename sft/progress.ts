@@ -1,0 +1,59 @@
+/** @file How far a supervised training is: what is stored beside its checkpoints, and advanced by a step or an evaluation. Pure. */
+import * as z from "zod";
+
+const Evaluation = z.strictObject({
+  step: z.int().nonnegative().describe("Steps before it."),
+  tokens: z.int().nonnegative().describe("Tokens seen before it."),
+  loss: z.number().describe("Held-out loss: mean -log p of the assistant's tokens."),
+});
+
+export const Progress = z.strictObject({
+  tokens: z.int().nonnegative().describe("Tokens of demonstrations seen, context included."),
+  losses: z.array(z.number()).describe("Each step's loss on its batch, before its update."),
+  evaluations: z.array(Evaluation).describe("Held-out losses, the first before training. Empty: nothing is held out."),
+  best: z.int().nonnegative().describe("Steps of the best checkpoint; 0: there is none yet."),
+  ended: z
+    .enum(["tokens", "patience"])
+    .nullable()
+    .describe("Why it ended: the tokens are spent, or the held-out loss has stopped falling. Null: it goes on."),
+});
+export type Progress = z.infer<typeof Progress>;
+
+export const NO_PROGRESS: Progress = { tokens: 0, losses: [], evaluations: [], best: 0, ended: null };
+
+export function afterStep(progress: Progress, loss: number, tokens: number, budget: number): Progress {
+  const seen = progress.tokens + tokens;
+  return {
+    ...progress,
+    tokens: seen,
+    losses: [...progress.losses, loss],
+    ended: seen >= budget ? "tokens" : null,
+  };
+}
+
+/** @param loss undefined: nothing is held out, and the newest checkpoint is the best. */
+export function afterEvaluation(progress: Progress, loss: number | undefined, patience: number): Progress {
+  const { tokens, losses, best, ended } = progress;
+  const step = losses.length;
+  if (loss === undefined) return { ...progress, best: step };
+  const evaluations = [...progress.evaluations, { step, tokens, loss }];
+  const candidates = evaluations.filter((evaluation) => evaluation.step > 0);
+  const lowest = Math.min(...candidates.map((evaluation) => evaluation.loss));
+  const first = candidates.findIndex((evaluation) => evaluation.loss === lowest);
+  const isOver = candidates.length - 1 - first >= patience;
+  return {
+    ...progress,
+    evaluations,
+    best: candidates[first]?.step ?? best,
+    ended: ended ?? (isOver ? "patience" : null),
+  };
+}
+
+/** The mean of the latest losses. */
+export function recentLoss({ losses }: Progress, count: number): number {
+  const recent = losses.slice(-count);
+  return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;
+}
+
+export const heldOutLossAt = ({ evaluations }: Progress, step: number): number | undefined =>
+  evaluations.find((evaluation) => evaluation.step === step)?.loss;

@@ -1,0 +1,127 @@
+/** @file Trains one agent on its examples, resumably, and writes the best checkpoint: a PEFT adapter, or a whole Hugging Face folder. */
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { MgrpoError } from "../core/errors.ts";
+import type { CheckpointFiles, EngineOptions, PolicyEngine, Trainer } from "../core/ports.ts";
+import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
+import { wholeFile } from "../engine/checkpoint/files.ts";
+import { sha256, sha256OfFile } from "../engine/hash.ts";
+import { updated } from "../engine/index.ts";
+import { batchesOf, passes, type Split } from "./batches.ts";
+import type { Example } from "./example.ts";
+import { learn, OPTIMIZER, type Plan } from "./learn.ts";
+import { heldOutLossAt, NO_PROGRESS, type Progress } from "./progress.ts";
+import { openTrainingState, type TrainingState } from "./state.ts";
+
+export interface AgentTraining {
+  readonly agent: string;
+  readonly seed: number;
+  /** The model, with an adapter if that alone is trained. */
+  readonly base: CheckpointFiles;
+  readonly engine: PolicyEngine;
+  readonly options: EngineOptions;
+  readonly examples: Split;
+  readonly plan: Plan;
+  readonly batchTokens: number;
+  /** The result's folder, and the folder of the training's own state. */
+  readonly folder: string;
+  readonly stateFolder: string;
+  onOpen?(from: Progress): void;
+  onStep?(progress: Progress): void;
+}
+
+export interface AgentResult {
+  readonly progress: Progress;
+  /** Whether this call trained, or found the training finished. */
+  readonly isNew: boolean;
+}
+
+export async function trainAgent(training: AgentTraining): Promise<AgentResult> {
+  const state = await openTrainingState(training.stateFolder, await settingsOf(training));
+  const before = state.saved()?.progress ?? NO_PROGRESS;
+  const isWritten = existsSync(training.folder);
+  if (isWritten && !before.ended) {
+    throw new MgrpoError("config-invalid", `${training.folder} exists: give another --to, or delete that folder`);
+  }
+  const progress = before.ended ? before : await continueTraining(training, state, before);
+  if (!isWritten) await writeResult(training, state, progress);
+  return { progress, isNew: !before.ended };
+}
+
+async function continueTraining(training: AgentTraining, state: TrainingState, from: Progress): Promise<Progress> {
+  const { agent, seed, engine, base, options, plan, examples, batchTokens } = training;
+  const trainer: Trainer = await engine.openTrainer(base, options);
+  try {
+    const newest = await state.saved()?.newest();
+    if (newest) await trainer.load(updated(base, newest));
+    training.onOpen?.(from);
+    const batches = batchesOf(passes(examples.training, plan.tokens, [seed, agent]), batchTokens);
+    return await learn(trainer, { batches, heldOut: examples.heldOut }, plan, from, {
+      onStep: (progress) => training.onStep?.(progress),
+      onCheckpoint: async (progress) => state.save(progress, await trainer.save()),
+    });
+  } finally {
+    await trainer.close();
+  }
+}
+
+/** Everything that the trained bits depend on. */
+async function settingsOf({ agent, seed, base, options, plan, batchTokens, examples }: AgentTraining) {
+  const hashes = [...base].map(async ([name, file]) => [name, await sha256OfFile(file)] as const);
+  const { limits: _, ...engine } = options;
+  return {
+    agent,
+    seed,
+    model: Object.fromEntries(await Promise.all(hashes)),
+    engine: JSON.parse(JSON.stringify(engine)) as Record<string, string | number>,
+    plan: { ...plan },
+    batchTokens,
+    demonstrations: { training: hashOf(examples.training), heldOut: hashOf(examples.heldOut) },
+  };
+}
+
+const hashOf = (examples: readonly Example[]) =>
+  sha256(examples.map(({ tokens, turns }) => `${tokens.join()} ${turns.join()}`).join("\n"));
+
+/** Writes the best checkpoint and a record of its training. The folder appears complete, or not at all. */
+async function writeResult(
+  { base, folder, plan, batchTokens, seed }: AgentTraining,
+  state: TrainingState,
+  progress: Progress,
+) {
+  const best = await state.saved()?.best();
+  if (!best) throw new RangeError("a training that ended has no checkpoint");
+  const record = {
+    seed,
+    ...plan,
+    batchTokens,
+    optimizer: OPTIMIZER,
+    steps: progress.losses.length,
+    seen: progress.tokens,
+    ended: progress.ended,
+    best: progress.best,
+    heldOutLoss: heldOutLossAt(progress, progress.best) ?? null,
+  };
+  const partial = `${folder}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  await mkdir(partial, { recursive: true });
+  for (const [name, file] of resultFiles(base, best)) await writeFile(join(partial, name), wholeFile(file));
+  await writeFile(join(partial, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
+  await rename(partial, folder);
+}
+
+/** Weights of the whole model, in one file or in shards. */
+const WEIGHTS = /\.safetensors(\.index\.json)?$/;
+
+/** An adapter's two files, without its base; or the whole model. */
+function resultFiles(base: CheckpointFiles, best: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
+  const config = base.get(ADAPTER_CONFIG_FILE);
+  if (!config) return new Map([...[...base].filter(([name]) => !WEIGHTS.test(name)), ...best]);
+  const adapter = best.get(ADAPTER_FILE);
+  if (!adapter) throw new RangeError(`the trainer of an adapter saved no ${ADAPTER_FILE}`);
+  return new Map([
+    [ADAPTER_CONFIG_FILE, config],
+    [ADAPTER_FILE, adapter],
+  ]);
+}

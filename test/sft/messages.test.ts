@@ -1,0 +1,88 @@
+/** @file Demonstrations as OpenAI messages: what they become, and which lines are refused. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
+import { readMessages } from "../../sft/messages.ts";
+
+const search = (id: string, query: string) => ({
+  id,
+  type: "function",
+  function: { name: "search", arguments: JSON.stringify({ query }) },
+});
+const USER = { role: "user", content: "Where?" };
+const ANSWER = { role: "assistant", content: "Paris" };
+const CALLS = { role: "assistant", content: null, tool_calls: [search("a", "x"), search("b", "y")] };
+const responses = (...ids: string[]) => ids.map((id) => ({ role: "tool", tool_call_id: id, content: `found ${id}` }));
+
+const SEARCHER: Teachable = {
+  agent: "searcher",
+  config: {
+    system: "Search.",
+    limits: { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 },
+  },
+  toolbox: { parameters: new Map([["search", z.strictObject({ query: z.string() })]]) },
+};
+
+const lineOf = (messages: readonly unknown[], rest: object = {}) => JSON.stringify({ messages, ...rest });
+
+/** Reads a file whose second line has these messages, and checks it for the searcher. */
+function taught(messages: readonly unknown[], rest: object = {}) {
+  const [line] = readMessages(`\n${lineOf(messages, rest)}\n`, "demos.jsonl");
+  if (!line) throw new Error("no line");
+  refuseOtherAgent(line, SEARCHER);
+  refuseMalformed(line, SEARCHER);
+  return line.demonstration;
+}
+
+test("calls and answers become turns, with the responses in the order of the calls", () => {
+  expect(taught([{ role: "system", content: "Search." }, USER, CALLS, ...responses("b", "a"), ANSWER])).toEqual({
+    prompt: "Where?",
+    turns: [
+      {
+        text: '<tool_call>\n{"name": "search", "arguments": {"query":"x"}}\n</tool_call>\n<tool_call>\n{"name": "search", "arguments": {"query":"y"}}\n</tool_call>',
+        responses: ["found a", "found b"],
+      },
+      { text: "<answer>Paris</answer>", responses: [] },
+    ],
+  });
+});
+
+test("text parts, arguments as objects and calls without ids are read too", () => {
+  const call = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: { query: "x" } } }] };
+  const demonstration = taught([
+    { role: "user", content: [{ type: "text", text: "Where?" }] },
+    call,
+    { role: "tool", content: "found" },
+    { ...ANSWER, reasoning_content: "Hm." },
+  ]);
+  expect(demonstration.turns.map(({ responses: own }) => own)).toEqual([["found"], []]);
+  expect(demonstration.turns[1]?.text).toBe("<think>\nHm.\n</think>\n\n<answer>Paris</answer>");
+});
+
+const unknownTool = { role: "assistant", tool_calls: [{ function: { name: "serch", arguments: "{}" } }] };
+const wrongArguments = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: '{"q":"x"}' } }] };
+const notJson = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: "{query" } }] };
+const response = { role: "tool", content: "found" };
+
+test.each<[string, readonly unknown[], object, string]>([
+  ["a call of an unknown tool", [USER, unknownTool, response, ANSWER], {}, "turn 1: unknown tool 'serch'"],
+  ["arguments that do not match", [USER, wrongArguments, response, ANSWER], {}, "turn 1: arguments of 'search'"],
+  ["arguments that are not JSON", [USER, notJson, response, ANSWER], {}, "turn 1: the tool call is not JSON"],
+  ["a call without its response", [USER, CALLS, ...responses("a"), ANSWER], {}, "2 tool calls and 1 responses"],
+  ["a response to another call", [USER, CALLS, ...responses("a", "c"), ANSWER], {}, "answers the call 'b'"],
+  ["no answer at the end", [USER, CALLS], {}, "it ends with tool calls"],
+  ["a second prompt", [USER, ANSWER, USER, ANSWER], {}, "a conversation has one prompt"],
+  ["two answers", [USER, ANSWER, ANSWER], {}, "turn 1 is an answer"],
+  ["no prompt", [ANSWER], {}, "must be the user's"],
+  ["another system message", [{ role: "system", content: "Hi." }, USER, ANSWER], {}, "agents.searcher.system"],
+  ["another tool", [USER, ANSWER], { tools: [{ function: { name: "visit" } }] }, "its tool 'visit'"],
+  ["a setting that would be ignored", [USER, { ...ANSWER, weight: 0 }], {}, "weight"],
+  ["a marker of the template", [USER, { role: "assistant", content: "a<|im_end|>" }], {}, "<|im_end|> inside a turn"],
+])("a line with %s is refused by its number", (_name, messages, rest, fault) => {
+  expect(() => taught(messages, rest)).toThrow(/^demos\.jsonl:2: /);
+  expect(() => taught(messages, rest)).toThrow(fault);
+});
+
+test("a line that is not JSON is refused by its number", () => {
+  expect(() => readMessages(`${lineOf([USER, ANSWER])}\n{`, "demos.jsonl")).toThrow("demos.jsonl:2: not JSON");
+});
