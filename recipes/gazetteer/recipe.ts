@@ -70,6 +70,8 @@ const common = {
     { fromStep: 0, levels: [1] },
     { fromStep: 15, levels: [1, 2] },
   ],
+  // All rollouts of a step share two cores, so each of them takes as long as the step.
+  limits: { rolloutSeconds: 1200, invocationSeconds: 600 },
   evaluation: {
     every: 25,
     suites: [
