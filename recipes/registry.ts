@@ -7,11 +7,13 @@ const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
   "atlas-two-subs": () => import("./atlas-two-subs/recipe.ts"),
   "deep-research": () => import("./deep-research/recipe.ts"),
+  gazetteer: () => import("./gazetteer/recipe.ts"),
 };
 const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   atlas: () => import("./atlas/tools.ts"),
   "atlas-two-subs": () => import("./atlas-two-subs/tools.ts"),
   "deep-research": () => import("./deep-research/tools.ts"),
+  gazetteer: () => import("./gazetteer/tools.ts"),
 };
 
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {

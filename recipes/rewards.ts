@@ -9,6 +9,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
   atlas: () => import("./atlas/rewards.ts"),
   "atlas-two-subs": () => import("./atlas-two-subs/rewards.ts"),
   "deep-research": () => import("./deep-research/rewards.ts"),
+  gazetteer: () => import("./gazetteer/rewards.ts"),
 };
 
 /** The rewards of a run's recipe. `environment` holds the keys of judges. */

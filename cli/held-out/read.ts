@@ -1,6 +1,6 @@
 /** @file Reads the scores and the rollouts of held-out questions from a run's store. */
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -48,7 +48,7 @@ export async function readHeldOut(
 export async function readRollouts(store: Store, config: RunConfig, job: JobRecord): Promise<HeldOutRollout[]> {
   const suite = suiteOf(config, job.suite);
   const { heldOut } = await readStoredQuestions(store, config.run);
-  const asked = heldOut.slice(0, suite.questions || heldOut.length);
+  const asked = questionsAsked(suite, heldOut);
   const found = asked.flatMap((question, group) =>
     Array.from({ length: suite.runs }, async (_, rollout): Promise<HeldOutRollout[]> => {
       const address = { run: config.run, phase: `eval:${job.job}`, step: job.team, group, rollout };

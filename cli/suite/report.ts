@@ -5,7 +5,7 @@ import { groupsOf } from "../../adapters/benchmarks/groups.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { unpriced } from "../../core/contracts/budget.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import { Benchmark, type EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { Benchmark, type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { JudgeCost } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -65,8 +65,8 @@ export async function reportSuite(
   set: SuiteQuestions,
   job: JobRecord,
 ): Promise<SuiteReport> {
-  const { name, benchmark, questions: limit } = suite;
-  const asked = { ...set, questions: set.questions.slice(0, limit || set.questions.length) };
+  const { name, benchmark } = suite;
+  const asked = { ...set, questions: questionsAsked(suite, set.questions) };
   const config = await readRunConfig(store, job.run);
   const result = await resultOf({ job, store });
   const { n, correct, runs, interval, lost, reasons = [], judged } = result;

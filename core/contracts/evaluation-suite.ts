@@ -45,7 +45,14 @@ export const EvaluationSuite = z
       .min(1)
       .exactOptional()
       .describe("Path of a prompt for the judge, such as the benchmark's official one. Absent: ours."),
-    questions: z.int().nonnegative().default(0).describe("Number of questions, from the start of the set. 0: all."),
+    skip: z
+      .int()
+      .nonnegative()
+      .exactOptional()
+      .describe(
+        "Number of questions at the start of the set that are not asked, such as those of a development split.",
+      ),
+    questions: z.int().nonnegative().default(0).describe("Number of questions, from the first one asked. 0: all."),
     runs: z
       .int()
       .positive()
@@ -78,3 +85,11 @@ export const EvaluationSuite = z
     error: `applies only to a benchmark that a model judges (${JUDGED_BENCHMARKS.join(", ")}): remove it`,
   });
 export type EvaluationSuite = z.infer<typeof EvaluationSuite>;
+
+/** The part of its set that a suite asks. */
+export function questionsAsked<Q>(
+  { skip = 0, questions }: Pick<EvaluationSuite, "skip" | "questions">,
+  set: readonly Q[],
+): Q[] {
+  return set.slice(skip, questions === 0 ? undefined : skip + questions);
+}

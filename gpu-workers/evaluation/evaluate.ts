@@ -4,7 +4,7 @@
  * resumes from its outcomes and verdicts. Whatever it writes about encrypted questions is encrypted.
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
-import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { faultOfFailure, totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -67,7 +67,7 @@ export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): P
   return withEncryption(task.run, set, async (run, unquoted) => {
     const encrypted = { ...task, run };
     const started = run.store.clock.monotonic();
-    const questions = set.questions.slice(0, task.suite.questions || set.questions.length);
+    const questions = questionsAsked(task.suite, set.questions);
     const rollouts = rolloutsOf(questions, task.suite.runs);
     const scored = await scoreAll(encrypted, rollouts, signal);
     const seconds = run.store.clock.monotonic() - started;

@@ -1,19 +1,12 @@
 /** @file The tools of atlas: `search` and `visit` over the pages of the question's world, and `calculate`. */
 import * as z from "zod";
 import { calculate } from "../../adapters/tools/calculate.ts";
-import { openSearchIndex, type SearchIndex } from "../../adapters/tools/search.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
 import { factsOf } from "./questions/facts.ts";
+import { openLibrary } from "./world/library.ts";
 import { pagesOf } from "./world/pages.ts";
-import { worldOf } from "./world/world.ts";
 
-interface Library {
-  readonly pages: ReadonlyMap<string, string>;
-  readonly index: SearchIndex;
-}
-
-const TITLES = 3;
-const libraries = new Map<number, Library>();
+export const { searched, visited } = openLibrary(pagesOf);
 
 const search: Tool<{ query: string }> = {
   name: "search",
@@ -35,22 +28,4 @@ export const tools: ReadonlyMap<string, Tool> = new Map<string, Tool>([
   ["calculate", calculate],
 ]);
 
-export function searched(world: number, query: string): string {
-  const titles = libraryOf(world).index.titles(query, TITLES);
-  return titles.length === 0 ? "nothing found" : titles.join("\n");
-}
-
-export function visited(world: number, title: string): string {
-  return libraryOf(world).pages.get(title.trim()) ?? "no such page";
-}
-
 const worldIn = (context: ToolContext): number => factsOf(context.question).world;
-
-function libraryOf(world: number): Library {
-  const known = libraries.get(world);
-  if (known) return known;
-  const pages = pagesOf(worldOf(world));
-  const library = { pages, index: openSearchIndex(pages) };
-  libraries.set(world, library);
-  return library;
-}

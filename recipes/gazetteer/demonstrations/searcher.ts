@@ -1,0 +1,82 @@
+/**
+ * @file Demonstrations of the searcher, all correct: search for the names in the task, open the titles until a page has the answer, report.
+ * Some tasks are those of an imperfect planner: a constraint is missing, or the whole question is delegated.
+ */
+import type { Random } from "../../../core/random.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import type { Draft } from "../../atlas/questions/kinds.ts";
+import { answersTo, factOf, type LookUp, termsOf } from "../../atlas/questions/look-up.ts";
+import type { World } from "../../atlas/world/world.ts";
+import { answerTurn, callTurn } from "../../small-models/turns.ts";
+import { questionFor, taskFor } from "../questions/phrasings.ts";
+import { wordingFor } from "../questions/questions.ts";
+import { searched, visited } from "../tools.ts";
+import { readPage } from "../world/read-page.ts";
+
+type Turn = Demonstration["turns"][number];
+
+/** Shares of the tasks: a constraint dropped of two, a chain of two look-ups in one task, the wording of a question. */
+const VAGUE = 0.2;
+const WHOLE = 0.15;
+const AS_QUESTION = 0.3;
+
+export function searcherDemonstration(draft: Draft, world: World, random: Random): Demonstration {
+  const [first, second] = draft.lookUps as readonly [LookUp, LookUp?];
+  if (first.ask === "country" && second !== undefined && random.uniform() < WHOLE) {
+    const country = answersTo(first, world)[0] as string;
+    const turns = [
+      ...lookUpTurns(first, world),
+      ...(pageOpened(first, world) === country ? [] : [visit(country, world)]),
+    ];
+    return { prompt: wordingFor(draft, "training", random), turns: [...turns, report(draft.answer)] };
+  }
+  const lookUp = asDelegated(draft.lookUps[random.integer(draft.lookUps.length)] as LookUp, random);
+  const prompt = random.uniform() < AS_QUESTION ? questionFor(lookUp, "training", random) : taskFor(lookUp, random);
+  return { prompt, turns: [...lookUpTurns(lookUp, world), report(answerFrom(lookUp, world))] };
+}
+
+function asDelegated(lookUp: LookUp, random: Random): LookUp {
+  const vague = lookUp.ask === "country" && lookUp.where.length > 1 && random.uniform() < VAGUE;
+  return vague ? { ask: "country", where: lookUp.where.slice(0, 1) } : lookUp;
+}
+
+/** One look-up without its report. */
+export function lookUpTurns(lookUp: LookUp, world: World): Turn[] {
+  const query = termsOf(lookUp).join(", ");
+  const found = searched(world.number, query);
+  const search = { text: callTurn({ name: "search", arguments: { query } }), responses: [found] };
+  const titles = found.split("\n");
+  return [
+    search,
+    ...titles.slice(0, titles.indexOf(pageOpened(lookUp, world)) + 1).map((title) => visit(title, world)),
+  ];
+}
+
+/** The first title found whose page has the answer. */
+function pageOpened(lookUp: LookUp, world: World): string {
+  const titles = searched(world.number, termsOf(lookUp).join(", ")).split("\n");
+  return titles.find((title) => answersOn(title, lookUp, world).length > 0) ?? (titles[0] as string);
+}
+
+const answerFrom = (lookUp: LookUp, world: World): string =>
+  answersOn(pageOpened(lookUp, world), lookUp, world)[0] ?? "not found";
+
+/** The right answers that a page shows. */
+function answersOn(title: string, lookUp: LookUp, world: World): string[] {
+  const page = readPage(visited(world.number, title));
+  if (lookUp.ask !== "country") {
+    const country = title === lookUp.of ? world.countries.get(title) : undefined;
+    return country ? [factOf(country, lookUp.ask)] : [];
+  }
+  const shown = [title, ...(page?.facts.get("country") ?? []), ...(page?.facts.get("borders") ?? [])];
+  const [condition] = lookUp.where;
+  const indirect = lookUp.where.length === 1 && condition?.value === title;
+  const answers = answersTo(lookUp, world);
+  return shown.filter((name, i) => (i === 0 || indirect) && answers.includes(name));
+}
+
+function visit(title: string, world: World): Turn {
+  return { text: callTurn({ name: "visit", arguments: { title } }), responses: [visited(world.number, title)] };
+}
+
+const report = (answer: string): Turn => ({ text: answerTurn(answer), responses: [] });

@@ -1,0 +1,72 @@
+/**
+ * @file The question sets. What is asked comes from atlas, chains of look-ups with their split by hash; how it is asked comes from
+ * phrasings.ts, with a split of its own. Held-out questions are about the real world, in held-out phrasings, and no two have the same chain:
+ * the first ones are the development split, on which choices are made, and the others the test split, which is reported.
+ */
+import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
+import { type Random, stream } from "../../../core/random.ts";
+import type { Facts } from "../../atlas/questions/facts.ts";
+import { KINDS as ATLAS_KINDS, type Draft } from "../../atlas/questions/kinds.ts";
+import { answersTo, taskOf } from "../../atlas/questions/look-up.ts";
+import { drawQuestion } from "../../atlas/questions/questions.ts";
+import { worldOf } from "../../atlas/world/world.ts";
+import { comparison, described, factQuestion, questionFor, type Side } from "./phrasings.ts";
+
+/** The kinds of atlas with at most two look-ups: one hop; then chains, several constraints, and arithmetic on two findings. */
+export const KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
+
+const TRAINING_WORLDS = { first: 1, count: 12 };
+const TRAINING_QUESTIONS = 3000;
+export const DEVELOPMENT_QUESTIONS = 64;
+export const TEST_QUESTIONS = 336;
+
+export function questionSet(seed: number): QuestionSet {
+  const random = stream(seed, "gazetteer-training-questions");
+  const train = Array.from({ length: TRAINING_QUESTIONS }, (_, i) => {
+    const world = TRAINING_WORLDS.first + (i % TRAINING_WORLDS.count);
+    const kind = KINDS[i % KINDS.length] as string;
+    return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, false), "training", random);
+  });
+  return { train, heldOut: heldOutQuestions() };
+}
+
+/** The same for every seed. The kinds alternate, so both splits have equally many of each. */
+function heldOutQuestions(): Question[] {
+  const random = stream("gazetteer-held-out-questions");
+  const seen = new Set<string>();
+  return Array.from({ length: DEVELOPMENT_QUESTIONS + TEST_QUESTIONS }, (_, i) => {
+    const kind = KINDS[i % KINDS.length] as string;
+    let draft = drawQuestion(kind, 0, random, true);
+    while (seen.has(draft.chain)) draft = drawQuestion(kind, 0, random, true);
+    seen.add(draft.chain);
+    const split = i < DEVELOPMENT_QUESTIONS ? "development" : "test";
+    return record(`${split}-${i}`, kind, 0, draft, "heldOut", random);
+  });
+}
+
+/** What a draft asks, in English. */
+export function wordingFor({ lookUps, operator }: Draft, side: Side, random: Random): string {
+  const [first, second] = lookUps;
+  if (first === undefined) throw new RangeError("a draft without a look-up");
+  if (second === undefined) return questionFor(first, side, random);
+  if (first.ask === "country" && second.ask !== "country") {
+    return factQuestion(second.ask, described(first.where, side, random), side, random);
+  }
+  if (operator === undefined || first.ask === "country" || second.ask === "country") {
+    throw new RangeError(`no wording for ${lookUps.map(taskOf).join("; ")}`);
+  }
+  return comparison(operator, [first.of, second.of], side, random);
+}
+
+function record(id: string, kind: string, world: number, draft: Draft, side: Side, random: Random): Question {
+  const facts: Facts = {
+    world,
+    chain: draft.chain,
+    lookUps: draft.lookUps.map((lookUp) => ({
+      task: taskOf(lookUp),
+      answer: answersTo(lookUp, worldOf(world))[0] as string,
+    })),
+  };
+  const level = ATLAS_KINDS[kind]?.level ?? 1;
+  return { id, kind, level, prompt: wordingFor(draft, side, random), answer: draft.answer, facts };
+}

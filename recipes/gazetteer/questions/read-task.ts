@@ -1,0 +1,124 @@
+/**
+ * @file Reads a task in English, so that a program can judge it: every phrasing of phrasings.ts, and what a model writes in its stead
+ * ("the area of Chad", "country bordering Iraq, whose currency is the lira"). A task that it cannot read is undefined.
+ */
+import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
+import { escapeText } from "../world/prose.ts";
+import { CONDITIONS, FACTS } from "./phrasings.ts";
+
+/** A country, a fact about a named country, or a fact about a country that is described. */
+export interface Task {
+  readonly ask: "country" | Asked;
+  /** The country's name, if it is named. */
+  readonly of?: string;
+  /** What holds for the country, if it is not. */
+  readonly where: readonly Condition[];
+}
+
+/** Wordings of conditions that no phrasing has. */
+const MORE: Readonly<Record<Condition["field"], readonly string[]>> = {
+  capital: ["has the capital of {value}", "capital is {value}", "with the capital {value}", "with capital {value}"],
+  borders: [
+    "bordering {value}",
+    "next to {value}",
+    "has a border with {value}",
+    "border with {value}",
+    "neighbor of {value}",
+  ],
+  currency: [
+    "using the {value}",
+    "use the {value}",
+    "currency is the {value}",
+    "with the currency {value}",
+    "has the currency {value}",
+    "uses {value}",
+    "pays with {value}",
+  ],
+  language: [
+    "speaking {value}",
+    "speak {value}",
+    "language is {value}",
+    "with the language {value}",
+    "has the language {value}",
+  ],
+};
+
+const FIELDS = Object.keys(CONDITIONS) as Condition["field"][];
+const MEASURE = String.raw`(?:,? (?:measured )?in thousand (?:km2|square kilomet\w+))?`;
+/** The country of a fact is one that is described: a noun, then what holds for it. */
+const UNNAMED = /\b(?:country|state|nation|land)\b/i;
+const FOR_COUNTRY = /^(?:(?!capital|currency|money|area|size|large|big)\w+ ){0,4}(?:country|state|nation|land)\b/i;
+const FACT = new RegExp(
+  String.raw`\b(capital|currency|money|area|size|large|big)\b.*? (?:of|in|is|for) (.+?)${MEASURE}$`,
+  "i",
+);
+const WORDS: Readonly<Record<string, Asked>> = { money: "currency", size: "area", large: "area", big: "area" };
+
+export function readTask(text: string): Task | undefined {
+  const task = text
+    .replace(/\s+/g, " ")
+    .trim()
+    .replace(/[.?!]$/, "");
+  if (!FOR_COUNTRY.test(task)) {
+    const fact = readFact(task);
+    if (fact && !UNNAMED.test(fact.of)) return { ...fact, where: [] };
+    const where = fact ? conditionsIn(fact.of) : [];
+    if (fact && where.length > 0) return { ask: fact.ask, where };
+  }
+  const where = conditionsIn(task);
+  return where.length > 0 ? { ask: "country", where } : undefined;
+}
+
+const PHRASED = Object.entries(FACTS).flatMap(([ask, { training, heldOut }]) =>
+  [...training, ...heldOut].map((text) => ({ ask: ask as Asked, pattern: factPattern(text) })),
+);
+
+function readFact(task: string): { readonly ask: Asked; readonly of: string } | undefined {
+  for (const { ask, pattern } of PHRASED) {
+    const of = pattern.exec(task)?.[1];
+    if (of !== undefined) return { ask, of: bare(of) };
+  }
+  const [, word = "", of] = FACT.exec(task) ?? [];
+  if (of === undefined) return undefined;
+  const relation = word.toLowerCase();
+  return { ask: WORDS[relation] ?? (relation as Asked), of: bare(of) };
+}
+
+function factPattern(phrasing: string): RegExp {
+  const [before = "", after = ""] = phrasing.replace(/[.?]$/, "").replace(" in thousand km2", "").split("{of}");
+  return new RegExp(`^${escapeText(before)}(.+?)${escapeText(after)}${MEASURE}$`, "i");
+}
+
+const CLAIMS = FIELDS.flatMap((field) =>
+  [...CONDITIONS[field].training, ...CONDITIONS[field].heldOut, ...MORE[field]].map((text) => ({ field, text })),
+).sort((a, b) => b.text.length - a.text.length);
+
+/** What stands before a condition. No name contains the start of one; names contain "and". */
+const HEADS = CLAIMS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
+const BEFORE = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${HEADS})`, "i");
+
+const PATTERNS = CLAIMS.map(({ field, text }) => {
+  const [before = "", after = ""] = text.split("{value}").map(escapeText);
+  return { field, pattern: new RegExp(`^${before}(.+)${after}$`, "i") };
+});
+
+/** The conditions that a text states, in its order. */
+function conditionsIn(text: string): Condition[] {
+  return text.split(BEFORE).flatMap((claim) => conditionIn(claim) ?? []);
+}
+
+/** Longer wordings win over those that they contain. */
+function conditionIn(claim: string): Condition | undefined {
+  for (const { field, pattern } of PATTERNS) {
+    const value = pattern.exec(claim)?.[1];
+    if (value !== undefined) return { field, value: bare(value) };
+  }
+  return undefined;
+}
+
+/** A name without its article and the punctuation around it. */
+const bare = (name: string): string =>
+  name
+    .trim()
+    .replace(/^the /i, "")
+    .replace(/[,;:]$/, "");

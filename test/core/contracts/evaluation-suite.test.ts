@@ -1,0 +1,22 @@
+/** @file The part of its set that a suite asks. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { EvaluationSuite, questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
+
+const suite = (settings: object) => EvaluationSuite.parse({ name: "any", ...settings });
+
+test("by default a suite asks its whole set; 0 questions are all of those left", () => {
+  expect(questionsAsked(suite({}), [1, 2, 3])).toEqual([1, 2, 3]);
+  expect(questionsAsked(suite({ questions: 2 }), [1, 2, 3])).toEqual([1, 2]);
+  expect(questionsAsked(suite({ skip: 1 }), [1, 2, 3])).toEqual([2, 3]);
+  expect(questionsAsked(suite({ skip: 1, questions: 1 }), [1, 2, 3])).toEqual([2]);
+});
+
+test("the first n questions and those after skipping n are the whole set, without a question in common", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.integer()), fc.integer({ min: 1, max: 20 }), (set, n) => {
+      const [first, others] = [questionsAsked(suite({ questions: n }), set), questionsAsked(suite({ skip: n }), set)];
+      expect([...first, ...others]).toEqual(set);
+    }),
+  );
+});

@@ -1,0 +1,119 @@
+/** @file Demonstrations: few, well formed by the protocol's own parser, correct, within the limits, and apart from what is held out. */
+import { expect, test } from "vitest";
+import { parseTurn } from "../../../core/conversation/parse-turn.ts";
+import { openToolbox } from "../../../core/conversation/toolbox.ts";
+import type { Demonstration } from "../../../core/recipe.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { demonstrations } from "../../../recipes/gazetteer/demonstrations/demonstrations.ts";
+import { CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
+import { questionSet } from "../../../recipes/gazetteer/questions/questions.ts";
+import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
+import { recipe } from "../../../recipes/gazetteer/recipe.ts";
+import { rewards } from "../../../recipes/gazetteer/rewards.ts";
+import { tools } from "../../../recipes/gazetteer/tools.ts";
+import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
+
+const CASES = [
+  ["mgrpo", "main", 500],
+  ["mgrpo", "searcher", 500],
+  ["single-agent", "main", 1000],
+] as const;
+
+const agentOf = (arm: "mgrpo" | "single-agent", agent: string) => {
+  const config = resolveConfig(recipe, { run: "any", seed: 1, arm }).agents[agent];
+  if (!config) throw new Error(agent);
+  return { config, toolbox: openToolbox(agent, config, tools) };
+};
+
+/** An upper bound for SmolLM2's tokenizer on these texts, whose names and punctuation take 2.4 to 4 characters a token. */
+const tokens = (text: string): number => Math.ceil(text.length / 2.4);
+/** The template's tokens around one message. */
+const MESSAGE = 5;
+
+test.each(CASES)(
+  "%s %s: %i demonstrations, all turns parse, only the last answers, all within the limits",
+  (arm, agent, count) => {
+    const { config, toolbox } = agentOf(arm, agent);
+    const { limits } = config;
+    const all = [...demonstrations(agent, arm, 5)];
+    expect(all).toHaveLength(count);
+    for (const { prompt, turns } of all) {
+      expect(turns.length).toBeLessThanOrEqual(limits.turns);
+      turns.forEach(({ text, responses }, i) => {
+        const parsed = parseTurn(text, toolbox, limits.calls);
+        expect(parsed.kind, text).toBe(i === turns.length - 1 ? "answer" : "calls");
+        expect(responses).toHaveLength(parsed.kind === "calls" ? parsed.calls.length : 0);
+        for (const response of responses) expect(response.length).toBeLessThanOrEqual(limits.responseCharacters);
+      });
+      const messages = [config.system, prompt, ...turns.flatMap(({ text, responses }) => [text, ...responses])];
+      const context = messages.reduce((sum, text) => sum + tokens(text) + MESSAGE, 0);
+      expect(context, prompt).toBeLessThanOrEqual(1.25 * limits.contextTokens);
+    }
+  },
+);
+
+test("demonstrations are a function of the seed, and other agents have none", () => {
+  const first = (seed: number) => [...demonstrations("main", "mgrpo", seed)].slice(0, 20);
+  expect(first(5)).toEqual(first(5));
+  expect(first(5)).not.toEqual(first(6));
+  expect(() => [...demonstrations("searcher", "single-agent", 1)]).toThrow(/no demonstrations of 'searcher'/);
+});
+
+test("no demonstration has a held-out question or phrasing", () => {
+  const held = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)].flatMap(({ heldOut }) =>
+    heldOut.map(
+      (text) =>
+        new RegExp(
+          text
+            .split(/\{\w+\}/)
+            .map(escapeText)
+            .join(".+"),
+        ),
+    ),
+  );
+  const questions = new Set(questionSet(1).heldOut.map(({ prompt }) => prompt));
+  for (const [arm, agent] of CASES) {
+    for (const { prompt, turns } of demonstrations(agent, arm, 5)) {
+      expect(questions.has(prompt)).toBe(false);
+      for (const text of [prompt, ...turns.map((turn) => turn.text)]) {
+        expect(
+          held.some((phrasing) => phrasing.test(text)),
+          text,
+        ).toBe(false);
+      }
+    }
+  }
+});
+
+test("every delegated task can be read, and the planner's answer follows from the reports", () => {
+  const { toolbox } = agentOf("mgrpo", "main");
+  for (const { turns } of demonstrations("main", "mgrpo", 5)) {
+    const last = turns.at(-2)?.responses[0];
+    expect(turns.at(-1)?.text).toBe(`<answer>${last}</answer>`);
+    for (const { text } of turns.slice(0, -1)) {
+      const parsed = parseTurn(text, toolbox, 1);
+      const call = parsed.kind === "calls" ? parsed.calls[0] : undefined;
+      if (call?.name === "delegate") expect(readTask(String(call.arguments["task"])), text).toBeDefined();
+    }
+  }
+});
+
+test("the judge gives every demonstration of the searcher full marks", () => {
+  const { toolbox } = agentOf("mgrpo", "searcher");
+  const elsewhere = { ...(questionSet(1).heldOut[0] as never as Parameters<typeof rewards.expert>[0]), facts: {} };
+  const marks = [...demonstrations("searcher", "mgrpo", 5)].map((demonstration) => [
+    demonstration.prompt,
+    rewards.expert(elsewhere, "searcher", asConversation(demonstration, toolbox)),
+  ]);
+  expect(marks.filter(([, mark]) => mark !== 1)).toEqual([]);
+});
+
+function asConversation({ prompt, turns }: Demonstration, toolbox: ReturnType<typeof openToolbox>) {
+  const parsed = turns.map(({ text, responses }) => {
+    const turn = parseTurn(text, toolbox, 1);
+    const calls = turn.kind === "calls" ? [...turn.calls] : [];
+    return { text, calls, responses: responses.map((text, i) => ({ name: calls[i]?.name ?? "", text })) };
+  });
+  const answer = /<answer>(.*)<\/answer>/.exec(turns.at(-1)?.text ?? "")?.[1] ?? null;
+  return { prompt, turns: parsed, stop: "answered" as const, answer, fault: null };
+}

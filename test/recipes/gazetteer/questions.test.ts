@@ -1,0 +1,219 @@
+/** @file Laws of the question sets: three splits without a common chain or phrasing, and every question answerable with the real tools. */
+import { expect, test } from "vitest";
+import { questionsAsked } from "../../../core/contracts/evaluation-suite.ts";
+import { type Question, QuestionSet } from "../../../core/contracts/question.ts";
+import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
+import { stream } from "../../../core/random.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { Facts } from "../../../recipes/atlas/questions/facts.ts";
+import { type LookUp, parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
+import { countries } from "../../../recipes/atlas/world/countries.ts";
+import { worldOf } from "../../../recipes/atlas/world/world.ts";
+import {
+  COMPARISONS,
+  CONDITIONS,
+  COUNTRY,
+  DESCRIBED,
+  FACTS,
+  type Phrasings,
+  questionFor,
+  taskFor,
+} from "../../../recipes/gazetteer/questions/phrasings.ts";
+import { KINDS, questionSet } from "../../../recipes/gazetteer/questions/questions.ts";
+import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
+import { recipe } from "../../../recipes/gazetteer/recipe.ts";
+import { tools } from "../../../recipes/gazetteer/tools.ts";
+import { pagesOf } from "../../../recipes/gazetteer/world/pages.ts";
+import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
+import { readPage } from "../../../recipes/gazetteer/world/read-page.ts";
+
+const set = questionSet(1);
+const { evaluation } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
+const asked = (name: string): Question[] => {
+  const suite = evaluation.suites.find((one) => one.name === name);
+  if (!suite) throw new Error(name);
+  return questionsAsked(suite, set.heldOut);
+};
+const development = asked("development");
+const testSplit = asked("test");
+const chainsOf = (questions: readonly Question[]) => questions.map(({ facts }) => Facts.parse(facts).chain);
+
+test("questions are valid records with distinct ids, a function of the seed; the held-out ones are the same for every seed", () => {
+  expect(QuestionSet.parse(set)).toEqual(set);
+  expect(new Set([...set.train, ...set.heldOut].map(({ id }) => id)).size).toBe(set.train.length + set.heldOut.length);
+  expect(questionSet(1)).toEqual(set);
+  expect(questionSet(2).heldOut).toEqual(set.heldOut);
+  expect(questionSet(2).train).not.toEqual(set.train);
+});
+
+test("the suites ask two splits of the held-out questions, at least 300 in the one that is reported, all kinds alike", () => {
+  expect(development.length).toBeLessThanOrEqual(64);
+  expect(testSplit.length).toBeGreaterThanOrEqual(300);
+  expect([...development, ...testSplit]).toEqual(set.heldOut);
+  for (const split of [development, testSplit]) {
+    for (const kind of KINDS) {
+      expect(split.filter((question) => question.kind === kind)).toHaveLength(split.length / KINDS.length);
+    }
+  }
+});
+
+test("training, development and test share no chain", () => {
+  const held = [...chainsOf(development), ...chainsOf(testSplit)];
+  expect(new Set(held).size).toBe(held.length);
+  const trained = new Set(chainsOf(set.train));
+  expect(held.filter((chain) => trained.has(chain))).toEqual([]);
+});
+
+test("training and held-out questions share no phrasing", () => {
+  const parts: Phrasings[] = [COUNTRY, DESCRIBED, ...[CONDITIONS, FACTS, COMPARISONS].flatMap(Object.values)];
+  const texts = (side: "training" | "heldOut") =>
+    parts.flatMap((part) =>
+      part[side].map(
+        (text) =>
+          new RegExp(
+            text
+              .split(/\{\w+\}/)
+              .map(escapeText)
+              .join(".+"),
+          ),
+      ),
+    );
+  const uses = (questions: readonly Question[], side: "training" | "heldOut") =>
+    questions.filter(({ prompt }) => texts(side).some((text) => text.test(prompt)));
+  expect(uses(set.heldOut, "training").map(({ prompt }) => prompt)).toEqual([]);
+  expect(uses(set.heldOut, "heldOut")).toHaveLength(set.heldOut.length);
+  expect(uses(set.train, "heldOut").map(({ prompt }) => prompt)).toEqual([]);
+  expect(uses(set.train, "training")).toHaveLength(set.train.length);
+});
+
+test("no answer can be guessed: none is right for more than a tenth of a kind's questions", () => {
+  for (const kind of KINDS) {
+    const answers = set.heldOut.filter((question) => question.kind === kind).map(({ answer }) => answer);
+    const most = Math.max(...answers.map((answer) => answers.filter((other) => other === answer).length));
+    expect(most / answers.length, kind).toBeLessThanOrEqual(0.1);
+  }
+});
+
+test("pages are read back as they were written, and no text around them", () => {
+  for (const world of [0, 1]) {
+    const pages = pagesOf(worldOf(world));
+    for (const country of worldOf(world).countries.values()) {
+      const facts = readPage(pages.get(country.name) ?? "")?.facts;
+      const { capital, currency, languages, borders, area } = country;
+      expect([facts?.get("capital"), facts?.get("currency")]).toEqual([[capital], [currency]]);
+      expect([facts?.get("language"), facts?.get("borders")]).toEqual([languages, borders]);
+      expect(facts?.get("area")).toEqual(area === 0 ? [] : [String(area)]);
+      expect(readPage(pages.get(capital) ?? "")?.facts.get("country")).toEqual([country.name]);
+    }
+  }
+  expect(readPage("no such page")).toBeUndefined();
+  expect(readPage(pagesOf(worldOf(0)).get("Jordan")?.slice(0, -9) ?? "")).toBeUndefined();
+});
+
+/** A searcher that reads what the task says, and a planner that carries the chain out; both see only what tools return. */
+async function answer(question: Question): Promise<string> {
+  const call = (name: string, args: Record<string, string>): Promise<string> =>
+    (tools.get(name) as NonNullable<ReturnType<typeof tools.get>>).run(args as never, {
+      question,
+      budget: openToolBudget(undefined),
+      responseCharacters: 500,
+      signal: new AbortController().signal,
+    });
+  const random = stream("scripted", question.id);
+  const found: string[] = [];
+  for (const { task } of Facts.parse(question.facts).lookUps) {
+    found.push(await searcher(taskFor(parseTask(task) as LookUp, random), call));
+  }
+  if (question.kind !== "compare") return found.at(-1) ?? "";
+  const minus = COMPARISONS["-"];
+  const isMinus = [...minus.training, ...minus.heldOut].some((text) =>
+    new RegExp(
+      `^${text
+        .split(/\{\w\}/)
+        .map(escapeText)
+        .join(".+")}$`,
+    ).test(question.prompt),
+  );
+  return call("calculate", { expression: found.join(isMinus ? " - " : " + ") });
+}
+
+/** Opens the titles in order; reports the fact, or the country for which the page shows every condition. */
+async function searcher(task: string, call: (name: string, args: Record<string, string>) => Promise<string>) {
+  const read = readTask(task);
+  if (!read) throw new Error(task);
+  const { ask, of, where } = read;
+  const lookUp: LookUp = ask === "country" ? { ask, where } : { ask, of: of ?? "" };
+  for (const title of (await call("search", { query: termsOf(lookUp).join(", ") })).split("\n")) {
+    const page = readPage(await call("visit", { title }));
+    if (ask !== "country") {
+      if (title === of) return page?.facts.get(ask)?.[0] ?? "";
+      continue;
+    }
+    const [capital] = where;
+    if (where.length === 1 && capital?.field === "capital" && title === capital.value) {
+      return page?.facts.get("country")?.[0] ?? "";
+    }
+    if (where.every(({ field, value }) => page?.facts.get(field)?.includes(value))) return title;
+  }
+  return "not found";
+}
+
+test("a scripted team answers every held-out question, and 400 training questions of all worlds", async () => {
+  const wrong: string[] = [];
+  for (const question of [...set.heldOut, ...set.train.slice(0, 400)]) {
+    const given = await answer(question);
+    if (given !== question.answer) wrong.push(`${question.prompt} ${given} instead of ${question.answer}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+test("every phrasing of a look-up, on either side, is read as that look-up", () => {
+  const random = stream("read-task");
+  for (const { name, capital, currency, borders, languages } of countries) {
+    const where = [
+      { field: "capital" as const, value: capital },
+      { field: "currency" as const, value: currency },
+      ...borders.map((value) => ({ field: "borders" as const, value })),
+      ...languages.map((value) => ({ field: "language" as const, value })),
+    ];
+    const lookUps: LookUp[] = [
+      { ask: "area", of: name },
+      { ask: "capital", of: name },
+      { ask: "currency", of: name },
+      ...where.map((condition) => ({ ask: "country" as const, where: [condition] })),
+      { ask: "country", where: random.choose(where.length, 2).map((i) => where[i] as (typeof where)[number]) },
+    ];
+    for (const lookUp of lookUps) {
+      const wanted = lookUp.ask === "country" ? lookUp : { ...lookUp, where: [] };
+      for (const side of ["training", "heldOut"] as const) {
+        const text = questionFor(lookUp, side, random);
+        expect(readTask(text), text).toEqual(wanted);
+      }
+      expect(readTask(taskFor(lookUp, random))).toEqual(wanted);
+    }
+  }
+});
+
+test.each([
+  ["the area of Chad", { ask: "area", of: "Chad", where: [] }],
+  ["How large is Chad?", { ask: "area", of: "Chad", where: [] }],
+  [
+    "country bordering Iraq, whose currency is the lira",
+    {
+      ask: "country",
+      where: [
+        { field: "borders", value: "Iraq" },
+        { field: "currency", value: "lira" },
+      ],
+    },
+  ],
+  ["Which country has the capital of Amman?", { ask: "country", where: [{ field: "capital", value: "Amman" }] }],
+  [
+    "Find the capital of the country that borders Iraq.",
+    { ask: "capital", where: [{ field: "borders", value: "Iraq" }] },
+  ],
+  ["Jordan", undefined],
+  ["tell me about Jordan", undefined],
+  ["What is the currency?", undefined],
+  ["", undefined],
+])("the task %j", (text, task) => expect(readTask(text)).toEqual(task));

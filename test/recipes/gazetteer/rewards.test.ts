@@ -1,0 +1,174 @@
+/** @file The rewards of gazetteer on worked cases, and that form alone pays nothing under the recipe's own weights. */
+import { describe, expect, test } from "vitest";
+import type { Conversation } from "../../../core/contracts/conversation.ts";
+import type { Question } from "../../../core/contracts/question.ts";
+import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
+import { recipe } from "../../../recipes/gazetteer/recipe.ts";
+import { rewards } from "../../../recipes/gazetteer/rewards.ts";
+import { searched, visited } from "../../../recipes/gazetteer/tools.ts";
+
+const question: Question = {
+  id: "q",
+  kind: "hop2",
+  level: 2,
+  prompt: "What is the currency of the country that has the capital Amman?",
+  answer: "Jordanian dinar",
+  facts: {
+    world: 0,
+    chain: "has the capital Amman & currency",
+    lookUps: [
+      { task: "country with capital Amman", answer: "Jordan" },
+      { task: "currency of Jordan", answer: "Jordanian dinar" },
+    ],
+  },
+};
+
+const main = (answer: string | null): Conversation => ({
+  prompt: question.prompt,
+  turns: [],
+  stop: "answered",
+  answer,
+  fault: null,
+});
+
+type Step = readonly ["search" | "visit", string];
+
+/** What the expert gives a searcher in the real world for its searches and visits, then its report (null: none). */
+function expert(prompt: string, steps: readonly Step[], answer: string | null) {
+  const turns = steps.map(([name, text]) => ({
+    text: "",
+    calls: [{ name, arguments: name === "search" ? { query: text } : { title: text } }],
+    responses: [{ name, text: name === "search" ? searched(0, text) : visited(0, text) }],
+  }));
+  const stop = answer === null ? "turn-limit" : "answered";
+  return rewards.expert(question, "searcher", { prompt, turns, stop, answer, fault: null });
+}
+
+describe("correct", () => {
+  test.each([
+    ["Jordanian dinar", 1],
+    ["the Jordanian Dinar.", 1],
+    ["Jordan", 0],
+    ["dinar", 0],
+    ["", 0],
+    [null, 0],
+  ])("%j scores %d", (answer, score) => expect(rewards.correct(question, main(answer))).toBe(score));
+  test.each(["89", "89 thousand km2", "89 thousand square kilometers."])(
+    "an area, with and without its unit: %s",
+    (given) => {
+      expect(rewards.correct({ ...question, answer: "89" }, main(given))).toBe(1);
+    },
+  );
+});
+
+test("good form without content earns nothing, for either agent; a right report of a losing team earns something", () => {
+  const { algorithm } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
+  expect(mainReward(true, 0, algorithm.mainReward)).toBe(0);
+  expect(mainReward(true, 1, algorithm.mainReward)).toBe(1);
+  expect(subReward(true, 0, Number(expert("Find the currency of Jordan.", [], "Amman")), algorithm.subReward)).toBe(0);
+  expect(subReward(true, 0, 1, algorithm.subReward)).toBeGreaterThan(0.5);
+  expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
+});
+
+// The expert: 0.2 for a search that names what the task names, 0.3 for the page, 0.5 for the report.
+const TASK = "Find the currency of Jordan.";
+const JORDAN: readonly Step[] = [
+  ["search", "Jordan"],
+  ["visit", "Jordan"],
+];
+const BOTH = "Which country borders Iraq and uses the Jordanian dinar?";
+const AMMAN: readonly Step[] = [
+  ["search", "Amman"],
+  ["visit", "Amman"],
+];
+
+test.each<[string, string, readonly Step[], string | null, number]>([
+  ["a look-up on the chain", TASK, JORDAN, "Jordanian dinar", 1],
+  ["in other words", "What money do people use in Jordan?", JORDAN, "the Jordanian dinar", 1],
+  [
+    "a query in a sentence",
+    TASK,
+    [
+      ["search", "currency of Jordan"],
+      ["visit", "Jordan"],
+    ],
+    "Jordanian dinar",
+    1,
+  ],
+  ["the wrong field of the right page", TASK, JORDAN, "Amman", 0.5],
+  ["no report", TASK, JORDAN, null, 0.5],
+  [
+    "the wrong page, and a report from it",
+    TASK,
+    [
+      ["search", "Jordan"],
+      ["visit", "Egypt"],
+    ],
+    "Egyptian pound",
+    0.2,
+  ],
+  ["a right report of a fact on the chain without a look-up", TASK, [], "Jordanian dinar", 0.5],
+  [
+    "a country by its capital, from the capital's page",
+    "Find the country that is governed from Amman.",
+    AMMAN,
+    "Jordan",
+    1,
+  ],
+  [
+    "two conditions",
+    BOTH,
+    [
+      ["search", "Iraq, Jordanian dinar"],
+      ["visit", "Jordan"],
+    ],
+    "Jordan",
+    1,
+  ],
+  // Iraq's page shows one of two conditions, Syria meets one: 0.2 * 1/2 + 0.3 * 1/2 + 0.5 * 1/2.
+  [
+    "half of two conditions",
+    BOTH,
+    [
+      ["search", "Iraq"],
+      ["visit", "Iraq"],
+    ],
+    "Syria",
+    0.5,
+  ],
+  [
+    "a vague task: any neighbor that a page shows",
+    "Find the country that borders Iraq.",
+    [
+      ["search", "Iraq"],
+      ["visit", "Iraq"],
+    ],
+    "Syria",
+    1,
+  ],
+  [
+    "a vague task: a country that no page shows",
+    "Find the country that borders Iraq.",
+    [
+      ["search", "Iraq"],
+      ["visit", "Iraq"],
+    ],
+    "Chad",
+    0.5,
+  ],
+  [
+    "a fact off the chain, judged by the page",
+    "What is the area of Chad?",
+    [
+      ["search", "Chad"],
+      ["visit", "Chad"],
+    ],
+    "1284 thousand km2",
+    1,
+  ],
+  ["a fact off the chain that no page shows", "What is the area of Chad?", [["search", "Chad"]], "1284", 0.2],
+  ["the whole chain in one task", question.prompt, [...AMMAN, ["visit", "Jordan"]], "Jordanian dinar", 1],
+  ["the whole chain, one hop short", question.prompt, AMMAN, "Jordan", 0.5],
+  ["a task that asks for nothing", "tell me about Jordan", JORDAN, "Jordanian dinar", 0],
+])("expert: %s", (_, prompt, steps, answer, score) => expect(expert(prompt, steps, answer)).toBeCloseTo(score));
