@@ -19,7 +19,8 @@ const model = "hf:HuggingFaceTB/SmolLM2-135M-Instruct";
 const lora = { rank: 16, alpha: 32 };
 const optimizer = { learningRate: 1e-4, schedule: "linear" } as const;
 const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };
-const trained = { model, lora, optimizer, engine };
+// The system messages name the tools (system.ts).
+const trained = { model, lora, toolPrompt: "none", optimizer, engine } as const;
 
 function config(arm: Arm): ReturnType<Recipe["config"]> {
   return { ...common, agents: arm === "single-agent" ? singleAgent() : team() };
