@@ -140,7 +140,7 @@ function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: stri
   const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
   const { suite = "", temperature = 0 } = comparison.arms[0]?.heldOut[0] ?? {};
   const heldOut: BandChart = {
-    title: "Held-out questions answered right",
+    title: "Held-out questions answered correctly",
     subtitle: `${runs}; ${suite}, temperature ${temperature}; bands: 95 % intervals over seeds and questions`,
     xName: "thousand tokens sampled in training",
     xIsCount: false,

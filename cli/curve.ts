@@ -39,7 +39,7 @@ export function drawCurve(input: CurveInput): string {
     backgroundColor: COLOURS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(
-      "Reward per step, and held-out questions answered right",
+      "Reward per step, and held-out questions answered correctly",
       `${run}: ${arm}, seed ${seed}, ${steps} steps`,
     ),
     legend: { ...LEGEND, data: legend },

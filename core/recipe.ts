@@ -44,9 +44,9 @@ export type RecipeDefinition = Omit<Recipe, "config"> & { readonly config: Recip
 /** A behaviour to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
 export interface CaseStudy {
   readonly name: string;
-  /** The right behaviour, in one line. */
-  readonly right: string;
-  /** For each occasion in a rollout, in order, whether the agent did the right thing. Empty: there was no occasion. */
+  /** The behaviour that counts as correct, in one line. */
+  readonly expected: string;
+  /** For each occasion in a rollout, in order, whether the agent behaved as expected. Empty: there was no occasion. */
   occasions(question: Question, rollout: TeamRollout): readonly boolean[];
 }
 

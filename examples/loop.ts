@@ -81,7 +81,7 @@ export async function train(steps: number, print: (line: string) => void = conso
     const seconds = (performance.now() - started) / 1000;
     rewards.push(reward);
     print(
-      `step ${String(step + 1).padStart(3)}  reward ${reward.toFixed(3)}  right ${percent(rewards_QK.flat(), (r) => r > 0.5)}` +
+      `step ${String(step + 1).padStart(3)}  reward ${reward.toFixed(3)}  correct ${percent(rewards_QK.flat(), (r) => r > 0.5)}` +
         `  zero-variance ${zeroVariance}/${QUESTIONS}  gradient ${gradientNorm.toFixed(2)}  ${seconds.toFixed(1)} s`,
     );
   }
@@ -133,10 +133,10 @@ async function runTool(name: string, args: unknown, question: Question): Promise
   return (await tool?.run(args as never, context)) ?? "";
 }
 
-/** Eq 4: 0.1 for the format, 0.9 for the right answer; 0 if the rollout is malformed. */
+/** Eq 4: 0.1 for the format, 0.9 for the correct answer; 0 if the rollout is malformed. */
 function rewardOf({ answer }: Rollout, question: Question | undefined): number {
-  const isRight = answer?.trim().toLowerCase() === question?.answer.toLowerCase();
-  return mainReward(answer !== undefined, isRight ? 1 : 0, { format: 0.1, correct: 0.9 });
+  const isCorrect = answer?.trim().toLowerCase() === question?.answer.toLowerCase();
+  return mainReward(answer !== undefined, isCorrect ? 1 : 0, { format: 0.1, correct: 0.9 });
 }
 
 /** Eq 9-10: how far above the mean of its group, in standard deviations. */

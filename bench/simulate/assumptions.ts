@@ -32,7 +32,7 @@ export const SLOTS = 256;
 /** Index: number of sub-agent calls in a rollout; value: its probability. Roughly as in atlas. */
 export const CALLS = [0.1, 0.55, 0.35] as const;
 /** Probabilities of a correct answer and of a malformed turn. Equal rewards would give no gradient. */
-export const RIGHT = 0.6;
+export const CORRECT = 0.6;
 export const MALFORMED = 0.05;
 
 /** Shares of a step: when its rollouts should have ended, and the minimum for training. */

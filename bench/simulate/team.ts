@@ -15,7 +15,7 @@ import { stream } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
-import { CALLS, MALFORMED, RIGHT, SECONDS, SLOTS } from "./assumptions.ts";
+import { CALLS, MALFORMED, CORRECT, SECONDS, SLOTS } from "./assumptions.ts";
 import { jitter, pause } from "./cloud/store.ts";
 
 const MODELS = join(import.meta.dirname, "../../recipes/atlas/models");
@@ -138,7 +138,7 @@ function scriptedTurn(
   if (luck < MALFORMED) return "<tool_call>nonsense</tool_call>";
   const share = (luck - MALFORMED) / (1 - MALFORMED);
   const calls = isMain ? CALLS.findIndex((_, i) => share < CALLS.slice(0, i + 1).reduce((sum, p) => sum + p, 0)) : 1;
-  if (turn !== 0 || calls < 1) return `<answer>${share < RIGHT ? ANSWER : "Brussels"}</answer>`;
+  if (turn !== 0 || calls < 1) return `<answer>${share < CORRECT ? ANSWER : "Brussels"}</answer>`;
   const call = (tool: string, args: object) =>
     `<tool_call>\n${JSON.stringify({ name: tool, arguments: args })}\n</tool_call>`;
   if (!isMain) return call("search", { query: "country, Belgium, euro" });

@@ -27,7 +27,7 @@ export function drawMarkdown(
       ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
     ...charts.map(([title, file]) => `![${title}](${file})`),
-    "## Held-out questions answered right, in percent",
+    "## Held-out questions answered correctly, in percent",
     ...suites.map((suite, i) => section(nameOf(suite), arms, (arm) => arm.heldOut[i], baseline)),
     "## Cost",
     table(
@@ -87,9 +87,9 @@ function section(
 }
 
 function caseStudies(arms: readonly ArmResult[], first: ArmResult, baseline: string): string[] {
-  return first.caseStudies.map(({ study, right, suite, temperature }) => {
+  return first.caseStudies.map(({ study, expected, suite, temperature }) => {
     const of = (arm: ArmResult) => arm.caseStudies.find((one) => one.study === study && one.suite === suite);
-    return section(`${study}: ${right}; ${nameOf({ suite, temperature })}`, arms, of, baseline);
+    return section(`${study}: ${expected}; ${nameOf({ suite, temperature })}`, arms, of, baseline);
   });
 }
 

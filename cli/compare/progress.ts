@@ -72,7 +72,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): Progress {
       const step = StepLine.safeParse(parsed(line)).data;
       const at = running.get(run);
       if (!step || !at) return;
-      at.text = `step ${step.step + 1}, ${percent(step.correct)} right, ${duration((performance.now() - at.since) / 1000)}`;
+      at.text = `step ${step.step + 1}, ${percent(step.correct)} correct, ${duration((performance.now() - at.since) / 1000)}`;
       draw();
     },
     ended(run, fault) {

@@ -51,7 +51,7 @@ const ArmResult = z.strictObject({
   runs: z.array(RunResult),
   /** Held-out questions answered correctly, per open-book suite. */
   heldOut: z.array(Measured),
-  caseStudies: z.array(Measured.extend({ study: z.string(), right: z.string() })),
+  caseStudies: z.array(Measured.extend({ study: z.string(), expected: z.string() })),
   /** Held-out questions answered correctly, per kind of question. */
   kinds: z.array(Measured.extend({ kind: z.string() })),
 });
@@ -131,9 +131,9 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
     caseStudies: suites.flatMap((suite) =>
       studies
         .filter((one) => one.suite === suite.suite)
-        .map(({ study, right }) => ({
+        .map(({ study, expected }) => ({
           study,
-          right,
+          expected,
           ...measured(suite, study, ({ studies: counts }) => counts[study] ?? NOTHING),
         })),
     ),

@@ -34,8 +34,8 @@ const Ends = Counts.extend({ interval: z.strictObject({ low: z.number(), high: z
 /** A case study before and after training, on one suite. The interval is over questions. */
 export const CaseStudyResult = z.strictObject({
   study: z.string(),
-  /** What counts as right. */
-  right: z.string(),
+  /** The behaviour that counts as correct. */
+  expected: z.string(),
   suite: z.string(),
   temperature: z.number(),
   before: Ends,
@@ -56,7 +56,7 @@ export function measure(study: CaseStudy, rollouts: readonly HeldOutRollout[]): 
   const occasions = rollouts.flatMap(({ question, conversation, invocations }) =>
     study.occasions(question, { conversation, invocations: [...invocations.values()] }),
   );
-  return { n: occasions.length, correct: occasions.filter((right) => right).length };
+  return { n: occasions.length, correct: occasions.filter((isCorrect) => isCorrect).length };
 }
 
 /** Each case study on each open-book suite evaluated before and after training. */
@@ -70,11 +70,11 @@ export function caseStudyResults(
     const perQuestion = questions.flatMap(({ studies }) => studies[study] ?? []);
     return { ...sumTallies(perQuestion), interval: accuracyInterval(perQuestion) };
   };
-  return caseStudies.flatMap(({ name: study, right }) =>
+  return caseStudies.flatMap(({ name: study, expected }) =>
     ends(0).flatMap((before) => {
       const after = ends(last).find(({ suite }) => suite === before.suite);
       const { suite, temperature } = before;
-      return after ? [{ study, right, suite, temperature, before: of(before, study), after: of(after, study) }] : [];
+      return after ? [{ study, expected, suite, temperature, before: of(before, study), after: of(after, study) }] : [];
     }),
   );
 }

@@ -37,7 +37,7 @@ export function print(checked: Checked): void {
 function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "answers" }>): string[] {
   const { n, accuracy, interval, kappa, confusion } = agreement;
   const points = (share: number) => (100 * share).toFixed(1);
-  const word = (right: boolean) => (right ? "right" : "wrong");
+  const word = (correct: boolean) => (correct ? "correct" : "wrong");
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
       "",
@@ -48,10 +48,10 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
     ]),
     `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
     `  kappa      ${kappa === null ? "- (all labels or all verdicts are the same)" : kappa.toFixed(2)}`,
-    "                    judged right   judged wrong",
+    "                     judged correct   judged wrong",
     ...Object.entries(confusion).map(
       ([label, counts]) =>
-        `  labelled ${label}  ${String(counts.right).padStart(12)}${String(counts.wrong).padStart(15)}`,
+        `  labelled ${label.padEnd(7)}  ${String(counts.correct).padStart(14)}${String(counts.wrong).padStart(15)}`,
     ),
   ];
 }

@@ -62,7 +62,7 @@ function studyTree(
       { text: `${share(from)} → ${share(to)}`, tone: "good" },
       { text: `better on ${counted(better.length, "question")}, worse on ${worse.length}`, tone: "faint" },
     ],
-    body: study.right,
+    body: study.expected,
     children: shown.map((pair) => pairTree(study, pair, recipe.note?.(pair.before.question))),
   };
 }

@@ -97,13 +97,13 @@ export function groupTree(
   children: readonly Tree[],
 ): Tree {
   const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
-  const right = scores.filter(({ correct }) => correct === 1).length;
+  const solved = scores.filter(({ correct }) => correct === 1).length;
   const finalized = group.finalized[main];
   return {
     title: `group ${group.step}/${group.group}`,
     tags: [
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
-      { text: `${right} of ${scores.length} right`, tone: right > 0 ? "good" : "bad" },
+      { text: `${solved} of ${scores.length} correct`, tone: solved > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
       ...(finalized && finalized.std === 0
         ? [{ text: "zero variance: nothing to learn", tone: "faint" as const }]
@@ -167,7 +167,7 @@ function delegationTree({ request, conversation }: Invocation, tags: readonly Ta
 function mainTags({ algorithm }: RolloutParts, scored: Scored): Tag[] {
   const { format, correct } = algorithm.mainReward;
   return [
-    scored.correct === 1 ? { text: "right", tone: "good" } : { text: "wrong", tone: "bad" },
+    scored.correct === 1 ? { text: "correct", tone: "good" } : { text: "wrong", tone: "bad" },
     rewardTag(
       scored.reward,
       scored.wellFormed ? `${format}·format + ${correct}·${scored.correct} correct` : "malformed",

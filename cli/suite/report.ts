@@ -33,7 +33,7 @@ export const SuiteReport = EvaluationScore.extend({
   groups: z.array(EvaluationScore.omit({ runs: true }).extend({ group: z.string() })),
   /** Questions lost to infrastructure, once per run that lost them. They are not counted. */
   lost: z.array(z.string()),
-  /** Questions that were not asked because this team cannot answer them. They count neither as right nor as wrong. */
+  /** Questions that were not asked because this team cannot answer them. They count neither as correct nor as wrong. */
   unasked: z.array(Unasked),
   /** Distinct reasons for the losses. */
   reasons: z.array(z.string()),

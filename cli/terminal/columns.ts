@@ -50,7 +50,7 @@ function allColumns(config: RunConfig): Column[] {
   return [
     column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
     ...agents,
-    column("right", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
+    column("correct", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
     column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
     column("tok/s", 5, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
     ...calls,

@@ -1,10 +1,10 @@
 /**
- * @file How far a judge agrees with human labels. For answers that are right or wrong: accuracy, Cohen's kappa and the confusion matrix. For
+ * @file How far a judge agrees with human labels. For answers that are correct or wrong: accuracy, Cohen's kappa and the confusion matrix. For
  * work that gets a score: mean absolute error, mean error, the share of close scores, and Pearson's correlation.
  */
 import { type ConfidenceInterval, wilson } from "./confidence-interval.ts";
 
-/** Whether one answer is right, according to its label and to the judge. */
+/** Whether one answer is correct, according to its label and to the judge. */
 export interface LabelledAnswer {
   readonly label: boolean;
   readonly judged: boolean;
@@ -17,13 +17,13 @@ export interface Agreement {
   readonly interval: ConfidenceInterval;
   /**
    * Cohen 1960, "A coefficient of agreement for nominal scales": (p_o - p_e) / (1 - p_e), where p_e is the agreement expected by chance
-   * from the two shares of right answers. Null if p_e is 1: both give every answer the same label.
+   * from the two shares of correct answers. Null if p_e is 1: both give every answer the same label.
    */
   readonly kappa: number | null;
   /** By label, then by verdict. */
   readonly confusion: {
-    readonly right: { readonly right: number; readonly wrong: number };
-    readonly wrong: { readonly right: number; readonly wrong: number };
+    readonly correct: { readonly correct: number; readonly wrong: number };
+    readonly wrong: { readonly correct: number; readonly wrong: number };
   };
 }
 
@@ -31,19 +31,19 @@ export interface Agreement {
 export function agreementOf(answers: readonly LabelledAnswer[]): Agreement {
   const count = (label: boolean, judged: boolean) =>
     answers.filter((one) => one.label === label && one.judged === judged).length;
-  const right = { right: count(true, true), wrong: count(true, false) };
-  const wrong = { right: count(false, true), wrong: count(false, false) };
+  const correct = { correct: count(true, true), wrong: count(true, false) };
+  const wrong = { correct: count(false, true), wrong: count(false, false) };
   const n = answers.length;
-  const same = right.right + wrong.wrong;
-  const labelledRight = (right.right + right.wrong) / n;
-  const judgedRight = (right.right + wrong.right) / n;
-  const expected = labelledRight * judgedRight + (1 - labelledRight) * (1 - judgedRight);
+  const same = correct.correct + wrong.wrong;
+  const labelledCorrect = (correct.correct + correct.wrong) / n;
+  const judgedCorrect = (correct.correct + wrong.correct) / n;
+  const expected = labelledCorrect * judgedCorrect + (1 - labelledCorrect) * (1 - judgedCorrect);
   return {
     n,
     accuracy: same / n,
     interval: wilson({ n, correct: same }),
     kappa: expected === 1 ? null : (same / n - expected) / (1 - expected),
-    confusion: { right, wrong },
+    confusion: { correct, wrong },
   };
 }
 

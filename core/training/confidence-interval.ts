@@ -43,7 +43,7 @@ export function accuracyInterval(questions: readonly Tally[]): ConfidenceInterva
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
   const variance = asked.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
-  // The quotient is 0 / 0 if all rollouts are right, or all wrong: then the runs agree.
+  // The quotient is 0 / 0 if all rollouts are correct, or all wrong: then the runs agree.
   const effective = share * (1 - share) === 0 ? asked.length : (share * (1 - share)) / variance;
   const size = Math.min(n, Math.max(asked.length, effective));
   return wilson({ n: size, correct: share * size });

@@ -17,7 +17,7 @@ const LOOKING_UP: ReadonlySet<string> = new Set([DELEGATE, "search", "visit"]);
 
 const toolChoice: CaseStudy = {
   name: "tool choice",
-  right: "facts are looked up, and what has to be calculated, nothing else, is calculated",
+  expected: "facts are looked up, and what has to be calculated, nothing else, is calculated",
   occasions(question, { conversation }) {
     // Questions of other recipes may need neither.
     if (factsOf(question).lookUps.length === 0) return [];
@@ -33,7 +33,7 @@ const toolChoice: CaseStudy = {
  */
 const delegation: CaseStudy = {
   name: "delegation",
-  right: "a delegation for the country of which several facts hold carries all of them",
+  expected: "a delegation for the country of which several facts hold carries all of them",
   occasions(question, { conversation }) {
     const chain = factsOf(question).lookUps.map(({ task }) => conditionsOf(parseTask(task)));
     const several = chain.filter((where) => where.length > 1);
@@ -52,7 +52,7 @@ const delegation: CaseStudy = {
 
 export const caseStudies: readonly CaseStudy[] = [toolChoice, delegation];
 
-/** A value that the question does not name is an earlier finding, right or wrong: then only its field counts. */
+/** A value that the question does not name is an earlier finding, correct or wrong: then only its field counts. */
 function carries(asked: readonly Condition[], where: readonly Condition[], { prompt }: Question): boolean {
   return where.every(({ field, value }) =>
     asked.some((one) => one.field === field && (same(one.value, value) || !prompt.includes(value))),

@@ -1,6 +1,6 @@
 /**
  * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up, knows the
- * right answers on the question's chain from `question.facts`, and checks the report on any other task against the pages that the
+ * correct answers on the question's chain from `question.facts`, and checks the report on any other task against the pages that the
  * searcher opened. It does not judge whether the task was worth asking.
  */
 

@@ -89,8 +89,8 @@ test("the first arm trains for its steps; the others until they have sampled as 
 
 const QUESTIONS = 8;
 
-/** A run whose untrained team answers the first question right and whose trained team the first `right`. */
-function finished(run: string, seed: number, right: number, tokens = 30): FinishedRun {
+/** A run whose untrained team answers the first question correctly and whose trained team the first `correct`. */
+function finished(run: string, seed: number, correct: number, tokens = 30): FinishedRun {
   const perStep = [
     {
       ...summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2),
@@ -105,7 +105,7 @@ function finished(run: string, seed: number, right: number, tokens = 30): Finish
     })),
   });
   const interval = { low: 0, high: 1 };
-  const study = { study: "care", right: "care is taken", suite: "sampled", temperature: 1 };
+  const study = { study: "care", expected: "care is taken", suite: "sampled", temperature: 1 };
   const report = buildReport({
     config: RunConfig.parse({ ...config, run, seed }),
     evaluations: [],
@@ -113,7 +113,7 @@ function finished(run: string, seed: number, right: number, tokens = 30): Finish
     perStep,
     ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },
   });
-  return { by: { commit: `abc${seed}`, machine: "m" }, report, heldOut: [scores(0, 1), scores(1, right)] };
+  return { by: { commit: `abc${seed}`, machine: "m" }, report, heldOut: [scores(0, 1), scores(1, correct)] };
 }
 
 const [mgrpo = expect.fail(), frozen = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });

@@ -36,7 +36,7 @@ test("agreement, and each disagreement with the judge's reason", async () => {
     { kind: "disagreement", id: "d", correct: false, judged: true },
     {
       ...{ kind: "agreement", n: 4, accuracy: 0.5, kappa: 0 },
-      confusion: { right: { right: 1, wrong: 1 }, wrong: { right: 1, wrong: 1 } },
+      confusion: { correct: { correct: 1, wrong: 1 }, wrong: { correct: 1, wrong: 1 } },
       // 4 * (20 * 1000 + 5 * 10000) / 1,000,000
       cost: { inputTokens: 80, outputTokens: 20, usd: expect.closeTo(0.28, 12) },
     },

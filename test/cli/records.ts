@@ -45,7 +45,7 @@ export const question = (id: string): Question => ({
   facts: null,
 });
 
-/** q1: one rollout right with two calls, one wrong without a call. q2: one right with one call, one lost. */
+/** q1: one rollout correct with two calls, one wrong without a call. q2: one correct with one call, one lost. */
 export const groups: GroupRecord[] = [
   {
     run: RUN,

@@ -11,7 +11,7 @@ const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => te
 test("main turn -> invocation -> tool call, with reward parts and advantages", async () => {
   const [tree] = await loadTrees(await storeOfFinishedRun(), config, { step: 0, group: 0, rollout: 0 });
   expect(tags(tree)).toEqual([
-    "right",
+    "correct",
     "reward 1.000 = 0.1·format + 0.9·1 correct",
     "advantage +1.000",
     "weight 0.500",

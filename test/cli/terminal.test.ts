@@ -22,7 +22,7 @@ test("a wide terminal shows every column", () => {
     step: "1/1",
     main: "0.700",
     searcher: "0.800",
-    right: "67%",
+    correct: "67%",
     "held-out": "29%",
     "tok/s": "30",
     "calls 0·1·2…": "1·1·1",

@@ -50,7 +50,7 @@ export function teamConfig(input: Partial<RunConfigInput> = {}): RunConfig {
   });
 }
 
-/** The right answer is the question's; the expert's score is highest for tasks that end in "!". */
+/** The correct answer is the question's; the expert's score is highest for tasks that end in "!". */
 export const rewards: Rewards = {
   correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
   expert: (_question, _agent, { prompt }) => (prompt.endsWith("!") ? 1 : 0.5),

@@ -17,9 +17,9 @@ test("a part's known SHA-256 reaches the signature of its upload: S3 refuses a w
   const log = createLog(() => {});
   const checkpoints = openCheckpoints("test", retryingStore(local, 1, log));
   const bytes = new TextEncoder().encode("weights");
-  const right = createHash("sha256").update(bytes).digest("hex");
-  await checkpoints.store({ sha256: right, bytes: bytes.length }, bytes);
-  expect(await local.objects.get(objectKeys.part("test", right))).toEqual(bytes);
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  await checkpoints.store({ sha256, bytes: bytes.length }, bytes);
+  expect(await local.objects.get(objectKeys.part("test", sha256))).toEqual(bytes);
   // If the adapter hashed the body itself, this upload would pass.
   const wrong = "0".repeat(64);
   await expect(checkpoints.store({ sha256: wrong, bytes: bytes.length }, bytes)).rejects.toThrow(

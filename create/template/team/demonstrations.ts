@@ -1,6 +1,6 @@
 /**
  * @file What the base models imitate before M-GRPO trains them: the form of every turn, and a policy that errs often in each decision.
- * Every right decision stays likely enough for sampling to find it. Their villages are used nowhere else.
+ * Every correct decision stays likely enough for sampling to find it. Their villages are used nowhere else.
  */
 import { answerTurn, callTurn } from "mgrpo/base-model";
 import { type Random, stream } from "mgrpo/random";

@@ -48,7 +48,7 @@ test("the answer of a level 2 question is its friend's", () => {
   assert.equal(question.answer, villageOf(7).get(friend)?.pet);
 });
 
-test("the expert's score needs the right person looked up and the right field reported", async () => {
+test("the expert's score needs the correct person looked up and the correct field reported", async () => {
   const pet = villageOf(7).get("Ada")?.pet ?? "";
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", pet)), 1);
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", "nothing")), 0.4);

@@ -15,11 +15,11 @@ export const rewards: Rewards = {
   expert: (question, _agent, conversation) => judged(question, conversation),
 };
 
-/** Whether the person in the task was looked up, and whether the report is right. */
+/** Whether the person in the task was looked up, and whether the report is correct. */
 function judged(question: Question, { prompt, turns, answer }: Conversation): number {
   const task = parseTask(prompt);
   if (!task) return 0;
   const hasLookedUp = turns.some(({ calls }) => calls.some((call) => call.arguments["name"] === task.name));
-  const isRight = answer === villageOf(villageAsked(question)).get(task.name)?.[task.field];
-  return (hasLookedUp ? LOOKED_UP : 0) + (isRight ? REPORTED : 0);
+  const isCorrect = answer === villageOf(villageAsked(question)).get(task.name)?.[task.field];
+  return (hasLookedUp ? LOOKED_UP : 0) + (isCorrect ? REPORTED : 0);
 }

@@ -1,6 +1,6 @@
 /**
  * @file How often each decision of a demonstration is wrong. Faults are systematic: in some contexts the wrong decision is the more
- * frequent one, so that the base models also fail there when they decode greedily. Every right decision stays likely enough for
+ * frequent one, so that the base models also fail there when they decode greedily. Every correct decision stays likely enough for
  * sampling to find it.
  */
 

@@ -84,8 +84,8 @@ function asDelegated(lookUp: LookUp, found: string | undefined, random: Random):
 
 function reportOn(lookUp: LookUp, world: World, random: Random): string {
   const answers = answersTo(lookUp, world);
-  const right = answers[random.integer(answers.length)];
-  if (right !== undefined && random.uniform() >= WRONG_REPORTS) return right;
+  const correct = answers[random.integer(answers.length)];
+  if (correct !== undefined && random.uniform() >= WRONG_REPORTS) return correct;
   const country = anyOf(world, random);
   if (lookUp.ask === "country") return country.name;
   return factOf(country, random.uniform() < 0.5 ? lookUp.ask : (ASKED[random.integer(ASKED.length)] ?? "capital"));

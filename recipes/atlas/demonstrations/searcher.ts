@@ -40,7 +40,7 @@ function chosenTitle(titles: readonly string[], random: Random): string {
   return titles[wrong ? 1 + random.integer(titles.length - 1) : 0] as string;
 }
 
-/** What is read off the page that was opened, right page or not. */
+/** What is read off the page that was opened, the correct page or not. */
 function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world: World, random: Random): string {
   const country = world.countries.get(title);
   const wrongField = random.uniform() < SEARCHER_FAULTS.wrongField[lookUp.ask];
@@ -58,7 +58,7 @@ function ofCapital(title: string, wrongField: boolean, world: World): string {
   return wrongField ? country.region : country.name;
 }
 
-/** The same mistake each time: the line next to the right one. */
+/** The same mistake each time: the line next to the correct one. */
 function otherFact(country: Country, asked: "capital" | "currency" | "area"): string {
   if (asked === "capital") return country.region;
   return asked === "currency" ? country.languages.join(", ") : country.currency;

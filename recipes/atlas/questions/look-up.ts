@@ -43,7 +43,7 @@ export function termsOf(lookUp: LookUp): string[] {
   return lookUp.ask === "country" ? lookUp.where.map(({ value }) => value) : [lookUp.of];
 }
 
-/** Every right answer in a world. Questions ask only for what has exactly one. */
+/** Every correct answer in a world. Questions ask only for what has exactly one. */
 export function answersTo(lookUp: LookUp, world: World): string[] {
   if (lookUp.ask !== "country") {
     const country = world.countries.get(lookUp.of);

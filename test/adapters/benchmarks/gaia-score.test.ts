@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { isGaiaMatch } from "../../../adapters/benchmarks/gaia-score.ts";
 
-type Case = readonly [answer: string | null, reference: string, right: boolean];
+type Case = readonly [answer: string | null, reference: string, correct: boolean];
 
 /** Rule of scorer.py -> cases. */
 const RULES: Record<string, readonly Case[]> = {
@@ -127,8 +127,8 @@ const RULES: Record<string, readonly Case[]> = {
 };
 
 describe.each(Object.entries(RULES))("%s", (_rule, cases) => {
-  test.each(cases)("%j for %j: %s", (answer, reference, right) => {
-    expect(isGaiaMatch(answer, reference)).toBe(right);
+  test.each(cases)("%j for %j: %s", (answer, reference, correct) => {
+    expect(isGaiaMatch(answer, reference)).toBe(correct);
   });
 });
 

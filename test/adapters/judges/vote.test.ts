@@ -22,7 +22,7 @@ test.each([
   }));
   const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: votes.length }) }, "Compare.", material);
   expect(verdict.score).toBe(score);
-  expect(verdict.votes).toEqual(votes.map((right, i) => ({ score: Number(right), reason: `vote ${i}` })));
+  expect(verdict.votes).toEqual(votes.map((correct, i) => ({ score: Number(correct), reason: `vote ${i}` })));
 });
 
 test("scores: the median decides, and one outlier does not move it", async () => {

@@ -158,13 +158,13 @@ test("a sub-agent without calls is absent, and a group with fewer than two remai
   expect(finalizeGroup(lonely, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
 });
 
-test("the calls of a masked rollout teach a sub-agent nothing: nobody knows whether the main agent would have been right", () => {
+test("the calls of a masked rollout teach a sub-agent nothing: nobody knows whether the main agent would have been correct", () => {
   const call = (letter: string, reward: number, expert: number) => ({ s: [{ id: letter.repeat(22), reward, expert }] });
   const weighted = AlgorithmConfig.parse({ alignment: { mode: "weighted", d: 2 }, overlong: "mask", epsilon: 1e-12 });
   const group: Record<string, RolloutScore> = {
     0: { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: call("a", 1, 1) }, // 0.1 + 0.4*1 + 0.5*1
     1: { reward: 0.1, correct: 0, wellFormed: true, tokens: 1, invocations: call("b", 0.1, 0) }, // 0.1 + 0 + 0
-    // Truncated: its call was right, and would have 1 or 0.6 if the answer were known.
+    // Truncated: its call was correct, and would have 1 or 0.6 if the answer were known.
     2: { reward: 0, correct: 0, wellFormed: false, tokens: 1, masked: true, invocations: call("c", 0.6, 1) },
   };
   // K' = 2: mean (1 + 0.1)/2 = 0.55, std 0.45, advantages (1 - 0.55)/0.45 = 1 and -1.

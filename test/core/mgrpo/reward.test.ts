@@ -7,7 +7,7 @@ const a = { format: 0.1, correct: 0.9 };
 const b = { format: 0.1, correct: 0.4, expert: 0.5 };
 const score = fc.double({ min: 0, max: 1, noNaN: true });
 
-test("eq 4: a well-formed wrong answer gets the format reward, a right one the full reward", () => {
+test("eq 4: a well-formed wrong answer gets the format reward, a correct one the full reward", () => {
   expect(mainReward(true, 0, a)).toBeCloseTo(0.1);
   expect(mainReward(true, 1, a)).toBeCloseTo(1);
 });

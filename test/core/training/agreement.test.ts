@@ -6,15 +6,15 @@ import { wilson } from "../../../core/training/confidence-interval.ts";
 const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabelledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
-test("20 right by both, 15 wrong by both, 5 and 10 different", () => {
+test("20 correct by both, 15 wrong by both, 5 and 10 different", () => {
   const found = agreementOf(answers([true, true, 20], [true, false, 5], [false, true, 10], [false, false, 15]));
   // p_o = 35 / 50 = 0.7; p_e = 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5 = 0.4
   expect(found).toMatchObject({ n: 50, accuracy: 0.7, kappa: expect.closeTo(0.4, 12) });
-  expect(found.confusion).toEqual({ right: { right: 20, wrong: 5 }, wrong: { right: 10, wrong: 15 } });
+  expect(found.confusion).toEqual({ correct: { correct: 20, wrong: 5 }, wrong: { correct: 10, wrong: 15 } });
   expect(found.interval).toEqual(wilson({ n: 50, correct: 35 }));
 });
 
-test("a judge that always says right agrees often, but no more than by chance", () => {
+test("a judge that always says correct agrees often, but no more than by chance", () => {
   expect(agreementOf(answers([true, true, 90], [false, true, 10]))).toMatchObject({ accuracy: 0.9, kappa: 0 });
 });
 
@@ -22,7 +22,7 @@ test("a judge that always says the opposite", () => {
   expect(agreementOf(answers([true, false, 5], [false, true, 5]))).toMatchObject({ accuracy: 0, kappa: -1 });
 });
 
-test("kappa is null if all answers are right", () => {
+test("kappa is null if all answers are correct", () => {
   expect(agreementOf(answers([true, true, 3]))).toMatchObject({ accuracy: 1, kappa: null });
 });
 

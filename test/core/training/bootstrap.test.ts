@@ -5,7 +5,7 @@ import { type Random, stream } from "../../../core/random.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
 import type { Tally } from "../../../core/training/confidence-interval.ts";
 
-const answer = (right: boolean | number): Tally => ({ n: 1, correct: Number(right) });
+const answer = (correct: boolean | number): Tally => ({ n: 1, correct: Number(correct) });
 const rows = (table: readonly (readonly number[])[]): Tallies_SQ => table.map((row) => row.map(answer));
 const tables = (S: number, Q: number) =>
   fc.array(fc.array(fc.constantFrom(0, 1), { minLength: Q, maxLength: Q }), { minLength: S, maxLength: S }).map(rows);
@@ -14,7 +14,7 @@ const pairs = fc
   .chain(([S, Q]) => fc.tuple(tables(S, Q), tables(S, Q)));
 const width = ({ low, high }: { low: number; high: number }) => high - low;
 
-test("by hand: one seed, four questions, three right: the value, and the bounds from 3 draws of 4", () => {
+test("by hand: one seed, four questions, three correct: the value, and the bounds from 3 draws of 4", () => {
   // A draw of three misses the wrong question with probability (3/4)^3 = 0.42, and has only it with 1/64 = 0.016: between 1/3 and 1.
   const estimate = shareEstimate(rows([[1, 1, 1, 0]]), ["by hand"]);
   expect(estimate?.value).toBe(0.75);

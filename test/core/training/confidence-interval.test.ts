@@ -94,19 +94,19 @@ test("runs lost to infrastructure do not count, and a question that lost all its
   expect(accuracyInterval([{ n: 0, correct: 0 }])).toEqual({ low: 0, high: 1 });
 });
 
-test.each<[what: string, questions: number, runs: number, chanceOfRight: (u: number) => number]>([
+test.each<[what: string, questions: number, runs: number, chanceOfCorrect: (u: number) => number]>([
   ["hard and easy questions", 40, 3, (u) => (u < 0.3 ? 0.15 : 0.9)],
   ["questions much alike", 40, 5, (u) => 0.4 + 0.2 * u],
   ["all or nothing", 60, 3, (u) => (u < 0.4 ? 0.02 : 0.98)],
   ["nearly solved", 100, 3, (u) => u ** 0.05],
-])("covers the truth 95 times in 100: %s", (what, questions, runs, chanceOfRight) => {
+])("covers the truth 95 times in 100: %s", (what, questions, runs, chanceOfCorrect) => {
   const draw = stream("coverage", what);
-  const grid = Array.from({ length: 10_000 }, (_, i) => chanceOfRight((i + 0.5) / 10_000));
+  const grid = Array.from({ length: 10_000 }, (_, i) => chanceOfCorrect((i + 0.5) / 10_000));
   const truth = grid.reduce((sum, p) => sum + p, 0) / grid.length;
   const repetitions = 4000;
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
-    const benchmark = Array.from({ length: questions }, () => chanceOfRight(draw.uniform()));
+    const benchmark = Array.from({ length: questions }, () => chanceOfCorrect(draw.uniform()));
     const asked = benchmark.map((p) => Array.from({ length: runs }, () => (draw.uniform() < p ? 1 : 0)));
     const { low, high } = accuracyInterval(scores(asked));
     if (low <= truth && truth <= high) covered++;

@@ -1,4 +1,4 @@
-/** @file The case studies on worked conversations and on the question set: right behaviour counts as right in every kind of question. */
+/** @file The case studies on worked conversations and on the question set: correct behaviour counts as correct in every kind of question. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -25,7 +25,7 @@ const rightCalls = (question: Question) => [
   ...(question.kind === "compare" ? [calculate] : []),
 ];
 
-test.each(Object.keys(KINDS))("%s: following the chain does everything right", (kind) => {
+test.each(Object.keys(KINDS))("%s: following the chain counts every occasion as correct", (kind) => {
   for (const question of heldOut.filter((one) => one.kind === kind)) {
     expect(occasions("tool choice", question, rightCalls(question))).toEqual([true]);
     const delegated = occasions("delegation", question, rightCalls(question));
@@ -43,7 +43,7 @@ describe("tool choice", () => {
     ["a fact that one agent looks up by itself", hop, [{ name: "search", arguments: { query: "x" } }], true],
     ["a sum in the head", compare, rightCalls(compare).slice(0, -1), false],
     ["a sum of numbers that nobody looked up", compare, [calculate], false],
-  ])("%s", (_what, question, calls, right) => expect(occasions("tool choice", question, calls)).toEqual([right]));
+  ])("%s", (_what, question, calls, correct) => expect(occasions("tool choice", question, calls)).toEqual([correct]));
 });
 
 describe("delegation", () => {

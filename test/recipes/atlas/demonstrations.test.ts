@@ -97,7 +97,7 @@ test("the searcher drops terms and opens wrong pages as often as declared", () =
   expectRate(facts, wrongTitle, SEARCHER_FAULTS.wrongTitle);
 });
 
-test("no fault is so common that sampling would not find the right way", () => {
+test("no fault is so common that sampling would not find the correct way", () => {
   const rates = Object.values({ ...PLANNER_FAULTS, ...SEARCHER_FAULTS }).flatMap((rate) =>
     typeof rate === "number" ? [rate] : Object.values(rate),
   );

@@ -68,7 +68,7 @@ test("every look-up of a chain has one answer, and the last gives the question's
   }
 });
 
-test("no answer can be guessed: none is right for more than a tenth of a kind's questions", () => {
+test("no answer can be guessed: none is correct for more than a tenth of a kind's questions", () => {
   for (const kind of Object.keys(KINDS)) {
     const answers = set.heldOut.filter((question) => question.kind === kind).map(({ answer }) => answer);
     const most = Math.max(...answers.map((answer) => answers.filter((other) => other === answer).length));

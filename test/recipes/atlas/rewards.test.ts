@@ -59,7 +59,7 @@ describe("correct", () => {
 
 // The expert: 0.2 for a search that carries what the task names, 0.3 for the page, 0.5 for the report.
 const both = "country with borders Iraq, currency Jordanian dinar";
-test("expert: a look-up done right scores 1", () => {
+test("expert: a correct look-up scores 1", () => {
   expect(
     expert(
       searcher(
@@ -100,7 +100,7 @@ test("expert: a constraint dropped from the query costs half of the search", () 
     ),
   ).toBeCloseTo(0.25);
 });
-test("expert: the wrong field of the right page: no credit for the report", () => {
+test("expert: the wrong field of the correct page: no credit for the report", () => {
   expect(
     expert(
       searcher(
@@ -128,7 +128,7 @@ test("expert: the wrong page, and a report from it", () => {
     ),
   ).toBeCloseTo(0.2);
 });
-test("expert: a right report without a look-up", () => {
+test("expert: a correct report without a look-up", () => {
   expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
 });
 test("expert: no report", () => {
@@ -146,7 +146,7 @@ test("expert: no report", () => {
   ).toBeCloseTo(0.5);
 });
 
-test("expert: a vague task is judged as worded: any neighbour that the pages confirm is right", () => {
+test("expert: a vague task is judged as worded: any neighbour that the pages confirm is correct", () => {
   const vague = "country with borders Iraq";
   expect(
     expert(
