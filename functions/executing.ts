@@ -16,7 +16,7 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
     case "insert":
       await Promise.all(command.items.map(({ key, item }) => table.insert(key, item)));
       return;
-    case "change": {
+    case "update": {
       const { applied } = await table.update(command.change);
       if (applied) await execute(context, command.then ?? []);
       return;
@@ -28,7 +28,7 @@ async function executeOne(context: Context, command: StoreCommand): Promise<void
       return requestScores(context, [command.key]);
     case "enqueue":
       return enqueueEvaluation(context, command.key, command.isLast);
-    case "together":
+    case "parallel":
       await Promise.all(command.commands.map((one) => executeOne(context, one)));
       return;
     case "delete":

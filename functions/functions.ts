@@ -5,9 +5,9 @@ import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Context } from "./context.ts";
 import { enqueueEvaluation, recordEvaluation } from "./evaluating.ts";
+import { type Reconciliation, reconcile, startSchedule } from "./reconciling.ts";
 import { scoreAndFinalize } from "./scoring.ts";
 import { startRun } from "./starting.ts";
-import { type Steering, startSchedule, steer } from "./steering.ts";
 import { Ticker } from "./ticking.ts";
 
 /** The key of the object that an event announces. */
@@ -24,7 +24,7 @@ export interface Functions {
   /** What the clock calls: a thorough tick of every run. See `Ticker.tickAll`. */
   tickAll(onFailure?: (error: unknown) => void): Promise<void>;
   /** Call it after `tickAll`: sets fleets and schedule to what the runs need. */
-  steer(): Promise<Steering>;
+  reconcile(): Promise<Reconciliation>;
   /** Turns the clock's schedule on. Call it when a stopped run is resumed. */
   startSchedule(): Promise<void>;
   /** Ticks the run: the new policy version may complete its step. */
@@ -54,7 +54,7 @@ export function openFunctions(context: Context): Functions {
     },
     tick: async (request) => ticker.tick(parse(TickRequest, request, "tick", "event-malformed").run, true),
     tickAll: (onFailure) => ticker.tickAll(onFailure),
-    steer: () => steer(context),
+    reconcile: () => reconcile(context),
     startSchedule: () => startSchedule(context),
     manifestCreated: async ({ key }) => ticker.tick(runOf(key, "manifest"), false),
     scoreRollout: ({ key }) => rescoring.now(key),

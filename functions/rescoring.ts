@@ -9,7 +9,7 @@
 import pLimit, { type LimitFunction } from "p-limit";
 
 /** Limit on one run's outcomes that are scored concurrently at ticks' request. Most of the time they wait for a judge. */
-const PLACES_PER_RUN = 32;
+const PARALLEL_SCORES_PER_RUN = 32;
 
 export type ScoreOutcome = (key: string) => Promise<void>;
 
@@ -20,7 +20,7 @@ export class Rescoring {
   /** Requests of ticks, by outcome key. */
   readonly #requested = new Map<string, Promise<void>>();
   /** By run; absent while a run has no requests. */
-  readonly #places = new Map<string, LimitFunction>();
+  readonly #limits = new Map<string, LimitFunction>();
   /** By run: the first failure since a tick last took it. */
   readonly #failures = new Map<string, unknown>();
 
@@ -38,15 +38,15 @@ export class Rescoring {
 
   later(run: string, key: string): void {
     if (this.#underWay.has(key) || this.#requested.has(key)) return;
-    const places = this.#places.get(run) ?? pLimit(PLACES_PER_RUN);
-    this.#places.set(run, places);
-    const scored = places(() => this.now(key))
+    const limit = this.#limits.get(run) ?? pLimit(PARALLEL_SCORES_PER_RUN);
+    this.#limits.set(run, limit);
+    const scored = limit(() => this.now(key))
       .catch((error: unknown) => {
         if (!this.#failures.has(run)) this.#failures.set(run, error);
       })
       .finally(() => {
         this.#requested.delete(key);
-        if (places.activeCount + places.pendingCount === 0) this.#places.delete(run);
+        if (limit.activeCount + limit.pendingCount === 0) this.#limits.delete(run);
       });
     this.#requested.set(key, scored);
   }

@@ -1,5 +1,5 @@
 /**
- * @file Lambda: advances runs. Called by the clock (every run, then steering and the alarms' metrics), by the event of a new manifest
+ * @file Lambda: advances runs. Called by the clock (every run, then the fleets, the schedule and the alarms' metrics), by the event of a new manifest
  * (its run), or directly with `{ run }`.
  */
 import { setTimeout as pause } from "node:timers/promises";
@@ -7,30 +7,30 @@ import * as z from "zod";
 import { TickRequest } from "../core/contracts/messages.ts";
 import type { Functions } from "./functions.ts";
 import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
+import { capacityLine } from "./reconciling.ts";
 import { metricsLine } from "./run-overview.ts";
-import { capacityLine } from "./steering.ts";
 
 const ClockEvent = z.object({ "detail-type": z.literal("Scheduled Event") });
 
 export const handleEvent: EventHandler = (functions, event) => {
-  if (ClockEvent.safeParse(event).success) return tickAndSteer(functions);
+  if (ClockEvent.safeParse(event).success) return tickAndReconcile(functions);
   const direct = TickRequest.safeParse(event);
   return direct.success ? functions.tick(direct.data) : functions.manifestCreated(objectKeyOf(event));
 };
 
 export const handler = lambda("tick", handleEvent);
 
-/** Seconds that steering waits for the ticks, out of the function's limit of 60. */
+/** Seconds that reconciling waits for the ticks, out of the function's limit of 60. */
 const TICK_SECONDS = 40;
 
 /** A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. */
-async function tickAndSteer(functions: Functions): Promise<void> {
+async function tickAndReconcile(functions: Functions): Promise<void> {
   const ticked = functions.tickAll();
   const timeout = new AbortController();
   const { signal } = timeout;
   await Promise.race([ticked.catch(() => {}), pause(TICK_SECONDS * 1000, undefined, { signal }).catch(() => {})]);
   timeout.abort();
-  const { metrics, changes, failures } = await functions.steer();
+  const { metrics, changes, failures } = await functions.reconcile();
   for (const line of [metricsLine(metrics), ...changes.map(capacityLine)])
     if (line !== undefined) process.stdout.write(`${line}\n`);
   await ticked;

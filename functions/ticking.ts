@@ -62,7 +62,7 @@ export class Ticker {
   async tickAll(onFailure?: (error: unknown) => void): Promise<void> {
     const { records, rescoring } = this.#context;
     const failures: unknown[] = [];
-    const place = pLimit(PARALLEL_RUNS);
+    const limit = pLimit(PARALLEL_RUNS);
     const tickOne = async (run: string) => {
       try {
         if (await records.run(run)) await this.tick(run, true);
@@ -74,7 +74,7 @@ export class Ticker {
       }
     };
     const runs = await records.listedRuns();
-    await Promise.all(runs.map(({ run }) => place(() => tickOne(run))));
+    await Promise.all(runs.map(({ run }) => limit(() => tickOne(run))));
     if (failures.length > 0) throw failures[0];
   }
 

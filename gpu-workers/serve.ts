@@ -22,7 +22,7 @@ import {
 /** Seconds that a draining worker gives running invocations to end. */
 const DRAIN_SECONDS = 5;
 
-/** `over`: the run has ended; `stopped`: the signal aborted; `unneeded`: the run had no place for it. */
+/** `over`: the run has ended; `stopped`: the signal aborted; `unneeded`: its fleet had no free slot in the run. */
 export type ServiceEnd = Exclude<IncarnationEnd, "lost"> | "unneeded";
 
 export async function serveWorker(
@@ -46,8 +46,8 @@ export async function serveWorker(
 async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promise<IncarnationEnd | ServiceEnd> {
   const { parts, options, observer, invocations, crashed } = worker;
   const { run } = parts;
-  const place = { agent: options.agent, roles: options.roles, url: invocations?.url ?? "" };
-  const membership = await register(run, place, observer, stop, () => worker.meter.isStalled);
+  const registration = { agent: options.agent, roles: options.roles, url: invocations?.url ?? "" };
+  const membership = await register(run, registration, observer, stop, () => worker.meter.isStalled);
   if (options.enter && !(await options.enter(membership.id))) {
     await membership.leave();
     return "unneeded";

@@ -1,6 +1,6 @@
 /**
  * @file The clock: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick disables it when
- * no run needs it (functions/steering.ts), so a deployment does not change its state. It is a rule, because switching a schedule
+ * no run needs it (functions/reconciling.ts), so a deployment does not change its state. It is a rule, because switching a schedule
  * of EventBridge Scheduler requires the permission to pass its role.
  */
 /// <reference path="../.sst/platform/config.d.ts" />

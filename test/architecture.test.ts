@@ -68,7 +68,7 @@ test.each(LAYERS)("%s imports only what lies below it", (layer) => {
       }
       const target = relative(ROOT, resolve(dirname(file), specifier));
       expect(
-        allowed.some((place) => target === place || target.startsWith(`${place}/`)),
+        allowed.some((folder) => target === folder || target.startsWith(`${folder}/`)),
         edge,
       ).toBe(true);
     }

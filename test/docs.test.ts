@@ -29,8 +29,8 @@ test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", 
 });
 
 test.each(DOCUMENTS)("%s: named source files and folders exist", (document) => {
-  const places = "core|engine|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|test|create";
-  const named = [...read(document).matchAll(new RegExp(`\\x60((?:${places})/[\\w./-]*)\\x60`, "g"))];
+  const folders = "core|engine|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|test|create";
+  const named = [...read(document).matchAll(new RegExp(`\\x60((?:${folders})/[\\w./-]*)\\x60`, "g"))];
   expect(named.flatMap(([, path = ""]) => (existsSync(join(ROOT, path)) ? [] : [path]))).toEqual([]);
 });
 

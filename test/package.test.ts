@@ -76,8 +76,8 @@ const tsconfigOf = (libraries: object) => ({
 });
 
 /** Packs the package in a folder of this repository. Returns its archive. */
-function pack(place: string): string {
-  const said = run(place, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
+function pack(location: string): string {
+  const said = run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
   return join(folder, said.trimEnd().split("\n").at(-1) ?? "");
 }
 
@@ -91,14 +91,14 @@ const typeErrors = (cwd: string): string => spawnSync(TSC, ["-p", "."], { cwd, e
 const namesIn = (archive: string): string[] => run(folder, "tar", "-tzf", archive).trimEnd().split("\n");
 
 /** A project that has the package and the named dependencies installed. */
-function createProject(place: string, dependencies: readonly string[], tsconfig: object): void {
-  const installed = join(place, "node_modules", "mgrpo");
+function createProject(location: string, dependencies: readonly string[], tsconfig: object): void {
+  const installed = join(location, "node_modules", "mgrpo");
   mkdirSync(installed, { recursive: true });
   run(folder, "tar", "-xzf", tarball, "-C", installed, "--strip-components=1");
   for (const name of dependencies)
-    symlinkSync(join(ROOT, "node_modules", name), join(place, "node_modules", name), "junction");
-  writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }));
-  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(tsconfig));
+    symlinkSync(join(ROOT, "node_modules", name), join(location, "node_modules", name), "junction");
+  writeFileSync(join(location, "package.json"), JSON.stringify({ type: "module" }));
+  writeFileSync(join(location, "tsconfig.json"), JSON.stringify(tsconfig));
 }
 
 beforeAll(() => {

@@ -1,6 +1,7 @@
 /**
- * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question left unanswered by an infrastructure
- * failure is omitted from JSON Lines, since a leaderboard would count it as wrong; in the CSV its response is empty.
+ * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question lost to infrastructure is omitted,
+ * since a leaderboard would count it as wrong: from the file of the run that lost it, or, if any run lost it, from the CSV, whose cells
+ * cannot tell a lost response from an empty one. `result.json` lists these questions under `lost`, and those not asked under `unasked`.
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
@@ -59,9 +60,10 @@ function traceOf({ turns }: Conversation): string {
 
 function encryptedTable(questions: readonly Question[], canary: string, conversations_RQ: Conversations_RQ): string {
   const header = ["id", ...conversations_RQ.map((_, run) => `response-${run + 1}`), "canary"];
-  const rows = questions.map(({ facts }, i) => {
-    const responses = conversations_RQ.map((conversations_Q) => encrypt(conversations_Q[i]?.answer ?? "", canary));
-    return [fact(facts, "id"), ...responses, canary];
+  const rows = questions.flatMap(({ facts }, i) => {
+    const conversations_R = conversations_RQ.flatMap((conversations_Q) => conversations_Q[i] ?? []);
+    if (conversations_R.length < conversations_RQ.length) return [];
+    return [[fact(facts, "id"), ...conversations_R.map(({ answer }) => encrypt(answer ?? "", canary)), canary]];
   });
   return [header, ...rows]
     .map((cells) => `${cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(",")}\n`)

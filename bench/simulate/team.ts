@@ -15,7 +15,7 @@ import { stream } from "../../core/random.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { OPTIMIZER, WEIGHTS } from "../../gpu-workers/checkpoints.ts";
-import { CALLS, MALFORMED, CORRECT, SECONDS, SLOTS } from "./assumptions.ts";
+import { CALLS, CORRECT, MALFORMED, SECONDS, SLOTS } from "./assumptions.ts";
 import { jitter, pause } from "./cloud/store.ts";
 
 const MODELS = join(import.meta.dirname, "../../recipes/atlas/models");

@@ -28,8 +28,8 @@ export async function runWorkers(
       await pause((STAGGER_SECONDS * i) / all.length);
       const run = await readRunContext(config.run, "simulated", openSimulatedStore(cloud, { name: "worker" }), log);
       const parts = { run, tools, scorerOf: () => rewards, engineOf: () => engine, apiOf: noApi };
-      const place = { agent, roles: ["rollout", "train"] as const, host: "worker", port: 0, url: undefined };
-      const options = { ...place, token: "a secret of the simulation", supervised: false, recordBusy: false };
+      const registration = { agent, roles: ["rollout", "train"] as const, host: "worker", port: 0, url: undefined };
+      const options = { ...registration, token: "a secret of the simulation", supervised: false, recordBusy: false };
       await serveWorker(parts, options, new AbortController().signal, network);
     }),
   );

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { count, notNegative, positive } from "../terminal/fail.ts";
-import { arm, extendToolCalls, extendToolUsd, judge, seed, setting } from "./options.ts";
+import { addToolExtensions, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
@@ -53,9 +53,8 @@ function addSuiteOptions(command: Command): void {
       new Option("--attachments <which>", "with --suite gaia: which questions to ask (docs/benchmarks.md)").choices(
         Attachments.options,
       ),
-    )
-    .addOption(extendToolCalls())
-    .addOption(extendToolUsd());
+    );
+  addToolExtensions(command);
 }
 
 /** Options of `eval` that a watch's team file replaces. */

@@ -1,18 +1,7 @@
 /** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
 import { type Command, Option } from "commander";
 import { integer, positive } from "../terminal/fail.ts";
-import {
-  arm,
-  extendHours,
-  extendToolCalls,
-  extendToolUsd,
-  extendUsd,
-  recipe,
-  run,
-  seed,
-  setting,
-  steps,
-} from "./options.ts";
+import { addExtensions, arm, recipe, run, seed, setting, steps } from "./options.ts";
 
 export function addMachines(program: Command): void {
   addLaunch(program);
@@ -22,7 +11,7 @@ export function addMachines(program: Command): void {
 }
 
 function addLaunch(program: Command): void {
-  program
+  const command = program
     .command("launch")
     .description(
       "start a run on a stage of `sst deploy`, or in the store that the environment names, for workers anywhere",
@@ -33,12 +22,9 @@ function addLaunch(program: Command): void {
     .option("--run <name>", "name of the run; by default <recipe>-<arm>-seed<n>")
     .option("--stage <name>", "stage of `sst deploy` whose fleets work on the run")
     .addOption(arm().default("mgrpo"))
-    .addOption(setting())
-    .addOption(extendHours())
-    .addOption(extendUsd())
-    .addOption(extendToolCalls())
-    .addOption(extendToolUsd())
-    .action(async (recipe, options) => (await import("../launch.ts")).launch(recipe, options));
+    .addOption(setting());
+  addExtensions(command);
+  command.action(async (recipe, options) => (await import("../launch.ts")).launch(recipe, options));
 }
 
 function addHalt(program: Command): void {

@@ -1,5 +1,5 @@
 /** @file Arguments and options that several commands share. */
-import { Argument, InvalidArgumentError, Option } from "commander";
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { count, integer, positive } from "../terminal/fail.ts";
 import { didYouMean } from "../terminal/nearest.ts";
@@ -29,21 +29,25 @@ export const arm = () => {
 export const judge = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
-export const extendHours = () =>
-  new Option("--extend-hours <n>", "raise budget.hours of the existing run by n hours").argParser(
-    positive("--extend-hours"),
-  );
-export const extendUsd = () =>
-  new Option("--extend-usd <n>", "raise budget.usd of the existing run by n dollars").argParser(
-    positive("--extend-usd"),
-  );
-export const extendToolCalls = () =>
-  new Option(
+/** The options that raise the budget of an existing run (`ResumeOptions`). */
+export function addExtensions(command: Command): void {
+  const hours = new Option("--extend-hours <n>", "raise budget.hours of the existing run by n hours");
+  const usd = new Option("--extend-usd <n>", "raise budget.usd of the existing run by n dollars");
+  command.addOption(hours.argParser(positive("--extend-hours"))).addOption(usd.argParser(positive("--extend-usd")));
+  addToolExtensions(command);
+}
+
+/** The options that raise only its tools' budget, which an evaluation has too. */
+export function addToolExtensions(command: Command): void {
+  const calls = new Option(
     "--extend-tool-calls <n>",
     "raise tools.budget.run.calls of the existing run or evaluation by n",
-  ).argParser(count("--extend-tool-calls"));
-export const extendToolUsd = () =>
-  new Option(
+  );
+  const usd = new Option(
     "--extend-tool-usd <n>",
     "raise tools.budget.run.usd of the existing run or evaluation by n dollars",
-  ).argParser(positive("--extend-tool-usd"));
+  );
+  command
+    .addOption(calls.argParser(count("--extend-tool-calls")))
+    .addOption(usd.argParser(positive("--extend-tool-usd")));
+}

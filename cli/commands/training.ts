@@ -3,19 +3,7 @@ import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { count } from "../terminal/fail.ts";
-import {
-  arm,
-  collect,
-  extendHours,
-  extendToolCalls,
-  extendToolUsd,
-  extendUsd,
-  recipe,
-  run,
-  seed,
-  setting,
-  steps,
-} from "./options.ts";
+import { addExtensions, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
 
 import { addSft } from "./sft.ts";
 
@@ -49,15 +37,12 @@ function addInit(program: Command): void {
 }
 
 function addResume(program: Command): void {
-  program
+  const command = program
     .command("resume")
     .description("resume a run that was stopped, killed or halted")
-    .addArgument(run())
-    .addOption(extendHours())
-    .addOption(extendUsd())
-    .addOption(extendToolCalls())
-    .addOption(extendToolUsd())
-    .action(async (run, options) => (await import("../resume.ts")).resume(run, options));
+    .addArgument(run());
+  addExtensions(command);
+  command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }
 
 function addCompare(program: Command): void {

@@ -1,6 +1,7 @@
 /**
- * @file The DynamoDB records: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS, VERDICT; CALLS is in tinker-calls.ts. Each is one small
- * item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record.
+ * @file The DynamoDB records of a run: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS, VERDICT. Each is one small item,
+ * changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record; keys.ts lists them all. The
+ * other items: CALLS (tinker-calls.ts), and DEPLOYMENT (deployment.ts).
  */
 import * as z from "zod";
 import { Reason, RecordedText } from "./bounds.ts";
@@ -230,12 +231,12 @@ export type JobRecord = z.infer<typeof JobRecord>;
 export const FleetRecord = z.strictObject({
   run: RunName,
   fleet: AgentName,
-  /** Place -> the worker that holds it. Places are 0, 1, ... below the number of workers that the run needs from this fleet. */
-  places: z.record(z.string(), WorkerId),
+  /** Fleet slot -> the worker that holds it. Slots are 0, 1, ... below the number of workers that the run needs from this fleet. */
+  fleetSlots: z.record(z.string(), WorkerId),
   /** The run's progress at the last request for instances. */
   progress: z.int().nonnegative(),
   /** Requests for instances at that progress. */
-  raises: z.int().nonnegative(),
+  capacityRequests: z.int().nonnegative(),
   /** Why an instance does not serve the run, and its release: no other instance of that release would either. */
   refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });

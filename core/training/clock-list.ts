@@ -19,7 +19,7 @@ import {
 } from "../contracts/records.ts";
 import type { Table, TableChange, TableCondition } from "../ports.ts";
 import { expiryOf } from "./retention.ts";
-import { change, insert, type StoreCommand } from "./store-commands.ts";
+import { insert, type StoreCommand, update } from "./store-commands.ts";
 
 /** Milliseconds that a run stays listed after its end, for late events and evaluations. */
 const ARCHIVED_AFTER = 3_600_000;
@@ -75,7 +75,7 @@ export function progressOf(
 export function noteProgress(listed: ListedRun, progress: string, storeTime: number): StoreCommand[] {
   const { progressAt = Number.NEGATIVE_INFINITY } = listed;
   const isDue = listed.progress !== progress && storeTime - progressAt >= NOTED_EVERY;
-  return isDue ? [change(setProgress(listed, progress, storeTime))] : [];
+  return isDue ? [update(setProgress(listed, progress, storeTime))] : [];
 }
 
 /** For a run that is over, with nothing left to evaluate: records that, and archives it an hour later. `workers`: all it had. */
@@ -86,14 +86,14 @@ export function archiveRun(
   storeTime: number,
 ): StoreCommand[] {
   if (listed.expiresAt !== undefined || workers.some(({ state }) => state !== "dead")) return [];
-  if (listed.progress !== status) return [change(setProgress(listed, status, storeTime))];
+  if (listed.progress !== status) return [update(setProgress(listed, status, storeTime))];
   if (storeTime - (listed.progressAt ?? 0) < ARCHIVED_AFTER) return [];
   // A halted run may be resumed, and its budget counts the hours of all its workers.
   const expired = status === "finished" ? workers : [];
   return [
     insert({ key: tableKeys.archived(listed.run), item: { run: listed.run } }),
-    ...expired.map((worker) => change(expireWorker(worker, storeTime))),
-    change({
+    ...expired.map((worker) => update(expireWorker(worker, storeTime))),
+    update({
       key: tableKeys.listed(listed.run),
       set: [[["expiresAt"], Math.ceil(storeTime / 1000)]],
       when: [isUnchanged(listed)],

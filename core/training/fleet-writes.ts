@@ -10,23 +10,23 @@ type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 
-/** Gives a worker one of its fleet's places in a run: a free one, or a dead worker's. */
-export function claimPlace(known: FleetRecord, place: string, worker: string): TableChange {
-  const path = ["places", place];
-  const before = known.places[place];
+/** Gives a worker a slot of its fleet in a run: a free one, or a dead worker's. */
+export function claimFleetSlot(known: FleetRecord, slot: string, worker: string): TableChange {
+  const path = ["fleetSlots", slot];
+  const before = known.fleetSlots[slot];
   const when: TableCondition = before === undefined ? { absent: path } : { equals: [path, before] };
   return { key: fleetKey(known), set: [[path, worker]], when: [when] };
 }
 
 /** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: the count has changed. */
-export function countRaise(known: FleetRecord, progress: number): TableChange {
+export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
   return {
     key: fleetKey(known),
     set: [
       [["progress"], progress],
-      [["raises"], known.progress === progress ? known.raises + 1 : 1],
+      [["capacityRequests"], known.progress === progress ? known.capacityRequests + 1 : 1],
     ],
-    when: [is("progress", known.progress), is("raises", known.raises)],
+    when: [is("progress", known.progress), is("capacityRequests", known.capacityRequests)],
   };
 }
 
@@ -43,9 +43,9 @@ export function resetFleet(known: FleetRecord): TableChange {
   return {
     key: fleetKey(known),
     set: [
-      [["raises"], 0],
+      [["capacityRequests"], 0],
       [["refusal"], null],
     ],
-    when: [is("raises", known.raises)],
+    when: [is("capacityRequests", known.capacityRequests)],
   };
 }

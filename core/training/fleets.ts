@@ -1,13 +1,13 @@
 /**
  * @file How many instances of each fleet the runs need, and which run an instance works on.
  *
- *     a run          needs, of each fleet that serves one of its agents, a number of places: one per worker
- *     tick           places of all runs -> the capacity of each fleet
- *     an instance    starts -> the oldest run with a free place -> takes it by a conditional write -> works until the run is over or has
+ *     a run          needs, of each fleet that serves one of its agents, a number of slots: one per worker
+ *     tick           slots of all runs -> the capacity of each fleet
+ *     an instance    starts -> the oldest run with a free slot -> takes it by a conditional write -> works until the run is over or has
  *                    nothing to evaluate -> the next such run -> none: terminates itself and lowers the capacity by one
  *
- * A place is free if no worker or a dead one occupies it. So two new instances never join the same run while another has none, and
- * after a crash, a drain or a spot interruption the place can be taken again.
+ * A fleet slot is free if no worker or a dead one occupies it. So two new instances never join the same run while another has none, and
+ * after a crash, a drain or a spot interruption the slot can be taken again.
  *
  * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the autoscaling group would
  * choose the instance to terminate. An idle instance terminates itself instead.
@@ -17,7 +17,7 @@
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced for ever.
- * So each request for instances is counted, and after `MAX_RAISES` of them without progress the fleet is given up for this run. A run
+ * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the fleet is given up for this run. A run
  * that cannot train without it is halted.
  */
 import type { RunConfig } from "../contracts/config.ts";
@@ -26,13 +26,13 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { Bills } from "./bills.ts";
 import { dueJobs } from "./evaluation.ts";
-import { countRaise } from "./fleet-writes.ts";
+import { countCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
-import { change, insert, type StoreCommand } from "./store-commands.ts";
+import { insert, type StoreCommand, update } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
 /** Maximum requests for instances while the run makes no progress. */
-export const MAX_RAISES = 5;
+export const MAX_CAPACITY_REQUESTS = 5;
 
 /** What fleets need to know about a run. */
 export interface RunView {
@@ -52,11 +52,11 @@ const MANUAL_EVALUATION: FleetSpec = { name: "eval", agent: "*", roles: ["eval"]
 
 /** Number of workers that the run needs from this fleet now; only those it already has, if the fleet refused the run. `storeTime` in ms. */
 export function workersNeeded(run: RunView, fleet: FleetSpec, storeTime: number): number {
-  const needed = placesOf(run, fleet, storeTime);
-  return refusalReason(run, fleet) === undefined ? needed : Math.min(needed, placeHolders(run, fleet).length);
+  const needed = fleetSlotsNeeded(run, fleet, storeTime);
+  return refusalReason(run, fleet) === undefined ? needed : Math.min(needed, slotHolders(run, fleet).length);
 }
 
-function placesOf(run: RunView, fleet: FleetSpec, storeTime: number): number {
+function fleetSlotsNeeded(run: RunView, fleet: FleetSpec, storeTime: number): number {
   const { config, record, jobs, workers, bills } = run;
   if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
   // The budget also limits the hourly cost of a finished run.
@@ -83,13 +83,13 @@ export function isActive(run: RunView, fleets: readonly FleetSpec[], storeTime: 
   return run.record.status === "running" || needed;
 }
 
-/** Places of the run in this fleet that a new instance may take. */
-export function freePlaces(run: RunView, fleet: FleetSpec, storeTime: number): string[] {
+/** Slots of the run in this fleet that a new instance may take. */
+export function freeFleetSlots(run: RunView, fleet: FleetSpec, storeTime: number): string[] {
   if (refusalReason(run, fleet) !== undefined) return [];
-  const { places } = fleetRecord(run, fleet);
-  const holders = new Set(placeHolders(run, fleet));
-  const all = Array.from({ length: placesOf(run, fleet, storeTime) }, (_, i) => String(i));
-  return all.filter((place) => !holders.has(places[place] ?? ""));
+  const { fleetSlots } = fleetRecord(run, fleet);
+  const holders = new Set(slotHolders(run, fleet));
+  const all = Array.from({ length: fleetSlotsNeeded(run, fleet, storeTime) }, (_, i) => String(i));
+  return all.filter((slot) => !holders.has(fleetSlots[slot] ?? ""));
 }
 
 /** The order in which instances serve the runs. */
@@ -99,15 +99,15 @@ export function oldestFirst(runs: readonly RunView[]): RunView[] {
 }
 
 /**
- * Counts a request for instances in every run with a free place for them. If no run has one, a worker has probably died unmarked:
+ * Counts a request for instances in every run with a free slot for them. If no run has one, a worker has probably died unmarked:
  * then counts it in every run that needs the fleet. Execute before the request.
  */
-export function countRaises(fleet: FleetSpec, runs: readonly RunView[], storeTime: number): StoreCommand[] {
+export function countCapacityRequests(fleet: FleetSpec, runs: readonly RunView[], storeTime: number): StoreCommand[] {
   const needing = runs.filter((run) => workersNeeded(run, fleet, storeTime) > 0);
-  const lacking = needing.filter((run) => freePlaces(run, fleet, storeTime).length > 0);
+  const lacking = needing.filter((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
   return (lacking.length > 0 ? lacking : needing).flatMap((run) => [
     insert({ key: tableKeys.fleet(run.record.run, fleet.name), item: emptyFleetRecord(run.record.run, fleet.name) }),
-    change(countRaise(fleetRecord(run, fleet), progressOf(run, fleet))),
+    update(countCapacityRequest(fleetRecord(run, fleet), progressOf(run, fleet))),
   ]);
 }
 
@@ -116,7 +116,7 @@ export function haltUnserved(run: RunView, fleets: readonly FleetSpec[]): StoreC
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
   const reason = unservedReason(run, serving) ?? givenUpReason(run, serving);
-  return reason === undefined ? [] : [change(endRun(run.record.run, "halted", reason))];
+  return reason === undefined ? [] : [update(endRun(run.record.run, "halted", reason))];
 }
 
 function unservedReason(run: RunView, fleets: readonly FleetSpec[]): string | undefined {
@@ -132,14 +132,14 @@ function givenUpReason(run: RunView, fleets: readonly FleetSpec[]): string | und
   const names = lost.map(({ name }) => name).join(", ");
   const logs = lost.map(({ name }) => `logs/${name}/`).join(", ");
   return (
-    `instances of fleet ${names} came up ${MAX_RAISES} times, and none of them moved step ${run.record.step}; ` +
+    `instances of fleet ${names} came up ${MAX_CAPACITY_REQUESTS} times, and none of them moved step ${run.record.step}; ` +
     `the newest logs under ${logs} in the bucket say why; fix it, then launch the run again`
   );
 }
 
 /** The FLEET record of a run before anything happened. */
 export function emptyFleetRecord(run: string, fleet: string): FleetRecord {
-  return { run, fleet, places: {}, progress: 0, raises: 0, refusal: null };
+  return { run, fleet, fleetSlots: {}, progress: 0, capacityRequests: 0, refusal: null };
 }
 
 export function fleetRecord({ record: { run }, fleets }: RunView, { name }: FleetSpec): FleetRecord {
@@ -152,10 +152,10 @@ function refusalReason(run: RunView, fleet: FleetSpec): string | undefined {
   return refusal?.release === fleet.release ? refusal.reason : undefined;
 }
 
-/** Live workers that occupy places of the fleet. */
-function placeHolders(run: RunView, fleet: FleetSpec): string[] {
+/** Live workers that occupy slots of the fleet. */
+function slotHolders(run: RunView, fleet: FleetSpec): string[] {
   const alive = new Set(run.workers.filter(({ state }) => state !== "dead").map(({ worker }) => worker));
-  return Object.values(fleetRecord(run, fleet).places).filter((worker) => alive.has(worker));
+  return Object.values(fleetRecord(run, fleet).fleetSlots).filter((worker) => alive.has(worker));
 }
 
 /** Whether each role of the fleet that the run needs has a live worker, from this fleet or not. */
@@ -166,8 +166,8 @@ function isServed({ config, workers }: RunView, { agent, roles }: FleetSpec): bo
 }
 
 function isGivenUp(run: RunView, fleet: FleetSpec): boolean {
-  const { raises, progress } = fleetRecord(run, fleet);
-  return raises > MAX_RAISES && progress === progressOf(run, fleet);
+  const { capacityRequests, progress } = fleetRecord(run, fleet);
+  return capacityRequests > MAX_CAPACITY_REQUESTS && progress === progressOf(run, fleet);
 }
 
 /** Increases whenever the fleet's workers complete a step or an evaluation, and once when the run finishes. */

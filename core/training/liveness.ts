@@ -9,7 +9,7 @@
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { AgentRecord, GroupRecord, WorkerRecord } from "../contracts/records.ts";
-import { change, type StoreCommand } from "./store-commands.ts";
+import { type StoreCommand, update } from "./store-commands.ts";
 import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers } from "./writes.ts";
 
 /** Number of trainer takeovers without a new version that halts the run. */
@@ -28,9 +28,9 @@ export function observeWorkers(
     const unchangedFor = storeTime - worker.seenAt;
     if (worker.counter !== worker.seenCounter) {
       // Recording is a write, so a moving counter is recorded at most twice per lease.
-      return unchangedFor < lease / 2 ? [] : [change(recordSeenCounter(worker, storeTime))];
+      return unchangedFor < lease / 2 ? [] : [update(recordSeenCounter(worker, storeTime))];
     }
-    return unchangedFor > lease ? [change(markDead(worker), countCrashes(worker, groups))] : [];
+    return unchangedFor > lease ? [update(markDead(worker), countCrashes(worker, groups))] : [];
   });
 }
 
@@ -38,7 +38,7 @@ function countCrashes(worker: WorkerRecord, groups: readonly GroupRecord[]): Sto
   const alone = rolloutAlone(worker);
   const group = alone && groups.find((record) => record.step === alone.step && record.group === alone.group);
   return alone && group && isUncounted(group, worker, alone.rollout)
-    ? [change(countCrash(group, alone.rollout, worker.worker))]
+    ? [update(countCrash(group, alone.rollout, worker.worker))]
     : [];
 }
 
@@ -64,5 +64,5 @@ export function haltLostTrainers(run: string, agents: readonly AgentRecord[]): S
   if (lost.length === 0) return [];
   const names = lost.map(({ agent }) => agent).join(", ");
   const reason = `the trainer of ${names} was lost ${MAX_TAKEOVERS} times without a new version; read its worker's log, then resume`;
-  return [change(endRun(run, "halted", reason)), ...lost.map((agent) => change(resetTakeovers(agent)))];
+  return [update(endRun(run, "halted", reason)), ...lost.map((agent) => update(resetTakeovers(agent)))];
 }

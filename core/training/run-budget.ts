@@ -15,7 +15,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import type { Bills } from "./bills.ts";
-import { change, type StoreCommand } from "./store-commands.ts";
+import { type StoreCommand, update } from "./store-commands.ts";
 import { endRun } from "./writes.ts";
 
 export interface Spending extends Bills {
@@ -115,7 +115,7 @@ export function haltIfOverBudget(
   storeTime: number,
 ): StoreCommand[] {
   const reason = overBudgetReason(run, spending(config, run, workers, bills, storeTime));
-  return reason === undefined ? [] : [change(endRun(run.run, "halted", reason))];
+  return reason === undefined ? [] : [update(endRun(run.run, "halted", reason))];
 }
 
 /** The raised limits: the extension is added to the limit, or to the amount spent if that is more. Refused if there is no limit. */

@@ -103,5 +103,5 @@ export function replaceZeroVarianceGroups(
     round: step.round + 1,
     curriculum: draw.curriculum,
   };
-  return [{ kind: "change", change: replaceGroups(step, after) }];
+  return [{ kind: "update", change: replaceGroups(step, after) }];
 }

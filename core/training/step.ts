@@ -22,7 +22,7 @@ import { giveUp } from "./give-up.ts";
 import { tooManyLost } from "./lost-rollouts.ts";
 import { expiredParts } from "./retention.ts";
 import { countSampledTokens, groupItems, isLast, planStep, policyAt, replaceZeroVarianceGroups } from "./step-plan.ts";
-import { change, insert, type StoreCommand, together } from "./store-commands.ts";
+import { insert, parallel, type StoreCommand, update } from "./store-commands.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "./writes.ts";
 
 /** A manifest, and the SHA-256 of its object. */
@@ -64,7 +64,7 @@ export function advance(snapshot: StepSnapshot): StoreCommand[] {
   const { config, run, step, previous } = snapshot;
   if (run.status !== "running") return [];
   if (!step && previous && isLast(config, previous)) {
-    return [...settleTeam(snapshot, true), change(endRun(run.run, "finished", ""))];
+    return [...settleTeam(snapshot, true), update(endRun(run.run, "finished", ""))];
   }
   if (!step) return [plan(snapshot, run.step, previous)];
   if (step.state === "open") return advanceOpen(snapshot, step);
@@ -79,10 +79,10 @@ function advanceOpen({ config, questions, run, groups, earlier }: StepSnapshot, 
   if (present.some(({ state }) => state !== "finalized")) return [];
   const replacements = replaceZeroVarianceGroups(config, questions, step, present);
   if (replacements.length > 0) return replacements;
-  const ready = change(moveStep({ ...step, sampledTokens: countSampledTokens(present) }, "ready"));
+  const ready = update(moveStep({ ...step, sampledTokens: countSampledTokens(present) }, "ready"));
   const reason = tooManyLost(config, [...earlier, ...present]);
   // Halted first: in the other order, a crash in between would lose the halt. A resumed run makes the step ready.
-  return reason === undefined ? [ready] : [change(endRun(run.run, "halted", reason)), ready];
+  return reason === undefined ? [ready] : [update(endRun(run.run, "halted", reason)), ready];
 }
 
 /** What the clock repairs in an open step: groups that an interrupted tick did not insert, and rollouts that keep crashing. */
@@ -106,7 +106,7 @@ function plan({ config, questions, run }: StepSnapshot, step: number, previous: 
 /** Work for the team that RUN points to that no worker waits for: its evaluations, and the deletion of expired weights. */
 function settleTeam({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreCommand[] {
   const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
-  return together([
+  return parallel([
     { kind: "enqueue", key: objectKeys.team(run.run, run.step), isLast: isLastTeam },
     ...(garbage.length > 0 ? [{ kind: "delete", keys: garbage } as const] : []),
   ]);
@@ -116,10 +116,10 @@ function advanceReady(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] 
   const { config, manifests, agents, planned } = snapshot;
   if (!planned && !isLast(config, step)) return [...settleTeam(snapshot, false), plan(snapshot, step.step + 1, step)];
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
-  const caches = together(behind.map((agent) => change(advanceAgent(agent))));
+  const caches = parallel(behind.map((agent) => update(advanceAgent(agent))));
   if (!step.trained.every((agent) => manifests.has(agent))) return caches;
   // All in one tick, since the next rollouts wait for the last of these writes. An interrupted tick continues from the closed step.
-  return [...caches, change(moveStep(step, "closed")), ...closeStep(snapshot, step)];
+  return [...caches, update(moveStep(step, "closed")), ...closeStep(snapshot, step)];
 }
 
 function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
@@ -129,7 +129,7 @@ function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
     // After the last step, there is no plan to record that this is done.
     ...(planned ? [] : settleTeam(snapshot, false)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
-    change(advanceRun(run)),
+    update(advanceRun(run)),
   ];
 }
 

@@ -9,7 +9,7 @@ export type StoreCommand =
   /** Put-if-absent of records that do not depend on each other. */
   | { readonly kind: "insert"; readonly items: readonly Insertion[] }
   /** One conditional write. `then` is executed only if this caller made the change. */
-  | { readonly kind: "change"; readonly change: TableChange; readonly then?: readonly StoreCommand[] }
+  | { readonly kind: "update"; readonly change: TableChange; readonly then?: readonly StoreCommand[] }
   /** Puts an object at a key that is written once. The record is stored as canonical JSON. */
   | { readonly kind: "commit"; readonly key: string; readonly record: unknown }
   /** Scores the outcome at this key, without waiting for its event. */
@@ -21,7 +21,7 @@ export type StoreCommand =
   | { readonly kind: "enqueue"; readonly key: string; readonly isLast: boolean }
   | { readonly kind: "delete"; readonly keys: readonly string[] }
   /** Commands that do not depend on each other. */
-  | { readonly kind: "together"; readonly commands: readonly StoreCommand[] };
+  | { readonly kind: "parallel"; readonly commands: readonly StoreCommand[] };
 
 export interface Insertion {
   readonly key: TableKey;
@@ -29,10 +29,10 @@ export interface Insertion {
 }
 
 export const insert = (...items: readonly Insertion[]): StoreCommand => ({ kind: "insert", items });
-export const together = (commands: readonly StoreCommand[]): StoreCommand[] =>
-  commands.length > 1 ? [{ kind: "together", commands }] : [...commands];
-export const change = (write: TableChange, then: readonly StoreCommand[] = []): StoreCommand => ({
-  kind: "change",
-  change: write,
+export const parallel = (commands: readonly StoreCommand[]): StoreCommand[] =>
+  commands.length > 1 ? [{ kind: "parallel", commands }] : [...commands];
+export const update = (change: TableChange, then: readonly StoreCommand[] = []): StoreCommand => ({
+  kind: "update",
+  change,
   ...(then.length > 0 && { then }),
 });

@@ -1,7 +1,8 @@
 /**
  * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
  * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
- * cost of a request is reserved on the run's bill before it; the actual cost is billed afterwards, even without a verdict.
+ * cost of a request is reserved on the run's bill before it; the actual cost is billed afterwards, even without a verdict. A request
+ * that is cut off, by the deadline or the caller's signal, is billed as "unknown": at the reserved maximum.
  */
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgement, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -48,8 +49,9 @@ const MARGIN_SECONDS = 30;
 const PROGRAM = "program";
 
 /**
- * Undefined: another process is asking, or the judge failed a moment ago; ask again later. A failure is `judge-failed`, retryable, with
- * its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `cancelled` by the signal.
+ * Undefined: another process is asking, or the judge failed a moment ago (ask again later), or the signal is already aborted. A failure is
+ * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `cancelled` by the
+ * signal.
  */
 export async function askForVerdict(store: Store, request: VerdictRequest): Promise<Verdict | undefined> {
   if (request.judge === undefined) return askProgram(store, request);

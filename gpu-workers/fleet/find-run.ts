@@ -1,13 +1,13 @@
 /**
- * @file Which run an instance of a fleet works on: the oldest one that has a free place for it (core/training/fleets.ts).
+ * @file Which run an instance of a fleet works on: the oldest one that has a free slot for it (core/training/fleets.ts).
  *
  *     look ──none──> wait, look again ──patience over──> undefined: the instance ends itself
- *      '───a run with a free place──> register there as a worker ──> take the place, by a conditional write
+ *      '───a run with a free slot──> register there as a worker ──> take the slot, by a conditional write
  *                                                                       '── another instance was faster: leave, look again
  *
- *     a free place   waits for: a run that needs workers, or the death of one   unblocked by: start-run, the lease, a drain
+ *     a free slot   waits for: a run that needs workers, or the death of one   unblocked by: start-run, the lease, a drain
  *
- * An instance registers before it takes a place, so every place belongs to a WORKER record, which shows whether its worker is alive.
+ * An instance registers before it takes a slot, so every slot belongs to a WORKER record, which shows whether its worker is alive.
  */
 import { RunConfig } from "../../core/contracts/config.ts";
 import { type Fleet, parseDeployment } from "../../core/contracts/deployment.ts";
@@ -18,8 +18,14 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBillsIfLimited } from "../../core/training/bills.ts";
 import { listedRuns } from "../../core/training/clock-list.ts";
-import { claimPlace, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
-import { emptyFleetRecord, fleetRecord, freePlaces, oldestFirst, type RunView } from "../../core/training/fleets.ts";
+import { claimFleetSlot, recordFleetRefusal } from "../../core/training/fleet-writes.ts";
+import {
+  emptyFleetRecord,
+  fleetRecord,
+  freeFleetSlots,
+  oldestFirst,
+  type RunView,
+} from "../../core/training/fleets.ts";
 
 /** Between two reads of the runs. */
 const POLL_SECONDS = 10;
@@ -52,7 +58,7 @@ export async function findRunForFleet(
   const deadline = clock.monotonic() + patienceSeconds;
   while (!stop.aborted) {
     const [runs, storeTime] = [await readRunViews(store, refused), await clock.storeTime()];
-    const found = oldestFirst(runs).find((run) => freePlaces(run, fleet, storeTime).length > 0);
+    const found = oldestFirst(runs).find((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
     if (found) return found.record.run;
     const left = deadline - clock.monotonic();
     if (left <= 0) return undefined;
@@ -61,17 +67,17 @@ export async function findRunForFleet(
   return undefined;
 }
 
-/** Takes a free place in the run for this worker. False: none is left. */
+/** Takes a free slot in the run for this worker. False: none is left. */
 export async function enterRun(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
   const { table, clock } = store;
   await table.insert(tableKeys.fleet(name, fleet.name), emptyFleetRecord(name, fleet.name));
   for (;;) {
     const run = await readRunView(store, name);
-    const [place] = run ? freePlaces(run, fleet, await clock.storeTime()) : [];
-    if (!run || place === undefined) return false;
-    const { applied, item } = await table.update(claimPlace(fleetRecord(run, fleet), place, worker));
+    const [slot] = run ? freeFleetSlots(run, fleet, await clock.storeTime()) : [];
+    if (!run || slot === undefined) return false;
+    const { applied, item } = await table.update(claimFleetSlot(fleetRecord(run, fleet), slot, worker));
     // An earlier attempt may have taken it although its response was lost.
-    if (applied || (item && parse(FleetRecord, item, `FLEET ${fleet.name} of '${name}'`).places[place] === worker))
+    if (applied || (item && parse(FleetRecord, item, `FLEET ${fleet.name} of '${name}'`).fleetSlots[slot] === worker))
       return true;
   }
 }

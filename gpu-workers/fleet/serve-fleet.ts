@@ -2,7 +2,7 @@
  * @file The life of an instance of a fleet: it serves one run after another until none needs it.
  *
  *     find a run ──> serve it ──over, halted, refused, or nothing to evaluate──> find the next one, without waiting ──none──> the end
- *         ^              '── its place was taken by another
+ *         ^              '── its slot was taken by another
  *         '──────────────────'
  *
  * A run that this release cannot serve is refused before it gets a worker. The FLEET record says why, so tick does not request another
@@ -16,8 +16,8 @@ import type { ServiceEnd } from "../serve.ts";
 import { enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
 
 /**
- * How long a new instance looks for a run. It must outlast the time until a place is free: a spot instance's successor starts before its
- * predecessor is gone, and a crashed worker's place becomes free when its lease expires.
+ * How long a new instance looks for a run. It must outlast the time until a slot is free: a spot instance's successor starts before its
+ * predecessor is gone, and a crashed worker's slot becomes free when its lease expires.
  */
 const PATIENCE_SECONDS = 300;
 
@@ -29,7 +29,7 @@ export interface FleetService<Parts> {
   readonly release: string;
   readonly log: Log;
   compose(run: string): Promise<Parts>;
-  /** Serves the run once `enter` has taken a place for the worker; where it returns false, the worker leaves. */
+  /** Serves the run once `enter` has taken a slot for the worker; where it returns false, the worker leaves. */
   serve(parts: Parts, enter: (worker: string) => Promise<boolean>): Promise<ServiceEnd>;
 }
 

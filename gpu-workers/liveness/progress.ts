@@ -47,12 +47,12 @@ export class EngineProgress {
     } finally {
       signal?.removeEventListener("abort", cancel);
       this.#calls.delete(entry);
-      if (work === "training") this.#graceSamples();
+      if (work === "training") this.#graceOpenCalls();
     }
   }
 
-  /** Extends the deadline of samples that waited for a training call. */
-  #graceSamples(): void {
+  /** Extends the deadline of every open call, sampling or training: each may have waited for the training call that just ended. */
+  #graceOpenCalls(): void {
     const due = this.#now() + GRACE_SECONDS;
     for (const call of this.#calls) call.dueAt = Math.max(call.dueAt, due);
   }

@@ -11,14 +11,14 @@ import { createLog } from "../../gpu-workers/log.ts";
 import { retryingStore } from "../../gpu-workers/retrying-store.ts";
 import { closeFronts, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { trainRelay, workplace } from "./command-line.ts";
+import { projectFolder, trainRelay } from "./command-line.ts";
 import { told } from "./printed.ts";
 
 const TOKEN = { MGRPO_WORKER_TOKEN: "sixteen characters" };
 const silent = createLog(() => {});
 const store = await openLocalStore();
 const home = { ...store.cloud.environment };
-const [here, before] = [workplace(), process.cwd()];
+const [here, before] = [projectFolder(), process.cwd()];
 beforeAll(async () => {
   process.chdir(here);
   const dynamo = new DynamoDBClient();

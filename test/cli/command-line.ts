@@ -17,7 +17,7 @@ export interface Ended {
 }
 
 /** An empty folder with the scripted agents' base files. */
-export function workplace(): string {
+export function projectFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-cli-"));
   for (const agent of ["main", "searcher"]) {
     mkdirSync(join(folder, "models", agent), { recursive: true });
@@ -27,22 +27,22 @@ export function workplace(): string {
 }
 
 /** The same for a file of tests, removed after them. */
-export function workplaceOfFile(): string {
-  const folder = workplace();
+export function projectOfFile(): string {
+  const folder = projectFolder();
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /** The same, and this process is in it while they run. */
 export function workHere(): string {
-  const folder = workplaceOfFile();
+  const folder = projectOfFile();
   const home = process.cwd();
   beforeAll(() => process.chdir(folder));
   afterAll(() => process.chdir(home));
   return folder;
 }
 
-/** Options that give the relay team its models in a workplace, and these evaluations. */
+/** Options that give the relay team its models in such a folder, and these evaluations. */
 export function relaySettings(...suites: object[]): string[] {
   const settings = [
     "agents.main.model=models/main",

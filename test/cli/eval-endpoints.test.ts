@@ -10,10 +10,10 @@ import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "..
 import { SEARCH_KEY } from "../world/search-api.ts";
 import { serveWorld } from "../world/server.ts";
 import { worldSettings } from "../world/tools.ts";
-import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
+import { projectOfFile, RELAY, startMgrpo } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 let reply: (question: string, request: ChatRequest) => Reply = answer;
 const server = await startOpenAiServer((request) => reply(questionOf(request), request));
 afterEach(() => vi.restoreAllMocks());

@@ -5,11 +5,11 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, workplaceOfFile } from "./command-line.ts";
+import { mgrpo, projectOfFile } from "./command-line.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TEMPLATE = join(ROOT, "create/template/team");
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 
 test("it writes the template's recipe, and overwrites nothing", async () => {
   expect(await mgrpo(folder, "init")).toMatchObject({ code: 0, stdout: expect.stringContaining("Wrote team") });

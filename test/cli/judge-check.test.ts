@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { holdsReference } from "../fakes/scripted-judge.ts";
-import { workplaceOfFile } from "./command-line.ts";
+import { projectOfFile } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 let reply: (content: string) => Reply;
 const server = await startOpenAiServer(({ body }) => reply(body.messages.at(-1)?.content ?? ""));
 afterAll(() => server.close());

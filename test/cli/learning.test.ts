@@ -5,12 +5,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, readReport, workplaceOfFile } from "./command-line.ts";
+import { mgrpo, projectOfFile, readReport } from "./command-line.ts";
 
 const RECORDED = resolve(import.meta.dirname, "../fixtures/learning-curve.json");
 const SETTINGS = ["questionsPerStep=4", "rolloutsPerQuestion=4", "evaluation.suites=[]"];
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 
 test("rewards, calls and sampled tokens of six steps match the recorded ones", { timeout: 120_000 }, async () => {
   const settings = SETTINGS.flatMap((setting) => ["--set", setting]);

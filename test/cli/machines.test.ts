@@ -17,7 +17,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { CERTIFICATE, closeFronts, freePort, front } from "../fakes/fronts.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { mgrpo, startMgrpoWith, trainRelay, workplace } from "./command-line.ts";
+import { mgrpo, projectFolder, startMgrpoWith, trainRelay } from "./command-line.ts";
 import { printed, told } from "./printed.ts";
 
 const TIMEOUT = 120_000;
@@ -44,11 +44,11 @@ const removed = (folder: string): string => {
 const emptyFolder = () => removed(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
 
 /** A store without functions or events, and a folder to launch a run from. */
-async function storeAndWorkplace() {
+async function storeAndProject() {
   const store = await openLocalStore();
   process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
   removed(store.directory);
-  return { store, here: removed(workplace()) };
+  return { store, here: removed(projectFolder()) };
 }
 
 function start(cwd: string, ...args: string[]) {
@@ -137,7 +137,7 @@ async function inspectFromElsewhere(folder: string) {
 }
 
 test("a run trains to its end on cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
-  const [cloudAt, here] = [emptyFolder(), removed(workplace())];
+  const [cloudAt, here] = [emptyFolder(), removed(projectFolder())];
   const first = await serve(cloudAt);
   expect(Object.keys(first.printedEnvironment).sort()).toEqual([
     "AWS_ACCESS_KEY_ID",
@@ -187,7 +187,7 @@ test("a run trains to its end on cloud serve, launch and workers", { timeout: TI
 test("the same weights if mgrpo dispatch runs the functions, a worker is called over TLS, and clocks are off", {
   timeout: TIMEOUT,
 }, async () => {
-  const { store, here } = await storeAndWorkplace();
+  const { store, here } = await storeAndProject();
   // The damaged records of another run must not delay this one.
   await store.table.insert(tableKeys.listed("damaged"), { run: "damaged" });
   await store.table.insert(tableKeys.run("damaged"), { run: "damaged" });
@@ -239,7 +239,7 @@ test("the same weights if mgrpo dispatch runs the functions, a worker is called 
 test("a worker whose certificate is not trusted: one line says so, and no rollout is given up", {
   timeout: TIMEOUT,
 }, async () => {
-  const { store, here } = await storeAndWorkplace();
+  const { store, here } = await storeAndProject();
   expect((await mgrpo(here, ...launchRelay("far"))).code).toBe(0);
   const port = await freePort();
   const proxy = await front(`http://127.0.0.1:${port}`, { tls: true });

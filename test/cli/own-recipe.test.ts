@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, workplaceOfFile } from "./command-line.ts";
+import { mgrpo, projectOfFile } from "./command-line.ts";
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 
 test.each([
   ["no package", {}],

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../fakes/fronts.ts";
-import { mgrpoWith, parsedLines, workplaceOfFile } from "./command-line.ts";
+import { mgrpoWith, parsedLines, projectOfFile } from "./command-line.ts";
 import { config } from "./records.ts";
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 
 test("local runs are listed, and one line says that the store did not answer", { timeout: 60_000 }, async () => {
   const run = join(folder, "runs", config.run);

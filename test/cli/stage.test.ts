@@ -14,7 +14,7 @@ import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { trainRelay, workplace } from "./command-line.ts";
+import { projectFolder, trainRelay } from "./command-line.ts";
 import { told } from "./printed.ts";
 
 const RELEASE = release(process.env);
@@ -24,7 +24,7 @@ const FLEETS: Deployment["fleets"] = [
   { name: "eval", agent: "*", roles: ["eval"], group: "g-eval", max: 1, release: RELEASE },
 ];
 const home = process.cwd();
-const here = workplace();
+const here = projectFolder();
 const store = await openLocalStore();
 const plane = controlPlane(FLEETS.map(({ group }) => group));
 const server = await serveControlPlane(plane);

@@ -11,12 +11,12 @@ import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import { decrypt } from "../../core/contracts/encryption.ts";
+import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { RELAY, workplaceOfFile } from "./command-line.ts";
+import { projectOfFile, RELAY } from "./command-line.ts";
 import { told } from "./printed.ts";
 
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 const fixture = (name: string) => resolve(import.meta.dirname, "../fixtures/benchmarks", name);
 
 const gaia = () => loadGaia(fixture("gaia"), "all", undefined);
@@ -61,6 +61,21 @@ test("WebWalkerQA's submission names the question as the benchmark words it; xbe
   expect(first?.[0]).toBe("101");
   expect(decrypt(first?.[1] ?? "", set.canary ?? "")).toBe("乌有城");
   expect(table).not.toContain("乌有城");
+});
+
+test("xbench's submission: an unanswered question has an empty response; one that a run lost has no row", () => {
+  const set = loadXbench(fixture("xbench.csv"));
+  const runs = [
+    [said("x"), said("y"), said(null)],
+    [said("z"), undefined, said("z")],
+  ];
+  const asked = { ...set, questions: set.questions.slice(0, 3) };
+  const table = submissionFiles("xbench", asked, runs).get("submission.csv") ?? "";
+  const rows = table.split("\n").slice(1, -1);
+  expect(rows.map((row) => row.slice(1, -1).split('","').slice(0, 3))).toEqual([
+    ["101", encrypt("x", set.canary ?? ""), encrypt("z", set.canary ?? "")],
+    ["103", "", encrypt("z", set.canary ?? "")],
+  ]);
 });
 
 test("groups are the parts that the authors report", async () => {

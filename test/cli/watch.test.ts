@@ -12,10 +12,10 @@ import { WatchedEvaluation } from "../../core/contracts/watched-team.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { MARKER } from "../../core/training/watched-checkpoints.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
-import { RELAY, startMgrpo, workplaceOfFile } from "./command-line.ts";
+import { projectOfFile, RELAY, startMgrpo } from "./command-line.ts";
 
 const TIMEOUT = 240_000;
-const folder = workplaceOfFile();
+const folder = projectOfFile();
 
 const checkpoint = (bytes: number, marked = true, stamp = "") =>
   new Map<string, FileState>([

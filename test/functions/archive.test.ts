@@ -35,7 +35,7 @@ async function started(...runs: string[]) {
       requests = 0;
       await functions.tickAll();
     }
-    const { metrics } = await functions.steer();
+    const { metrics } = await functions.reconcile();
     return { requests, metrics };
   };
   const record = async (run: string) => RunRecord.parse(await store.table.get(tableKeys.run(run)));
@@ -61,7 +61,7 @@ test("a run that is over is archived after an hour: it costs no requests, and is
   await minutes(2);
   expect(await listed()).toEqual(["new"]);
   expect(await allRuns(store.table)).toEqual(["new", "old", "stopped"]);
-  // One run's share, and the query of the list: of both the tick and the steering.
+  // One run's share, and the query of the list: of both the tick and the reconciling.
   expect((await minutes(1)).requests).toBeLessThanOrEqual(before / 3 + 2);
   const { expiresAt = 0 } = WorkerRecord.parse(await store.table.get(key));
   expect(expiresAt).toBeGreaterThan(CONVERSATION_DAYS * 86_400);

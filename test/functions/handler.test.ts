@@ -74,7 +74,11 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
     ...{ scoreRollout: note("score"), enqueueEvaluation: note("enqueue") },
     recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
     tickAll: async () => Promise.reject(outage),
-    steer: async () => ({ metrics: { running: 0, unserved: 0, spent: 0, idleMinutes: 0 }, changes: [], failures: [] }),
+    reconcile: async () => ({
+      metrics: { running: 0, unserved: 0, spent: 0, idleMinutes: 0 },
+      changes: [],
+      failures: [],
+    }),
     startSchedule: note("schedule"),
     idle: note("idle"),
     stop: note("stop"),

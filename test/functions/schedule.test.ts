@@ -10,8 +10,8 @@ import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { readDeployment } from "../../functions/deployment.ts";
+import { reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
 import { readRunOverview } from "../../functions/run-overview.ts";
-import { reconcileSchedule, startSchedule } from "../../functions/steering.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -106,29 +106,29 @@ async function effectsOfIdleTick(): Promise<number> {
 }
 
 test("a start whose two steps interleave with the tick anywhere ends with the schedule on", async () => {
-  const places = await effectsOfIdleTick();
-  expect(places).toBeGreaterThan(5);
+  const effects = await effectsOfIdleTick();
+  expect(effects).toBeGreaterThan(5);
   let turnedOff = 0;
-  for (let first = 0; first <= places; first++) {
-    for (let second = first; second <= places; second++) {
+  for (let first = 0; first <= effects; first++) {
+    for (let second = first; second <= effects; second++) {
       const { plane, scripts, start, tick } = await world();
       const [found, turnOn] = start;
       scripts.set(first, first === second ? inTurn(found, turnOn) : found);
       if (first !== second) scripts.set(second, turnOn);
       await tick();
-      for (const place of [first, second]) if (place === places) await scripts.get(place)?.();
-      if (second === places && first < places) await turnOn();
+      for (const at of [first, second]) if (at === effects) await scripts.get(at)?.();
+      if (second === effects && first < effects) await turnOn();
       expect(plane.clock, `RUN before effect ${first}, turned on before effect ${second}`).toBe("on");
       turnedOff += plane.writes.includes("clock off") ? 1 : 0;
     }
   }
   // In most of these interleavings the tick did turn it off.
-  expect(turnedOff).toBeGreaterThan(places);
+  expect(turnedOff).toBeGreaterThan(effects);
 });
 
 test("a tick that dies anywhere during a start is retried, and the schedule is on", async () => {
-  const places = await effectsOfIdleTick();
-  for (let dies = 0; dies < places; dies++) {
+  const effects = await effectsOfIdleTick();
+  for (let dies = 0; dies < effects; dies++) {
     for (let starts = 0; starts <= dies; starts++) {
       const { plane, scripts, start, tick } = await world();
       const [found, turnOn] = start;

@@ -144,8 +144,8 @@ test("a stalled worker sends no heartbeat more: its process ends", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
   let isStalled = false;
-  const place = { agent: "main", roles: ["train"], url: "" } as const;
-  const membership = await register(run, place, openWorkerObserver(run), never, () => isStalled);
+  const registration = { agent: "main", roles: ["train"], url: "" } as const;
+  const membership = await register(run, registration, openWorkerObserver(run), never, () => isStalled);
   const beating = membership.beat(never);
   const counter = async () => Number((await store.table.get(tableKeys.worker(config.run, membership.id)))?.["counter"]);
   await vi.waitFor(async () => expect(await counter()).toBeGreaterThan(1));

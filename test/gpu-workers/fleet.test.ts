@@ -1,4 +1,4 @@
-/** @file Instances of fleets find the runs that need them: each place belongs to one worker, and an idle instance moves on or ends. */
+/** @file Instances of fleets find the runs that need them: each slot belongs to one worker, and an idle instance moves on or ends. */
 import { setMaxListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../core/contracts/deployment.ts";
@@ -65,10 +65,10 @@ async function world(...runs: string[]) {
   return {
     store,
     status: async (run: string) => RunRecord.parse(await memory.table.get(tableKeys.run(run))).status,
-    places: async (run: string) =>
+    fleetSlots: async (run: string) =>
       (await records(run, tablePrefixes.fleets)).map((item) => {
-        const { fleet, places } = FleetRecord.parse(item);
-        return `${fleet} ${Object.keys(places).join(",")}`;
+        const { fleet, fleetSlots } = FleetRecord.parse(item);
+        return `${fleet} ${Object.keys(fleetSlots).join(",")}`;
       }),
     refusal: async (run: string) => {
       const item = await memory.table.get(tableKeys.fleet(run, "main"));
@@ -81,7 +81,7 @@ async function world(...runs: string[]) {
 }
 
 test("two instances of each fleet share two runs, serve them to the end, and end themselves", async () => {
-  const { store, status, places, workers, openJobs } = await world("a", "b");
+  const { store, status, fleetSlots, workers, openJobs } = await world("a", "b");
   await instance(store, EVAL);
   // It evaluated the jobs that both runs had, and did not wait for later ones.
   expect(await Promise.all(["a", "b"].map(openJobs))).toEqual([0, 0]);
@@ -89,7 +89,7 @@ test("two instances of each fleet share two runs, serve them to the end, and end
   await Promise.all([MAIN, SEARCHER, SEARCHER, MAIN].map((fleet) => instance(store, fleet)));
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["finished", "finished"]);
   for (const run of ["a", "b"]) {
-    expect((await places(run)).filter((place) => !place.startsWith("eval"))).toEqual(["main 0", "searcher 0"]);
+    expect((await fleetSlots(run)).filter((slot) => !slot.startsWith("eval"))).toEqual(["main 0", "searcher 0"]);
     expect((await workers(run)).every(({ state }) => state === "dead")).toBe(true);
     expect(await openJobs(run)).toBe(1);
   }
@@ -103,7 +103,7 @@ test("an instance moves from one run to the next", async () => {
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["finished", "finished"]);
 });
 
-test("ten workers that start together take exactly the free places", async () => {
+test("ten workers that start together take exactly the free slots", async () => {
   const store = memoryStore();
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const { functions } = openWorld(store);
@@ -128,7 +128,7 @@ test("ten workers that start together take exactly the free places", async () =>
   expect(entered.filter(Boolean)).toHaveLength(3);
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBeUndefined();
   expect(await findRunForFleet(store, SEARCHER, new Set(), 0, never)).toBe("test");
-  // One dies: only its place is free.
+  // One dies: only its slot is free.
   const gone = workers[entered.indexOf(true)] ?? "";
   await store.table.update({ key: tableKeys.worker("test", gone), set: [[["state"], "dead"]], when: [] });
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never)).toBe("test");

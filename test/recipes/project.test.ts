@@ -24,11 +24,11 @@ const SCRIPT = `
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { compileProject } from "${pathToFileURL(join(ROOT, "build-project.mjs"))}";
-const [project, ...places] = process.argv.slice(1);
+const [project, ...folders] = process.argv.slice(1);
 for (const [path, contents] of await compileProject(project, ["mgrpo", "zod"])) {
-  for (const place of places) {
-    mkdirSync(dirname(join(place, path)), { recursive: true });
-    writeFileSync(join(place, path), contents);
+  for (const folder of folders) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), contents);
   }
 }
 `;
@@ -42,10 +42,10 @@ const compile = (...args: readonly string[]): string =>
 beforeAll(() => {
   cpSync(join(ROOT, "create/template/team"), join(project, "recipes/team"), { recursive: true });
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
-  for (const place of [project, release]) {
-    mkdirSync(join(place, "node_modules"), { recursive: true });
-    symlinkSync(ROOT, join(place, "node_modules", "mgrpo"), "junction");
-    symlinkSync(join(ROOT, "node_modules", "zod"), join(place, "node_modules", "zod"), "junction");
+  for (const folder of [project, release]) {
+    mkdirSync(join(folder, "node_modules"), { recursive: true });
+    symlinkSync(ROOT, join(folder, "node_modules", "mgrpo"), "junction");
+    symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");
   }
   compile(project, join(task, "project"), join(release, "dist/project"));
 });

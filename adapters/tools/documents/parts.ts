@@ -53,11 +53,11 @@ async function findPart(
 
 /** The text under its title, its source and a note; empty ones are left out. */
 export function withHeading(
-  { title, source: place }: Pick<TitledText, "title" | "source">,
+  { title, source }: Pick<TitledText, "title" | "source">,
   note: string,
   text: string,
 ): string {
-  const heading = [clip(title.replace(/\s+/g, " "), MAX_TITLE), clip(place, MAX_SOURCE), note].filter(
+  const heading = [clip(title.replace(/\s+/g, " "), MAX_TITLE), clip(source, MAX_SOURCE), note].filter(
     (line) => line !== "",
   );
   return `${heading.join("\n")}\n\n${text}`;

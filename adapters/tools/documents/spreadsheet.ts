@@ -6,7 +6,8 @@ import { clip } from "./parts.ts";
 
 /** Total size of the parts that contain text, as the archive declares it. They are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;
-const MAX_PARTS = 2000;
+/** Entries of the archive, of every kind: images count too. */
+const MAX_ENTRIES = 2000;
 /** Rows and columns of a sheet in Excel. */
 const [MAX_ROWS, MAX_COLUMNS] = [1_048_576, 16_384];
 /** Cells of a sheet. Empty cells before the last one count: the library creates an object per row and a value per cell. */
@@ -37,7 +38,7 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
   }
 }
 
-/** The parts that hold text, inflated one after the other. Undefined: there are too many, or they are too large. */
+/** The parts that hold text, inflated one after the other. Undefined: the archive has too many entries, or they are too large. */
 function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
   let [size, count] = [0, 0];
   unzipSync(bytes, {
@@ -47,7 +48,7 @@ function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
       return false;
     },
   });
-  if (size > MAX_BYTES || count > MAX_PARTS) return undefined;
+  if (size > MAX_BYTES || count > MAX_ENTRIES) return undefined;
   return unzipSync(bytes, { filter: ({ name }) => holdsText(name) });
 }
 

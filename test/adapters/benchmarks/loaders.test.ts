@@ -66,23 +66,23 @@ test("GAIA: levels, references and attachments; the folder or its file", async (
 });
 
 describe("GAIA's attachments", () => {
-  const place = join(folder, "attached");
+  const attached = join(folder, "attached");
   const files = ["", "towns.xlsx", "towns.pdf", "photo.png", "locked.xlsx"];
   beforeAll(() => {
-    mkdirSync(place);
-    copyFileSync(fixture("towns.xlsx"), join(place, "towns.xlsx"));
-    writeFileSync(join(place, "towns.pdf"), pdfOf(["Alby lies on the Ale"]));
-    writeFileSync(join(place, "photo.png"), Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"));
-    writeFileSync(join(place, "locked.xlsx"), "no workbook");
+    mkdirSync(attached);
+    copyFileSync(fixture("towns.xlsx"), join(attached, "towns.xlsx"));
+    writeFileSync(join(attached, "towns.pdf"), pdfOf(["Alby lies on the Ale"]));
+    writeFileSync(join(attached, "photo.png"), Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"));
+    writeFileSync(join(attached, "locked.xlsx"), "no workbook");
     const rows = files.map((file_name, i) => ({
       ...{ task_id: `t${i}`, Question: "What is in it?", Level: 1, "Final answer": "x", file_name },
     }));
-    writeFileSync(join(place, "metadata.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    writeFileSync(join(attached, "metadata.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   });
   const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
 
   test("are read where the run starts; a question with an unreadable one is left out, with the reason", async () => {
-    const set = await ofGaia(place);
+    const set = await ofGaia(attached);
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
       { question: "gaia:t3", why: "photo.png: it is binary data" },
@@ -99,16 +99,16 @@ describe("GAIA's attachments", () => {
   });
 
   test("`none` asks questions without files, `all` asks all, with the paths of unreadable files", async () => {
-    expect(idsOf(await ofGaia(place, "none"))).toEqual(["gaia:t0"]);
-    const { questions, unasked } = await ofGaia(place, "all");
+    expect(idsOf(await ofGaia(attached, "none"))).toEqual(["gaia:t0"]);
+    const { questions, unasked } = await ofGaia(attached, "all");
     expect([questions.length, unasked]).toEqual([5, undefined]);
     expect(questions[1]?.prompt).toContain("comes with it: towns.xlsx\n");
-    expect(questions[3]?.prompt).toContain(`comes with it: ${join(place, "photo.png")}\n`);
+    expect(questions[3]?.prompt).toContain(`comes with it: ${join(attached, "photo.png")}\n`);
     expect(questions[3] && (await shownOf(questions[3], {}))).toBe("photo.png cannot be read: it is binary data");
   });
 
   test("without the tool in the team no file is readable", async () => {
-    const { questions, unasked } = await loadGaia(place, "readable", undefined);
+    const { questions, unasked } = await loadGaia(attached, "readable", undefined);
     expect([questions.length, unasked?.length]).toEqual([1, 4]);
     expect(unasked?.[0]?.why).toBe("towns.xlsx: no agent of this team has the tool read_attachment");
   });
@@ -282,10 +282,10 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   ],
   ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
 ])("refused with one line that names the file and the row: %s", async (name, load, content, line) => {
-  const place = join(folder, name.replaceAll(" ", "-"));
-  mkdirSync(place);
-  copyFileSync(fixture("gaia/metals.csv"), join(place, "metals.csv"));
-  const file = join(place, "data");
+  const attached = join(folder, name.replaceAll(" ", "-"));
+  mkdirSync(attached);
+  copyFileSync(fixture("gaia/metals.csv"), join(attached, "metals.csv"));
+  const file = join(attached, "data");
   writeFileSync(file, content);
   const said = await refusal(load, file);
   expect(said).toMatch(line);

@@ -1,18 +1,18 @@
-/** @file What runs need of fleets: nothing once they are over, never more than the maximum, and which places are free. */
+/** @file What runs need of fleets: nothing once they are over, never more than the maximum, and which slots are free. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { NO_BILLS } from "../../../core/training/bills.ts";
-import { countRaise } from "../../../core/training/fleet-writes.ts";
+import { countCapacityRequest } from "../../../core/training/fleet-writes.ts";
 import {
   capacityOf,
-  countRaises,
+  countCapacityRequests,
   emptyFleetRecord,
-  freePlaces,
+  freeFleetSlots,
   haltUnserved,
   isActive,
-  MAX_RAISES,
+  MAX_CAPACITY_REQUESTS,
   oldestFirst,
   type RunView,
   workersNeeded,
@@ -137,16 +137,16 @@ test("a capacity is 0 if no run needs the fleet; else it is raised to the need w
   );
 });
 
-test("places: one per needed worker, free unless a live worker holds it", () => {
+test("slots: one per needed worker, free unless a live worker holds it", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
-  const places = { "0": "w0", "1": "w1", "7": "old" };
+  const fleetSlots = { "0": "w0", "1": "w1", "7": "old" };
   const workers = [workerOf("w0", "alive"), workerOf("w1", "dead"), workerOf("old", "alive")];
-  const fleets = [{ ...emptyFleetRecord("test", "main"), places }];
-  expect(freePlaces(viewOf({ config: { agents }, workers, fleets }), MAIN, 0)).toEqual(["1", "2"]);
-  // A draining worker keeps its place until it has left. A worker without a record has none.
+  const fleets = [{ ...emptyFleetRecord("test", "main"), fleetSlots }];
+  expect(freeFleetSlots(viewOf({ config: { agents }, workers, fleets }), MAIN, 0)).toEqual(["1", "2"]);
+  // A draining worker keeps its slot until it has left. A worker without a record has none.
   const draining = [workerOf("w0", "draining")];
-  expect(freePlaces(viewOf({ config: { agents }, workers: draining, fleets }), MAIN, 0)).toEqual(["1", "2"]);
-  expect(freePlaces(viewOf({ record: { status: "halted" }, fleets }), MAIN, 0)).toEqual([]);
+  expect(freeFleetSlots(viewOf({ config: { agents }, workers: draining, fleets }), MAIN, 0)).toEqual(["1", "2"]);
+  expect(freeFleetSlots(viewOf({ record: { status: "halted" }, fleets }), MAIN, 0)).toEqual([]);
 });
 
 test("the oldest run is served first, whatever the order of the list", () => {
@@ -156,44 +156,44 @@ test("the oldest run is served first, whatever the order of the list", () => {
   expect(oldestFirst([...runs].reverse()).map(({ record }) => record.run)).toEqual(order);
 });
 
-test("a request is counted in the runs with a free place, or, if none has one, in all runs that need the fleet", () => {
+test("a request is counted in the runs with a free slot, or, if none has one, in all runs that need the fleet", () => {
   const served = viewOf({
     record: { run: "served" },
     workers: [workerOf("w", "alive")],
-    fleets: [{ ...emptyFleetRecord("served", "main"), places: { "0": "w" } }],
+    fleets: [{ ...emptyFleetRecord("served", "main"), fleetSlots: { "0": "w" } }],
   });
   const lacking = viewOf({ record: { run: "lacking" } });
   const over = viewOf({ record: { run: "over", status: "finished" } });
   const counted = (runs: RunView[]) =>
-    countRaises(MAIN, runs, 0).flatMap((command) => (command.kind === "change" ? command.change : []));
-  expect(counted([served, lacking, over])).toEqual([countRaise(emptyFleetRecord("lacking", "main"), 1)]);
-  expect(counted([served, over])).toEqual([countRaise(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);
+    countCapacityRequests(MAIN, runs, 0).flatMap((command) => (command.kind === "update" ? command.change : []));
+  expect(counted([served, lacking, over])).toEqual([countCapacityRequest(emptyFleetRecord("lacking", "main"), 1)]);
+  expect(counted([served, over])).toEqual([countCapacityRequest(served.fleets[0] ?? emptyFleetRecord("", ""), 1)]);
   expect(counted([over])).toEqual([]);
 });
 
 test("after too many requests at one step the fleet is given up and the run halted; progress resets the count", () => {
-  const raised = (raises: number, progress: number) =>
-    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), raises, progress }] });
-  expect(workersNeeded(raised(MAX_RAISES, 1), SEARCHER, 0)).toBe(1);
-  expect(haltUnserved(raised(MAX_RAISES, 1), FLEETS)).toEqual([]);
-  const lost = raised(MAX_RAISES + 1, 1);
+  const raised = (capacityRequests: number, progress: number) =>
+    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }] });
+  expect(workersNeeded(raised(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
+  expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS, 1), FLEETS)).toEqual([]);
+  const lost = raised(MAX_CAPACITY_REQUESTS + 1, 1);
   expect(needs(lost)).toEqual([1, 0, 0]);
   const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(
     /fleet searcher came up 5 times, and none of them moved step 1; .*logs\/searcher\//,
   );
-  expect(halt).toEqual({ kind: "change", change: endRun("test", "halted", reason) });
-  expect(needs(raised(MAX_RAISES + 1, 0))).toEqual([1, 1, 0]);
-  expect(haltUnserved(raised(MAX_RAISES + 1, 0), FLEETS)).toEqual([]);
+  expect(halt).toEqual({ kind: "update", change: endRun("test", "halted", reason) });
+  expect(needs(raised(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
+  expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });
 
 test("an evaluation fleet that is given up halts no run; a completed evaluation, or the end of training, resets the count", () => {
   const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
-  const fleets = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 1 }];
+  const fleets = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 1 }];
   const run = viewOf({ jobs, fleets });
   expect([needs(run), haltUnserved(run, FLEETS)]).toEqual([[1, 1, 0], []]);
   expect(needs(viewOf({ jobs, fleets, record: { status: "finished" } }))).toEqual([0, 0, 1]);
-  const again = [{ ...emptyFleetRecord("test", "eval"), raises: MAX_RAISES + 1, progress: 2 }];
+  const again = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 2 }];
   const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
 });
@@ -205,20 +205,28 @@ test("after a refusal, a run keeps its workers and gets no others of that releas
       config: { agents },
       workers,
       fleets: [
-        { ...emptyFleetRecord("test", agent), places: { "0": "gone", "1": "w" }, refusal: { release, reason: "why" } },
+        {
+          ...emptyFleetRecord("test", agent),
+          fleetSlots: { "0": "gone", "1": "w" },
+          refusal: { release, reason: "why" },
+        },
       ],
     });
   const kept = refused("1", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(kept, MAIN, 0), freePlaces(kept, MAIN, 0), haltUnserved(kept, FLEETS)]).toEqual([1, [], []]);
+  expect([workersNeeded(kept, MAIN, 0), freeFleetSlots(kept, MAIN, 0), haltUnserved(kept, FLEETS)]).toEqual([
+    1,
+    [],
+    [],
+  ]);
   expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
   const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
   expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
   const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
-  expect(haltUnserved(alone, FLEETS)).toEqual([{ kind: "change", change: endRun("test", "halted", reason) }]);
+  expect(haltUnserved(alone, FLEETS)).toEqual([{ kind: "update", change: endRun("test", "halted", reason) }]);
   // A worker that was started by hand.
   const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
   expect(haltUnserved(byHand, FLEETS)).toEqual([]);
   // Another release is not refused.
   const deployed = refused("0", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(deployed, MAIN, 0), freePlaces(deployed, MAIN, 0)]).toEqual([2, ["0"]]);
+  expect([workersNeeded(deployed, MAIN, 0), freeFleetSlots(deployed, MAIN, 0)]).toEqual([2, ["0"]]);
 });

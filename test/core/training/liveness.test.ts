@@ -24,14 +24,14 @@ test("a moving counter is noted at most twice per lease", () => {
   const moved = workerOf({ counter: 6, seenAt: 1000 });
   expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
   expect(observeWorkers(config, [moved], [], 6000)).toEqual([
-    { kind: "change", change: recordSeenCounter(moved, 6000) },
+    { kind: "update", change: recordSeenCounter(moved, 6000) },
   ]);
 });
 
 test("a worker is dead if its counter did not move for more than the lease; one millisecond less is alive", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
-  expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "change", change: markDead(still) }]);
+  expect(observeWorkers(config, [still], [], 11_001)).toEqual([{ kind: "update", change: markDead(still) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
   const draining = workerOf({ state: "draining", inFlight: ["4/1/2"] });
   expect(markDead(draining).set).toEqual([
@@ -43,10 +43,10 @@ test("a worker is dead if its counter did not move for more than the lease; one 
 test("a crash counts only against an undecided rollout that ran alone on a worker that was not draining", () => {
   const then = (worker: Partial<WorkerRecord>, group = groupOf()) => {
     const [command] = observeWorkers(config, [workerOf(worker)], [group], 20_000);
-    return command?.kind === "change" ? command.then : "no change";
+    return command?.kind === "update" ? command.then : "no change";
   };
   const group = groupOf({ crashes: { w0: 2 } });
-  expect(then({ inFlight: ["4/1/2"] }, group)).toEqual([{ kind: "change", change: countCrash(group, 2, "w1") }]);
+  expect(then({ inFlight: ["4/1/2"] }, group)).toEqual([{ kind: "update", change: countCrash(group, 2, "w1") }]);
   expect(then({ inFlight: ["4/1/2", "4/1/0"] })).toBeUndefined();
   expect(then({ inFlight: ["4/1/2"], state: "draining" })).toBeUndefined();
   expect(then({ inFlight: ["3/1/2"] })).toBeUndefined();
@@ -55,7 +55,7 @@ test("a crash counts only against an undecided rollout that ran alone on a worke
 
 test("a crash that the observer did not count is counted by the next tick, once", () => {
   const dead = workerOf({ state: "dead", inFlight: ["4/1/2"] });
-  const counted = { kind: "change", change: countCrash(groupOf(), 2, "w1") };
+  const counted = { kind: "update", change: countCrash(groupOf(), 2, "w1") };
   expect(observeWorkers(config, [dead], [groupOf()], 20_000)).toEqual([counted]);
   expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
 });

@@ -44,7 +44,7 @@ test("tools, judges and agents behind APIs count towards the same budget, and th
   const why =
     "$10.00 of $10 for 2.00 worker hours, $0.50 of tools, $1.20 of judges, $0.30 of agents behind APIs; allow more with --extend-usd <dollars>";
   expect(haltIfOverBudget(config, runOf(), workers, bills, 2 * HOUR)).toEqual([
-    { kind: "change", change: endRun("test", "halted", `its budget is spent: ${why}`) },
+    { kind: "update", change: endRun("test", "halted", `its budget is spent: ${why}`) },
   ]);
 });
 
@@ -59,11 +59,11 @@ test("halted at the limit and not before, with what was spent and how to continu
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
   const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
-    { kind: "change", change: endRun("test", "halted", late) },
+    { kind: "update", change: endRun("test", "halted", late) },
   ]);
   const dear = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
   const price = "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
-  expect(dear).toEqual([{ kind: "change", change: endRun("test", "halted", price) }]);
+  expect(dear).toEqual([{ kind: "update", change: endRun("test", "halted", price) }]);
   expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
   );

@@ -67,13 +67,13 @@ test("no step yet: inserts its groups and STEP in any order, and again what an i
 test("an open step waits for its last group, then becomes ready", () => {
   expect(advance({ ...base, groups: [groupOf(0), groupOf(1, { state: "open" })] })).toEqual([]);
   expect(advance({ ...base, groups: [groupOf(0), groupOf(1)] })).toEqual([
-    { kind: "change", change: moveStep(step, "ready") },
+    { kind: "update", change: moveStep(step, "ready") },
   ]);
   const score = { ...{ reward: 1, correct: 1, wellFormed: true, invocations: {} }, tokens: 7 };
   const spoken = groupOf(1, { rollouts: { "0": score, "1": { ...score, tokens: 5 }, "2": { excluded: "disk" } } });
   const roomy = teamConfig({ questionsPerStep: 2, limits: { lostFraction: 1 } });
   expect(advance({ ...base, config: roomy, groups: [groupOf(0), spoken] })).toEqual([
-    { kind: "change", change: moveStep({ ...step, sampledTokens: 12 }, "ready") },
+    { kind: "update", change: moveStep({ ...step, sampledTokens: 12 }, "ready") },
   ]);
 });
 
@@ -91,7 +91,7 @@ test("dynamic sampling: a new question for each group without variance, in a bou
     },
   });
   const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups: flat });
-  expect(next).toEqual({ kind: "change", change: moveStep({ ...step, round: 1 }, "ready") });
+  expect(next).toEqual({ kind: "update", change: moveStep({ ...step, round: 1 }, "ready") });
   expect(flat.map((group) => countsInBatch(dynamic, group))).toEqual([false, true]);
   expect(flat.map((group) => countsInBatch(config, group))).toEqual([true, true]);
 });
@@ -108,7 +108,7 @@ test("too many lost rollouts: halted before the step becomes ready, so that a cr
       ],
     },
   });
-  expect(ready).toEqual({ kind: "change", change: moveStep(step, "ready") });
+  expect(ready).toEqual({ kind: "update", change: moveStep(step, "ready") });
 });
 
 test("ready: cached versions follow the manifests, and only the last manifest closes the step", () => {
@@ -123,13 +123,13 @@ test("ready: cached versions follow the manifests, and only the last manifest cl
   }));
   const one = new Map([["main", manifestOf("main", 2)]]);
   expect(advance({ ...base, step: ready, agents, manifests: one })).toEqual(
-    agents.slice(0, 1).map((agent) => ({ kind: "change", change: advanceAgent(agent) })),
+    agents.slice(0, 1).map((agent) => ({ kind: "update", change: advanceAgent(agent) })),
   );
   const both = new Map([...one, ["searcher", manifestOf("searcher", 2)] as const]);
-  const caches = agents.map((agent) => ({ kind: "change", change: advanceAgent(agent) }));
+  const caches = agents.map((agent) => ({ kind: "update", change: advanceAgent(agent) }));
   expect(advance({ ...base, step: ready, agents, manifests: both })).toEqual([
-    { kind: "together", commands: caches },
-    { kind: "change", change: moveStep(ready, "closed") },
+    { kind: "parallel", commands: caches },
+    { kind: "update", change: moveStep(ready, "closed") },
     // Then, in the same tick, the commands of a closed step.
     ...advance({ ...base, step: { ...ready, state: "closed" }, agents, manifests: both }),
   ]);
@@ -152,7 +152,7 @@ test("closed: commits the team manifest, then advances RUN", () => {
   const closed: StepRecord = { ...step, state: "closed" };
   const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 2)]));
   const commands = advance({ ...base, step: closed, manifests });
-  expect(commands.map(({ kind }) => kind)).toEqual(["commit", "change"]);
+  expect(commands.map(({ kind }) => kind)).toEqual(["commit", "update"]);
   expect(commands[0]).toMatchObject({
     key: "runs/test/teams/000002.json",
     record: {
@@ -160,11 +160,11 @@ test("closed: commits the team manifest, then advances RUN", () => {
       agents: { main: { version: 2, manifest: "runs/test/manifests/main/000002.json", sha256: "6d".repeat(32) } },
     },
   });
-  expect(commands.at(-1)).toEqual({ kind: "change", change: advanceRun(run) });
+  expect(commands.at(-1)).toEqual({ kind: "update", change: advanceRun(run) });
   const last = { ...run, step: config.steps - 1 };
   const lastTeam = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, config.steps)]));
   const atLast = { run: last, step: { ...closed, step: last.step }, planned: false, manifests: lastTeam };
-  expect(advance({ ...base, ...atLast }).map(({ kind }) => kind)).toEqual(["enqueue", "commit", "change"]);
+  expect(advance({ ...base, ...atLast }).map(({ kind }) => kind)).toEqual(["enqueue", "commit", "update"]);
   expect(() => advance({ ...base, step: closed })).toThrow(
     "there is no runs/test/manifests/main/000002.json, which team 2 needs",
   );
@@ -175,7 +175,7 @@ test("after the last step the run is finished; a halted one does nothing", () =>
   const closed: StepRecord = { ...step, step: 2, state: "closed" };
   const finished = [
     { kind: "enqueue", key: "runs/test/teams/000003.json", isLast: true },
-    { kind: "change", change: endRun("test", "finished", "") },
+    { kind: "update", change: endRun("test", "finished", "") },
   ];
   expect(advance({ ...base, run: last, step: undefined, previous: closed })).toEqual(finished);
   const longer = { ...base, config: teamConfig({ questionsPerStep: 2, steps: 9, sampledTokens: 40 }), run: last };

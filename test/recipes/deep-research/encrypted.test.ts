@@ -66,9 +66,9 @@ function reply({ body }: ChatRequest): Reply {
   });
 }
 
-function files(place: string): string[] {
-  return readdirSync(place, { recursive: true, encoding: "utf8" })
-    .map((name) => join(place, name))
+function files(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name))
     .filter((path) => statSync(path).isFile());
 }
 
@@ -89,8 +89,15 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
   const log = createLog((line) => appendFileSync(join(folder, "eval.log"), line));
   const parts = await compose(config.run, store, log);
   const stop = new AbortController();
-  const place = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN, supervised: false, recordBusy: false };
-  const worker = serveWorker(parts, { ...place, agent: "*", roles: ["eval"] }, stop.signal);
+  const registration = {
+    host: "127.0.0.1",
+    port: 0,
+    url: undefined,
+    token: TOKEN,
+    supervised: false,
+    recordBusy: false,
+  };
+  const worker = serveWorker(parts, { ...registration, agent: "*", roles: ["eval"] }, stop.signal);
   try {
     for (;;) {
       const [job] = await readJobs(store, config.run);

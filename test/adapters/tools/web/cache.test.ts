@@ -74,12 +74,12 @@ test("an answer for an encrypted question is stored encrypted, found without the
 });
 
 test("identical concurrent calls are one request; live sends each; a folder is shared", async () => {
-  const place = join(folder, "shared");
-  const first = await openWorldTools(world, { cache: { folder: place } });
+  const shared = join(folder, "shared");
+  const first = await openWorldTools(world, { cache: { folder: shared } });
   const answers = await Promise.all(Array.from({ length: 8 }, () => first.call("search", { query: "Corby" })));
   expect(new Set(answers).size).toBe(1);
   const before = world.searches();
-  const second = await openWorldTools(world, { cache: { folder: place } });
+  const second = await openWorldTools(world, { cache: { folder: shared } });
   await second.call("search", { query: "Corby" });
   expect(world.searches()).toBe(before);
   const live = await openWorldTools(world, { cache: { mode: "live" } });

@@ -12,7 +12,7 @@
  * repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
-import { capacityOf, countRaises, haltUnserved, isActive } from "../core/training/fleets.ts";
+import { capacityOf, countCapacityRequests, haltUnserved, isActive } from "../core/training/fleets.ts";
 import type { Context } from "./context.ts";
 import { type ControlledDeployment, readDeployment } from "./deployment.ts";
 import { execute } from "./executing.ts";
@@ -25,14 +25,14 @@ export interface CapacityChange {
   readonly to: number;
 }
 
-export interface Steering {
+export interface Reconciliation {
   readonly metrics: RunMetrics;
   readonly changes: readonly CapacityChange[];
   readonly failures: readonly unknown[];
 }
 
 /** Sets fleets and schedule to what the runs need. Failures are returned: one must not hide the metrics, nor keep other machines running. */
-export async function steer(context: Context): Promise<Steering> {
+export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
   try {
@@ -75,7 +75,7 @@ async function scaleFleets(
   context: Context,
   { fleets, capacities }: ControlledDeployment,
   overview: RunOverview,
-): Promise<Pick<Steering, "changes" | "failures">> {
+): Promise<Pick<Reconciliation, "changes" | "failures">> {
   const changes: CapacityChange[] = [];
   const failures: unknown[] = [];
   if (fleets.length === 0) return { changes, failures };
@@ -89,7 +89,7 @@ async function scaleFleets(
   for (const fleet of fleets) {
     const from = current.get(fleet.group) ?? 0;
     if (capacityOf(fleet, runs, from, storeTime) > from) {
-      await execute(context, countRaises(fleet, runs, storeTime));
+      await execute(context, countCapacityRequests(fleet, runs, storeTime));
       // The new count may mean that the run gives up on the fleet.
       ({ runs, storeTime } = await readRunOverview(context));
     }

@@ -1,5 +1,5 @@
 /**
- * @file Steering: capacities follow the runs, each autoscaling group is written only if its capacity changes, and the schedule turns off.
+ * @file Reconciling a deployment: capacities follow the runs, each autoscaling group is written only if its capacity changes, and the schedule turns off.
  */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
@@ -7,8 +7,8 @@ import type { RunConfigInput } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { FleetRecord, JobRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
-import { claimPlace } from "../../core/training/fleet-writes.ts";
-import { MAX_RAISES } from "../../core/training/fleets.ts";
+import { claimFleetSlot } from "../../core/training/fleet-writes.ts";
+import { MAX_CAPACITY_REQUESTS } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
 import { endRun, markDead } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
@@ -43,7 +43,7 @@ async function deployed(fleets = TEAM) {
     time += ms;
     plane.writes.length = 0;
     await functions.tickAll();
-    const { failures } = await functions.steer();
+    const { failures } = await functions.reconcile();
     expect(failures).toEqual([]);
     return [...plane.writes];
   };
@@ -55,12 +55,12 @@ async function deployed(fleets = TEAM) {
     };
     await store.table.insert(tableKeys.worker(name, worker), record);
     const item = FleetRecord.parse(await store.table.get(tableKeys.fleet(name, agent)));
-    expect(await store.table.update(claimPlace(item, "0", worker))).toMatchObject({ applied: true });
+    expect(await store.table.update(claimFleetSlot(item, "0", worker))).toMatchObject({ applied: true });
     return record;
   };
-  const raises = async (fleet: string, name = "test") =>
-    FleetRecord.parse(await store.table.get(tableKeys.fleet(name, fleet))).raises;
-  return { store, functions, plane, controls, start, minute, run, work, raises };
+  const capacityRequests = async (fleet: string, name = "test") =>
+    FleetRecord.parse(await store.table.get(tableKeys.fleet(name, fleet))).capacityRequests;
+  return { store, functions, plane, controls, start, minute, run, work, capacityRequests };
 }
 
 test("capacity over a run's life: workers when it starts, evaluators while there are jobs, nothing when it is over", async () => {
@@ -102,7 +102,7 @@ test("a run that has spent its budget loses its machines in the tick that halts 
   await start({ budget: { hours: 1 } });
   await minute(HOUR / 2);
   await start({ run: "cheap", budget: { hours: 10 } });
-  expect((await functions.steer()).metrics.spent).toBe(0.5);
+  expect((await functions.reconcile()).metrics.spent).toBe(0.5);
   await store.table.update(endRun("cheap", "halted", "by hand"));
   expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
@@ -124,11 +124,11 @@ test("a run that ends takes no machine from another: idle instances terminate th
 });
 
 test("instances without progress are not replaced forever: the run is halted, and gets new ones when launched again", async () => {
-  const { store, start, minute, run, plane, raises } = await deployed();
+  const { store, start, minute, run, plane, capacityRequests } = await deployed();
   const config = await start();
-  for (let raise = 1; raise <= MAX_RAISES; raise++) {
+  for (let request = 1; request <= MAX_CAPACITY_REQUESTS; request++) {
     expect((await minute())[0]).toBe("g-main 1");
-    expect(await raises("main")).toBe(raise);
+    expect(await capacityRequests("main")).toBe(request);
     // The instance terminates itself: no driver.
     plane.capacities.set("g-main", 0);
   }
@@ -142,17 +142,17 @@ test("instances without progress are not replaced forever: the run is halted, an
   expect([...plane.capacities.values(), plane.clock]).toEqual([0, 0, 0, "off"]);
   await resumeInStore(store, config, await run(), {});
   expect((await minute())[0]).toBe("g-main 1");
-  expect(await raises("main")).toBe(1);
+  expect(await capacityRequests("main")).toBe(1);
 });
 
 test("a request for instances is counted even if the crashed worker is not marked dead yet", async () => {
-  const { start, minute, plane, work, raises, store } = await deployed(TEAM.slice(0, 1));
+  const { start, minute, plane, work, capacityRequests, store } = await deployed(TEAM.slice(0, 1));
   await start();
   await minute(0);
   const record = await work("w", "main");
   plane.capacities.set("g-main", 0);
   expect(await minute(0)).toEqual(["g-main 1"]);
-  expect(await raises("main")).toBe(2);
+  expect(await capacityRequests("main")).toBe(2);
   await store.table.update(markDead(record));
 });
 
@@ -173,7 +173,7 @@ test("a fleet that cannot be scaled is reported, and leaves the others scaled an
     if (group === "g-main") throw new Error("AWS says no");
     await write(group, instances);
   };
-  expect((await functions.steer()).failures).toEqual([new Error("AWS says no")]);
+  expect((await functions.reconcile()).failures).toEqual([new Error("AWS says no")]);
   expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 1, "g-searcher": 0, "g-eval": 0 });
   expect(plane.clock).toBe("on");
   controls.capacities.write = write;
@@ -185,12 +185,12 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   await start({ run: "good" });
   await start({ run: "bad" });
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
-  const { failures, metrics } = await functions.steer();
+  const { failures, metrics } = await functions.reconcile();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
   expect(metrics).toEqual({ running: 1, unserved: 2, spent: 0, idleMinutes: 0 });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", "halted", "by hand"));
-  await functions.steer();
+  await functions.reconcile();
   expect([plane.capacities.get("g-main"), plane.clock]).toEqual([0, "on"]);
 });
 
@@ -205,7 +205,7 @@ test("without a deployment nothing is scaled, and the metrics are the same", asy
     }),
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
-  expect(await functions.steer()).toEqual({
+  expect(await functions.reconcile()).toEqual({
     metrics: { running: 1, unserved: 2, spent: 0, idleMinutes: 0 },
     changes: [],
     failures: [],
