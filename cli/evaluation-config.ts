@@ -16,7 +16,7 @@ import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
-import { advisedBy, isTeamFile, readTeamFile, untrained } from "./team-file.ts";
+import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "./team-file.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
 export interface EvalOptions {
@@ -44,7 +44,7 @@ export async function planEvaluation(
   const { stored, checkpoints, endpoint, status } = team;
   const name = recipeOf(target, team, options.recipe);
   const recipe = await openRecipe(name);
-  const advised = stored ? advisedBy(recipe, stored) : recipe;
+  const advised = stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
     run: "eval",
     recipe: name,

@@ -25,7 +25,7 @@ export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] 
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
 /** The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe. */
-export function advisedBy(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
+export function withStoredConfig(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,
     config(arm, chosen) {

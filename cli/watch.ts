@@ -127,7 +127,7 @@ function watchedEvaluation(
 }
 
 /** A line about a checkpoint that was refused, or about a failure that is retried. */
-export interface Trouble {
+export interface WatchProblem {
   readonly kind: "refused" | "retry";
   readonly checkpoint?: string;
   readonly code: string;
@@ -140,7 +140,7 @@ export async function watchCheckpoints(
   everySeconds: number,
   signal: Stop["signal"],
   evaluate: (checkpoint: string, files: ReadonlyMap<string, FileState>) => Promise<void>,
-  report: (trouble: Trouble) => void,
+  report: (problem: WatchProblem) => void,
 ): Promise<void> {
   const handled = new Map<string, string>();
   let before: CheckpointListing = new Map();

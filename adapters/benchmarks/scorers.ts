@@ -1,6 +1,6 @@
 /** @file Scores answers to a benchmark by its own rules, with a judge where they require one. */
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { wordingOf } from "../../core/contracts/question.ts";
+import { originalWording } from "../../core/contracts/question.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { isExactMatch, judgeName } from "../judges/judged-rewards.ts";
 import { type Judge, judgeCorrectness } from "../judges/vote.ts";
@@ -32,7 +32,7 @@ function judged(judge: Judge, criteria: string, isCorrect: typeof isExactMatch):
     judge: judgeName(judge.config, criteria),
     correct: (question, { answer }, context) => {
       if (isCorrect(answer, question.answer)) return 1;
-      const input = { question: wordingOf(question), reference: question.answer, answer: answer ?? "" };
+      const input = { question: originalWording(question), reference: question.answer, answer: answer ?? "" };
       return judgeCorrectness(judge, criteria, input, context);
     },
   };

@@ -16,22 +16,22 @@ async function main() {
   if (as === "table") return printLoadTable(load);
   const plan = planOf(load);
   const time = installVirtualTime();
-  const troubles = new Map<string, number>();
+  const problems = new Map<string, number>();
   const print = process.stdout.write.bind(process.stdout);
   // Tick logs its metrics to stdout, which nothing reads here.
   process.stdout.write = () => true;
   const window = await simulate(plan, time, (line) => {
     const { level, what, code, message, error }: Record<string, unknown> = JSON.parse(line);
     if (level === "info") return;
-    const trouble = [level, what, code, String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…")].join(" ");
-    troubles.set(trouble, (troubles.get(trouble) ?? 0) + 1);
+    const problem = [level, what, code, String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…")].join(" ");
+    problems.set(problem, (problems.get(problem) ?? 0) + 1);
   });
   const figures = figuresOf(load, hours, plan, window);
   const isJson = as === "json";
   const text = isJson
-    ? JSON.stringify({ ...figures, troubles: Object.fromEntries(troubles) })
+    ? JSON.stringify({ ...figures, problems: Object.fromEntries(problems) })
     : formatReport(figures, plan, window);
-  const lines = [...troubles].map(([trouble, times]) => `\n${times} times: ${trouble}`);
+  const lines = [...problems].map(([problem, times]) => `\n${times} times: ${problem}`);
   await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : lines)].join("\n")}\n`, () => resolve()));
 }
 

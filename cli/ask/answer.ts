@@ -25,12 +25,12 @@ import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
 /** A conversation in progress: its agent, and the index of the delegation that it answers (undefined: the question itself). */
-export interface Voice {
+export interface ConversationSource {
   readonly agent: string;
   readonly call: number | undefined;
 }
 
-export type Narrate = (voice: Voice, moment: ConversationProgress) => void;
+export type OnProgress = (source: ConversationSource, progress: ConversationProgress) => void;
 
 export interface TeamAnswer {
   readonly conversation: Conversation;
@@ -50,7 +50,7 @@ export async function answer(
   { config }: AskedTeam,
   question: Question,
   draws: Draws,
-  narrate: Narrate,
+  onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
   const bases = await readBases(config, "evaluate");
@@ -66,9 +66,9 @@ export async function answer(
       );
       const silent = createLog(() => {});
       const parts = await compose(config.run, session.store, silent);
-      return await withAgents(parts, (agents) => rollOut(parts.run, agents, question, draws, narrate, signal)).finally(
-        () => parts.close(),
-      );
+      return await withAgents(parts, (agents) =>
+        rollOut(parts.run, agents, question, draws, onProgress, signal),
+      ).finally(() => parts.close());
     } finally {
       await session.close();
     }
@@ -82,10 +82,10 @@ async function rollOut(
   hosted: ReadonlyMap<string, HostedAgent>,
   question: Question,
   { seed, temperature }: Draws,
-  narrate: Narrate,
+  onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
-  const agents = new Map([...hosted].map(([name, agent]) => [name, narrated(agent, narrate)]));
+  const agents = new Map([...hosted].map(([name, agent]) => [name, reporting(agent, onProgress)]));
   const main = agents.get(run.config.main);
   if (!main) throw new RangeError(`the team has no '${run.config.main}'`);
   const purpose = [seed, "ask"];
@@ -110,9 +110,9 @@ async function rollOut(
   return { conversation: outcome.conversation, trajectories };
 }
 
-const narrated = (agent: HostedAgent, narrate: Narrate): HostedAgent => ({
+const reporting = (agent: HostedAgent, onProgress: OnProgress): HostedAgent => ({
   ...agent,
-  onProgress: (moment, call) => narrate({ agent: agent.name, call }, moment),
+  onProgress: (progress, call) => onProgress({ agent: agent.name, call }, progress),
 });
 
 /** Opens the agents and closes them afterwards. */

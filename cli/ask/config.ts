@@ -12,7 +12,7 @@ import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
 import { findRun, readConfig } from "../local/run-folder.ts";
-import { advisedBy, isTeamFile, readTeamFile, untrained } from "../team-file.ts";
+import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400", "limits.turnSeconds=86400"];
@@ -84,5 +84,5 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
 
 async function ofConfig(name: string, config: RunConfigInput, arm: Arm): Promise<FoundTeam> {
   const recipe = await openRecipe(name);
-  return { recipe, name, arm, advised: advisedBy(recipe, config) };
+  return { recipe, name, arm, advised: withStoredConfig(recipe, config) };
 }

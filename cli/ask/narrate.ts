@@ -11,65 +11,65 @@
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
 import { drawBranch } from "../show/text.ts";
 import type { Tree } from "../show/tree.ts";
-import type { Narrate, Voice } from "./answer.ts";
+import type { ConversationSource, OnProgress } from "./answer.ts";
 
-export function asLines(write: (line: string) => void): Narrate {
-  return ({ agent, call }, moment) => {
-    const { kind, ...content } = momentOf(moment);
+export function asLines(write: (line: string) => void): OnProgress {
+  return ({ agent, call }, progress) => {
+    const { kind, ...content } = eventOf(progress);
     write(JSON.stringify({ kind, agent, ...(call !== undefined && { call }), ...content }));
   };
 }
 
-function momentOf(moment: ConversationProgress): { kind: string } & Record<string, unknown> {
-  switch (moment.kind) {
+function eventOf(progress: ConversationProgress): { kind: string } & Record<string, unknown> {
+  switch (progress.kind) {
     case "asked":
-      return moment;
+      return progress;
     case "said":
-      return { kind: "said", text: moment.turn.text };
+      return { kind: "said", text: progress.turn.text };
     case "answered": {
-      const { call, response } = moment;
+      const { call, response } = progress;
       return { kind: "answered", name: call.name, arguments: call.arguments, text: response.text };
     }
     case "ended": {
-      const { stop, answer, fault } = moment.conversation;
+      const { stop, answer, fault } = progress.conversation;
       return { kind: "ended", stop, answer, fault };
     }
   }
 }
 
 /** Numbers distinguish concurrent delegations. */
-export function asTree(write: (line: string) => void): Narrate {
+export function asTree(write: (line: string) => void): OnProgress {
   const open = new Set<number>();
-  const draw = ({ call }: Voice, tree: Omit<Tree, "children">, last = false) => {
+  const draw = ({ call }: ConversationSource, tree: Omit<Tree, "children">, last = false) => {
     const mark = call !== undefined && open.size > 1 ? `${call + 1}· ` : "";
     const node = { ...tree, title: mark + tree.title, children: [] };
     for (const line of drawBranch(node, call === undefined ? "" : "│  ", last)) write(line);
   };
-  return (voice, moment) => {
-    switch (moment.kind) {
+  return (source, progress) => {
+    switch (progress.kind) {
       case "asked":
-        if (voice.call === undefined) write(voice.agent);
+        if (source.call === undefined) write(source.agent);
         else {
-          open.add(voice.call);
-          draw({ ...voice, call: undefined }, delegated(voice.call, voice.agent, moment.prompt));
+          open.add(source.call);
+          draw({ ...source, call: undefined }, delegated(source.call, source.agent, progress.prompt));
         }
         return;
       case "said":
-        if (thoughtsOf(moment.turn.text) !== "")
-          draw(voice, { title: "…", tags: [], body: thoughtsOf(moment.turn.text) });
+        if (thoughtsOf(progress.turn.text) !== "")
+          draw(source, { title: "…", tags: [], body: thoughtsOf(progress.turn.text) });
         return;
       case "answered":
         // A report is drawn at the end of its own conversation.
-        if (moment.response.invocation !== undefined) return;
-        draw(voice, {
-          title: moment.call.name,
-          tags: [{ text: JSON.stringify(moment.call.arguments), tone: "plain" }],
-          body: moment.response.text,
+        if (progress.response.invocation !== undefined) return;
+        draw(source, {
+          title: progress.call.name,
+          tags: [{ text: JSON.stringify(progress.call.arguments), tone: "plain" }],
+          body: progress.response.text,
         });
         return;
       case "ended":
-        draw(voice, ending(moment.conversation), true);
-        if (voice.call !== undefined) open.delete(voice.call);
+        draw(source, ending(progress.conversation), true);
+        if (source.call !== undefined) open.delete(source.call);
     }
   };
 }

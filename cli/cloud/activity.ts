@@ -3,7 +3,7 @@ import type { RunRecord } from "../../core/contracts/records.ts";
 import { counted } from "../terminal/columns.ts";
 
 /** A snapshot of the store. */
-export interface StoreLook {
+export interface StoreSnapshot {
   /** On a monotonic clock. */
   readonly seconds: number;
   /** Table writes since the cloud started. */
@@ -20,7 +20,7 @@ export interface Activity {
 }
 
 /** Compares two snapshots. Without an earlier one, nothing has happened yet. */
-export function observe(now: StoreLook, before: StoreLook | undefined, last: Activity["lastEvent"]): Activity {
+export function observe(now: StoreSnapshot, before: StoreSnapshot | undefined, last: Activity["lastEvent"]): Activity {
   const [event] = before ? now.runs.flatMap((run) => eventOf(run, before)) : [];
   return {
     writesPerSecond: before ? (now.writes - before.writes) / Math.max(1e-3, now.seconds - before.seconds) : 0,
@@ -30,7 +30,7 @@ export function observe(now: StoreLook, before: StoreLook | undefined, last: Act
   };
 }
 
-function eventOf({ run, status, step }: StoreLook["runs"][number], { runs }: StoreLook): string[] {
+function eventOf({ run, status, step }: StoreSnapshot["runs"][number], { runs }: StoreSnapshot): string[] {
   const before = runs.find((one) => one.run === run);
   if (!before) return [`${run} started`];
   if (before.status !== status) return [`${run} is ${status}`];

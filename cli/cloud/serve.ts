@@ -14,7 +14,7 @@ import { listedRuns } from "../../core/training/clock-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
-import { type Activity, activityText, observe, type StoreLook } from "./activity.ts";
+import { type Activity, activityText, observe, type StoreSnapshot } from "./activity.ts";
 import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface ServeOptions {
@@ -80,7 +80,7 @@ async function showActivity({ store, writes }: EmbeddedCloud, signal: AbortSigna
     return;
   }
   const line = openLiveLine(process.stderr);
-  let before: StoreLook | undefined;
+  let before: StoreSnapshot | undefined;
   let activity: Activity | undefined;
   while (!signal.aborted) {
     const now = { seconds: store.clock.monotonic(), writes: writes().requests, runs: await readRuns(store) };

@@ -13,8 +13,8 @@ import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { writeAtomically } from "../local/run-folder.ts";
 import { RunReport } from "../run-report.ts";
-import { MadeBy, madeHere } from "./made-by.ts";
 import type { PlannedRun } from "./plan.ts";
+import { currentProvenance, Provenance } from "./provenance.ts";
 
 /** What a comparison reads from a run's folder. */
 export interface TrainedRun {
@@ -23,13 +23,13 @@ export interface TrainedRun {
 }
 
 export interface FinishedRun extends TrainedRun {
-  readonly by: MadeBy;
+  readonly by: Provenance;
 }
 
 const RunRecord = z.strictObject({
   /** The arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
-  by: MadeBy,
+  by: Provenance,
   report: RunReport,
   heldOut: z.array(HeldOutScores),
 });
@@ -38,7 +38,7 @@ const RunRecord = z.strictObject({
 export function keepRecord(results: string, planned: PlannedRun, { report, heldOut }: TrainedRun): void {
   const path = recordPath(results, planned.config.run);
   mkdirSync(join(results, "runs"), { recursive: true });
-  const record = RunRecord.parse({ made: settingsOf(planned), by: madeHere(), report, heldOut });
+  const record = RunRecord.parse({ made: settingsOf(planned), by: currentProvenance(), report, heldOut });
   writeAtomically(path, gzipSync(JSON.stringify(record), { level: 9 }));
 }
 

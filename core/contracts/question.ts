@@ -19,7 +19,7 @@ export const Question = z.strictObject({
 export type Question = z.infer<typeof Question>;
 
 /** A benchmark question in its authors' words. A loader that adds to the prompt keeps the original under `facts.question`. */
-export function wordingOf({ prompt, facts }: Pick<Question, "prompt" | "facts">): string {
+export function originalWording({ prompt, facts }: Pick<Question, "prompt" | "facts">): string {
   const own = facts !== null && typeof facts === "object" && !Array.isArray(facts) ? facts["question"] : undefined;
   return typeof own === "string" ? own : prompt;
 }

@@ -1,7 +1,11 @@
 /**
- * @file The DynamoDB records of a run: RUN, STEP, GROUP, AGENT, WORKER, JOB, FLEET, TOOLS, JUDGES, AGENTS, VERDICT. Each is one small item,
- * changed only by the conditional writes of core/training. The keys (`pk`, `sk`) are not part of the record; keys.ts lists them all. The
- * other items: CALLS (tinker-calls.ts), and DEPLOYMENT (deployment.ts).
+ * @file The DynamoDB records of runs. Each is one small item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`,
+ * in keys.ts) are not part of the record.
+ *
+ *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the bills TOOLS, JUDGES, AGENTS; CALLS (tinker-calls.ts)
+ *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT, one per judged trajectory and judge
+ *     lists of runs      RUNS, those that the clock ticks; ARCHIVE, the names of those that have left that list
+ *     of the table       DEPLOYMENT (deployment.ts)
  */
 import * as z from "zod";
 import { Reason, RecordedText } from "./bounds.ts";

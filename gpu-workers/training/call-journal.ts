@@ -4,7 +4,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { TinkerCallsRecord } from "../../core/contracts/tinker-calls.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CallJournal } from "../../core/ports.ts";
-import { takeCalls, writeCalls } from "../../core/training/call-writes.ts";
+import { claimCalls, writeCalls } from "../../core/training/call-writes.ts";
 import type { RunContext } from "../run-context.ts";
 
 /** The record is created on the first `take`, so an agent whose engine needs no journal has none. */
@@ -17,7 +17,7 @@ export function callJournal(
     async take() {
       const first: TinkerCallsRecord = { run: name, agent, writer: worker, calls: null };
       await table.insert(tableKeys.calls(name, agent), first);
-      const { item } = await table.update(takeCalls(name, agent, worker));
+      const { item } = await table.update(claimCalls(name, agent, worker));
       return parse(TinkerCallsRecord, item, `calls of agent '${agent}' of run '${name}'`).calls;
     },
     async write(calls) {

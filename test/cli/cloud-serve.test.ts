@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { activityText, observe, type StoreLook } from "../../cli/cloud/activity.ts";
+import { activityText, observe, type StoreSnapshot } from "../../cli/cloud/activity.ts";
 import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
@@ -24,8 +24,8 @@ test("writes per second, runs and the last event, from two polls of the store", 
     seconds: number,
     writes: number,
     step: number,
-    status: StoreLook["runs"][number]["status"],
-  ): StoreLook => ({
+    status: StoreSnapshot["runs"][number]["status"],
+  ): StoreSnapshot => ({
     seconds,
     writes,
     runs: [{ run: "far", status, step }],

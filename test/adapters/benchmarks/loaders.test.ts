@@ -12,7 +12,7 @@ import { extract } from "../../../adapters/tools/documents/extract.ts";
 import { leakageGuard } from "../../../adapters/tools/web/visit/leakage.ts";
 import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
 import type { Attachments } from "../../../core/contracts/evaluation-suite.ts";
-import { type Question, SuiteQuestions, wordingOf } from "../../../core/contracts/question.ts";
+import { originalWording, type Question, SuiteQuestions } from "../../../core/contracts/question.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
 import { pdfOf } from "../../world/pdf.ts";
@@ -132,11 +132,11 @@ test("text that a loader adds to a prompt is not among the words that the leakag
   const sets = [await ofGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
   for (const [question] of sets.map(({ questions }) => questions)) {
     if (!question) throw new Error("no question");
-    expect(wordingOf(question)).toBe(asked);
+    expect(originalWording(question)).toBe(asked);
     expect(question.prompt).not.toBe(asked);
-    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${asked}</b> 7`, wordingOf(question))).toBe(true);
+    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${asked}</b> 7`, originalWording(question))).toBe(true);
   }
-  expect(wordingOf({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
+  expect(originalWording({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });
 
 test("xbench: loaded questions are encrypted, and the canary decrypts them", () => {

@@ -5,7 +5,7 @@
 import { Ajv, type ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
 import * as z from "zod";
-import { wordingOf } from "../../../../core/contracts/question.ts";
+import { originalWording } from "../../../../core/contracts/question.ts";
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Tool } from "../../../../core/ports.ts";
@@ -54,7 +54,7 @@ export async function mcpTools(
         ? calls.call(request, z.string(), usdPerCall, ask, { canary: context.question.canary })
         : calls.callUncached(usdPerCall, ask);
       const text = await abortable(answer, context.signal);
-      if (!calls.guard.leaksQuestion(text, wordingOf(context.question))) return text;
+      if (!calls.guard.leaksQuestion(text, originalWording(context.question))) return text;
       await calls.countBlocked(1);
       return "its answer cannot be shown";
     },

@@ -1,6 +1,6 @@
 /** @file The tool `search`: titles, addresses and snippets of the top results, except those that the leakage guard withholds. */
 import * as z from "zod";
-import { wordingOf } from "../../../../core/contracts/question.ts";
+import { originalWording } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
@@ -30,7 +30,7 @@ export function searchTool(
       const found = await abortable(calls.call(request, Results, usdPerCall, ask, { canary }), context.signal);
       const shown = found.filter(({ url, title, snippet }) => {
         const isBlocked = URL.canParse(url) && calls.guard.isBlocked(new URL(url));
-        return !isBlocked && !calls.guard.leaksQuestion(`${title} ${snippet}`, wordingOf(context.question));
+        return !isBlocked && !calls.guard.leaksQuestion(`${title} ${snippet}`, originalWording(context.question));
       });
       await calls.countBlocked(found.length - shown.length);
       return shown.length === 0 ? "nothing found" : shown.map(formatResult).join("\n\n");

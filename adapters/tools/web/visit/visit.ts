@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
-import { wordingOf } from "../../../../core/contracts/question.ts";
+import { originalWording } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
 import { clip, MAX_TITLE, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
@@ -78,7 +78,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     const page = await calls.call(request, Page, usdPerCall, () => open(address, context.budget), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
-    if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, wordingOf(context.question))) return blocked();
+    if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, originalWording(context.question))) return blocked();
     if (page.text === "") return `${address.href} holds no text`;
     if (goal !== undefined && extractForGoal)
       return withHeading({ ...page, source: page.url }, "", await extractForGoal(page, goal, context, leftUsd));

@@ -3,10 +3,10 @@ import { execFileSync } from "node:child_process";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
 
-export const MadeBy = z.strictObject({ commit: z.string(), machine: z.string() });
-export type MadeBy = z.infer<typeof MadeBy>;
+export const Provenance = z.strictObject({ commit: z.string(), machine: z.string() });
+export type Provenance = z.infer<typeof Provenance>;
 
-export function madeHere(): MadeBy {
+export function currentProvenance(): Provenance {
   const [{ model = "unknown processor" } = {}] = cpus();
   const gigabytes = Math.round(totalmem() / 2 ** 30);
   return {
