@@ -26,11 +26,12 @@ function addSource(command: Command): void {
         "OpenAI messages with tool calls, one conversation a line, instead of the recipe's demonstrations",
       ).conflicts(["fromRun", "minReward"]),
     )
-    .option("--from-run <run>", "the right rollouts of a run, instead of the recipe's demonstrations")
+    .option("--from-run <run>", "the correct rollouts of a run, instead of the recipe's demonstrations")
     .addOption(
-      new Option("--min-reward <x>", "with --from-run: the least reward of a right rollout (default: 0.9)").argParser(
-        notNegative("--min-reward"),
-      ),
+      new Option(
+        "--min-reward <x>",
+        "with --from-run: the lowest reward of a correct rollout (default: 0.9)",
+      ).argParser(notNegative("--min-reward")),
     );
 }
 

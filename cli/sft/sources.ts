@@ -1,11 +1,11 @@
-/** @file Where an agent's demonstrations come from: the recipe, a file of messages, or the right rollouts of a run. */
+/** @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run. */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
-import { rightConversations } from "./right-rollouts.ts";
+import { correctConversations } from "./correct-rollouts.ts";
 
 /** The demonstrations of one agent; at least one. */
 export type Source = (teachable: Teachable) => readonly PlacedDemonstration[];
@@ -13,7 +13,7 @@ export type Source = (teachable: Teachable) => readonly PlacedDemonstration[];
 export interface SourceOptions {
   /** A file of messages, instead of the recipe's demonstrations. */
   readonly demonstrations?: string;
-  /** A run whose right rollouts are the demonstrations. */
+  /** A run whose correct rollouts are the demonstrations. */
   readonly fromRun?: string;
   /** The least reward of such a rollout. */
   readonly minReward?: number;
@@ -30,7 +30,7 @@ export async function openDemonstrations(
 ): Promise<Source> {
   if (demonstrations !== undefined) return fromLines(demonstrations, readFile(demonstrations), only);
   if (fromRun === undefined) return fromRecipe(recipe, config);
-  const found = await rightConversations(fromRun, minReward);
+  const found = await correctConversations(fromRun, minReward);
   return (teachable) => {
     const own = found.filter(({ agent }) => agent === teachable.agent);
     for (const one of own) refuseMalformed(one, teachable);

@@ -61,7 +61,7 @@ function pageOpened(lookUp: LookUp, world: World): string {
 const answerFrom = (lookUp: LookUp, world: World): string =>
   answersOn(pageOpened(lookUp, world), lookUp, world)[0] ?? "not found";
 
-/** The right answers that a page shows. */
+/** The correct answers that a page shows. */
 function answersOn(title: string, lookUp: LookUp, world: World): string[] {
   const page = readPage(visited(world.number, title));
   if (lookUp.ask !== "country") {

@@ -20,15 +20,15 @@ function occasions(study: string, question: Question, calls: Conversation["turns
 }
 
 /** What the question's chain asks for, in order. */
-const rightCalls = (question: Question) => [
+const correctCalls = (question: Question) => [
   ...Facts.parse(question.facts).lookUps.map(({ task }) => lookUp(task)),
   ...(question.kind === "compare" ? [calculate] : []),
 ];
 
 test.each(Object.keys(KINDS))("%s: following the chain counts every occasion as correct", (kind) => {
   for (const question of heldOut.filter((one) => one.kind === kind)) {
-    expect(occasions("tool choice", question, rightCalls(question))).toEqual([true]);
-    const delegated = occasions("delegation", question, rightCalls(question));
+    expect(occasions("tool choice", question, correctCalls(question))).toEqual([true]);
+    const delegated = occasions("delegation", question, correctCalls(question));
     const several = ["constraints", "hop-constraints", "hop3"].includes(kind);
     expect(delegated).toEqual(several ? [true] : []);
   }
@@ -39,9 +39,9 @@ describe("tool choice", () => {
   test.each<[string, Question, Conversation["turns"][number]["calls"], boolean]>([
     ["a guess", hop, [], false],
     ["a fact that is calculated", hop, [calculate], false],
-    ["a fact that is looked up and calculated with", hop, [...rightCalls(hop), calculate], false],
+    ["a fact that is looked up and calculated with", hop, [...correctCalls(hop), calculate], false],
     ["a fact that one agent looks up by itself", hop, [{ name: "search", arguments: { query: "x" } }], true],
-    ["a sum in the head", compare, rightCalls(compare).slice(0, -1), false],
+    ["a sum in the head", compare, correctCalls(compare).slice(0, -1), false],
     ["a sum of numbers that nobody looked up", compare, [calculate], false],
   ])("%s", (_what, question, calls, correct) => expect(occasions("tool choice", question, calls)).toEqual([correct]));
 });

@@ -86,7 +86,7 @@ test("training and held-out questions share no phrasing", () => {
   expect(uses(set.train, "training")).toHaveLength(set.train.length);
 });
 
-test("no answer can be guessed: none is right for more than a tenth of a kind's questions", () => {
+test("no answer can be guessed: none is correct for more than a tenth of a kind's questions", () => {
   for (const kind of KINDS) {
     const answers = set.heldOut.filter((question) => question.kind === kind).map(({ answer }) => answer);
     const most = Math.max(...answers.map((answer) => answers.filter((other) => other === answer).length));

@@ -62,7 +62,7 @@ describe("correct", () => {
   );
 });
 
-test("good form without content earns nothing, for either agent; a right report of a losing team earns something", () => {
+test("good form without content earns nothing, for either agent; a correct report of a losing team earns something", () => {
   const { algorithm } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
   expect(mainReward(true, 0, algorithm.mainReward)).toBe(0);
   expect(mainReward(true, 1, algorithm.mainReward)).toBe(1);
@@ -96,7 +96,7 @@ test.each<[string, string, readonly Step[], string | null, number]>([
     "Jordanian dinar",
     1,
   ],
-  ["the wrong field of the right page", TASK, JORDAN, "Amman", 0.5],
+  ["the wrong field of the correct page", TASK, JORDAN, "Amman", 0.5],
   ["no report", TASK, JORDAN, null, 0.5],
   [
     "the wrong page, and a report from it",
@@ -108,7 +108,7 @@ test.each<[string, string, readonly Step[], string | null, number]>([
     "Egyptian pound",
     0.2,
   ],
-  ["a right report of a fact on the chain without a look-up", TASK, [], "Jordanian dinar", 0.5],
+  ["a correct report of a fact on the chain without a look-up", TASK, [], "Jordanian dinar", 0.5],
   [
     "a country by its capital, from the capital's page",
     "Find the country that is governed from Amman.",

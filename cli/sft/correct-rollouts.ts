@@ -1,5 +1,5 @@
 /**
- * @file The right rollouts of a run as demonstrations (rejection sampling): every answered conversation in them, the main agent's and its
+ * @file The correct rollouts of a run as demonstrations (rejection sampling): every answered conversation in them, the main agent's and its
  * sub-agents'. They are taken as text, so agents behind an API count too. Only training questions: held-out ones stay held out.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -17,7 +17,7 @@ export interface AgentDemonstration extends PlacedDemonstration {
 }
 
 /** Equal conversations are returned once. */
-export async function rightConversations(run: string, minReward: number): Promise<AgentDemonstration[]> {
+export async function correctConversations(run: string, minReward: number): Promise<AgentDemonstration[]> {
   const { config, step, read } = await openSource(run);
   const found = await read(async (store) => {
     const all: AgentDemonstration[] = [];
