@@ -47,7 +47,7 @@ export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider
     tokens: randomTokens(i, tokens),
     weights_T: new Float32Array(tokens).fill(1 / (sequences * tokens)),
     advantages_T: Float32Array.from({ length: tokens }, (_x, t) => (t % 2 ? 1 : -1)),
-    behaviourLogProbs_T: new Float32Array(tokens).fill(-Math.log(MODEL.vocabulary)),
+    behaviorLogProbs_T: new Float32Array(tokens).fill(-Math.log(MODEL.vocabulary)),
   }));
   const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
   const seconds = await medianSeconds(repeats, () => trainer.forwardBackward(batch, loss, 1));

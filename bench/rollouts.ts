@@ -97,7 +97,7 @@ async function converse(sampler: Sampler, question: string, name: string, temper
     tokens,
     weights_T: Float32Array.from(weights),
     advantages_T: new Float32Array(tokens.length).fill(1),
-    behaviourLogProbs_T: Float32Array.from(logProbs),
+    behaviorLogProbs_T: Float32Array.from(logProbs),
   };
 }
 

@@ -50,7 +50,7 @@ async function peakOf(cwd: string): Promise<MemoryUse> {
   }, EVERY_MILLISECONDS);
   const [code] = await once(child, "exit");
   clearInterval(timer);
-  if (code !== 0) throw new MgrpoError("cancelled", `the run that was measured ended with exit code ${code}`);
+  if (code !== 0) throw new MgrpoError("canceled", `the run that was measured ended with exit code ${code}`);
   return peak;
 }
 

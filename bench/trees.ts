@@ -102,7 +102,7 @@ function rollouts(question: number): TrainingSequence[] {
       tokens,
       weights_T: Float32Array.from(tokens, (_x, t) => (isAction(t) ? 1 / ROLLOUTS : 0)),
       advantages_T: new Float32Array(tokens.length).fill(k % 2 ? 1 : -1),
-      behaviourLogProbs_T: new Float32Array(tokens.length).fill(-Math.log(SMOLLM2_135M.vocabulary)),
+      behaviorLogProbs_T: new Float32Array(tokens.length).fill(-Math.log(SMOLLM2_135M.vocabulary)),
     };
   });
 }

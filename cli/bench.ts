@@ -18,6 +18,6 @@ export async function bench(names: readonly string[]): Promise<void> {
   for (const name of names.length > 0 ? names : DEFAULT) {
     const child = spawn(process.execPath, nodeArguments(`bench/${name}`), { stdio: "inherit" });
     const [code] = await once(child, "exit");
-    if (code !== 0) throw new MgrpoError("cancelled", `bench '${name}' ended with exit code ${code}`);
+    if (code !== 0) throw new MgrpoError("canceled", `bench '${name}' ended with exit code ${code}`);
   }
 }

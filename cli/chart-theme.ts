@@ -1,12 +1,12 @@
-/** @file What all charts share: size, font, colours, axes, the legend's layout, and a dark theme that follows the reader's preference. */
+/** @file What all charts share: size, font, colors, axes, the legend's layout, and a dark theme that follows the reader's preference. */
 import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 
 export const WIDTH = 960;
 const HEIGHT = 480;
 export const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 
-/** Light colour -> its dark counterpart: every colour of a chart is here or in SERIES. */
-export const COLOURS = {
+/** Light color -> its dark counterpart: every color of a chart is here or in SERIES. */
+export const COLORS = {
   background: ["#ffffff", "#0d1117"],
   text: ["#1f2328", "#e6edf3"],
   faint: ["#656d76", "#8d96a0"],
@@ -26,15 +26,15 @@ const SERIES = [
   ["#6f4e37", "#c8a27c"],
 ] as const;
 
-/** The light colour of the n-th line. */
-export const seriesColour = (n: number): string => (SERIES[n % SERIES.length] ?? SERIES[0])[0];
+/** The light color of the n-th line. */
+export const seriesColor = (n: number): string => (SERIES[n % SERIES.length] ?? SERIES[0])[0];
 
 export const AXIS = {
   axisLine: { show: false },
   axisTick: { show: false },
-  axisLabel: { color: COLOURS.faint[0], fontSize: 12 },
-  splitLine: { lineStyle: { color: COLOURS.grid[0] } },
-  nameTextStyle: { color: COLOURS.faint[0], fontSize: 12 },
+  axisLabel: { color: COLORS.faint[0], fontSize: 12 },
+  splitLine: { lineStyle: { color: COLORS.grid[0] } },
+  nameTextStyle: { color: COLORS.faint[0], fontSize: 12 },
 };
 
 /** The x axis of a count, such as steps: no ticks between whole numbers. */
@@ -55,8 +55,8 @@ export function titled(text: string, subtext: string) {
     subtext,
     left: 20,
     top: 14,
-    textStyle: { color: COLOURS.text[0], fontSize: 16, fontWeight: 600 },
-    subtextStyle: { color: COLOURS.faint[0], fontSize: 12 },
+    textStyle: { color: COLORS.text[0], fontSize: 16, fontWeight: 600 },
+    subtextStyle: { color: COLORS.faint[0], fontSize: 12 },
   };
 }
 
@@ -71,7 +71,7 @@ export const LEGEND = {
   itemWidth: 18,
   itemHeight: 9,
   itemGap: 18,
-  textStyle: { color: COLOURS.text[0], fontSize: 12 },
+  textStyle: { color: COLORS.text[0], fontSize: 12 },
 };
 const SYMBOL_GAP = 5;
 const ROW = 28;
@@ -116,9 +116,9 @@ export function smooth(values: readonly (number | null)[], halfLife = 5): (numbe
   });
 }
 
-/** Adds a dark theme: CSS overrides the colours that echarts writes as attributes. */
+/** Adds a dark theme: CSS overrides the colors that echarts writes as attributes. */
 export function themed(svg: string): string {
-  const rules = [...Object.values(COLOURS), ...SERIES].flatMap(([light, dark]) => [
+  const rules = [...Object.values(COLORS), ...SERIES].flatMap(([light, dark]) => [
     `[fill="${light}"]{fill:${dark}}`,
     `[stroke="${light}"]{stroke:${dark}}`,
   ]);

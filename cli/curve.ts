@@ -1,5 +1,5 @@
 /**
- * @file `curve.svg`: the reward of each agent per step, raw and smoothed, and the held-out scores as points. The colours follow the
+ * @file `curve.svg`: the reward of each agent per step, raw and smoothed, and the held-out scores as points. The colors follow the
  * viewer's light or dark theme.
  */
 import { LineChart, ScatterChart } from "echarts/charts";
@@ -7,7 +7,7 @@ import { GridComponent, LegendComponent, TitleComponent } from "echarts/componen
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import {
-  COLOURS,
+  COLORS,
   COUNT_AXIS,
   FONT,
   LEGEND,
@@ -15,7 +15,7 @@ import {
   openChart,
   plotTop,
   SHARE_AXIS,
-  seriesColour,
+  seriesColor,
   smooth,
   themed,
   titled,
@@ -30,13 +30,13 @@ type CurveInput = Pick<RunReport, "run" | "arm" | "seed" | "steps" | "perStep" |
 
 export function drawCurve(input: CurveInput): string {
   const { run, arm, seed, steps } = input;
-  const rewards = input.agents.flatMap((agent, i) => rewardLines(input, agent, seriesColour(i)));
+  const rewards = input.agents.flatMap((agent, i) => rewardLines(input, agent, seriesColor(i)));
   const scores = heldOutPoints(input);
   const legend = [...input.agents.map((name) => ({ name, icon: LINE_ICON })), ...scores.map(({ name }) => ({ name }))];
   const chart = openChart();
   chart.setOption({
     animation: false,
-    backgroundColor: COLOURS.background[0],
+    backgroundColor: COLORS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(
       "Reward per step, and held-out questions answered correctly",
@@ -82,14 +82,14 @@ function heldOutPoints({ evaluations }: CurveInput) {
     evaluations
       .filter((one) => !one.closedBook && one.n > 0 && (one.temperature === 0) === greedy)
       .map((one) => [one.team, one.correct / one.n]);
-  const colour = COLOURS.heldOut[0];
+  const color = COLORS.heldOut[0];
   return [
     {
       type: "scatter" as const,
       name: "held-out",
       data: points(false),
       symbolSize: 10,
-      itemStyle: { color: colour, opacity: 1 },
+      itemStyle: { color, opacity: 1 },
       z: 3,
     },
     {
@@ -98,7 +98,7 @@ function heldOutPoints({ evaluations }: CurveInput) {
       data: points(true),
       symbol: "diamond",
       symbolSize: 11,
-      itemStyle: { color: COLOURS.background[0], borderColor: colour, borderWidth: 2, opacity: 1 },
+      itemStyle: { color: COLORS.background[0], borderColor: color, borderWidth: 2, opacity: 1 },
       z: 3,
     },
   ].filter(({ data }) => data.length > 0);

@@ -120,7 +120,7 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row)
 
 const TITLES = ["run", "state", "step", "held-out", "time", ""];
 
-/** A table if the terminal is wide enough; otherwise several lines per run. The state determines the colour. */
+/** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
 function tableLines(rows: readonly (Row | Damaged)[]): string[] {
   const table = rows.map((row) => [
     row.run,

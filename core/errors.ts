@@ -32,7 +32,7 @@ export type ErrorCode =
   | "prefix-drift"
   | "run-halted"
   | "not-found"
-  | "cancelled";
+  | "canceled";
 
 /** A name that does not exist, and those that do, so that the error can be printed with the nearest match. */
 export interface UnknownName {
@@ -50,7 +50,7 @@ export class MgrpoError extends Error {
   readonly evidence: unknown;
   readonly unknownNames: readonly UnknownName[];
 
-  /** Recognised across copies of this class: a user's recipe may load its own. */
+  /** Recognized across copies of this class: a user's recipe may load its own. */
   readonly [BRAND] = true;
 
   constructor(

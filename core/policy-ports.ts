@@ -46,7 +46,7 @@ export interface Sample {
  * on its slot, other sequences or timing.
  */
 export interface Sampler {
-  /** Rejects with `cancelled` when the signal aborts. */
+  /** Rejects with `canceled` when the signal aborts. */
   sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample>;
   release(sequence: string): void;
   close(): Promise<void>;
@@ -62,11 +62,11 @@ export interface TrainingSequence {
   readonly weights_T: Float32Array;
   /** `clipped-token` only. */
   readonly advantages_T?: Float32Array;
-  /** `clipped-token` only: log-probs under the behaviour policy. */
-  readonly behaviourLogProbs_T?: Float32Array;
+  /** `clipped-token` only: log-probs under the behavior policy. */
+  readonly behaviorLogProbs_T?: Float32Array;
 }
 
-/** A loss to minimise. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behaviour). */
+/** A loss to minimize. linear: sum w*logProb. clipped-token: -sum w*min(r*A, clip(r, 1-low, 1+high)*A), r = exp(logProb - behavior). */
 export type Loss =
   | { readonly kind: "linear" }
   | { readonly kind: "clipped-token"; readonly clipLow: number; readonly clipHigh: number };

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 import type { Conversation } from "./contracts/conversation.ts";
-import type { Judgement } from "./contracts/judge.ts";
+import type { Judgment } from "./contracts/judge.ts";
 import type { TableKey } from "./contracts/keys.ts";
 import type { ObjectCreated } from "./contracts/messages.ts";
 import type { Question } from "./contracts/question.ts";
@@ -173,7 +173,7 @@ interface ToolOf<A, Parsed> {
   run(args: A, context: ToolContext): Promise<string>;
 }
 
-/** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `cancelled`. */
+/** Runs a sub-agent on a subtask and waits for its committed result. Rejects with `worker-unavailable`, `step-closed`, `deadline`, `canceled`. */
 export interface Delegation {
   /** `opened`: time limits start when it resolves. Absent: they start immediately. */
   invoke(
@@ -199,14 +199,14 @@ export interface Rewards {
    * name. Absent: scoring is a deterministic program, and nothing is stored.
    */
   readonly judge?: string;
-  correct(question: Question, conversation: Conversation, context?: VerdictContext): Judgement | Promise<Judgement>;
+  correct(question: Question, conversation: Conversation, context?: VerdictContext): Judgment | Promise<Judgment>;
   /** How well the subtask itself was done (eq 5), whatever the final answer. */
   expert(
     question: Question,
     agent: string,
     conversation: Conversation,
     context?: VerdictContext,
-  ): Judgement | Promise<Judgement>;
+  ): Judgment | Promise<Judgment>;
 }
 
 /** Handlers that a cloud calls on events. Delivery is at least once and in any order. An exception requests redelivery. */

@@ -17,7 +17,7 @@ export interface Recipe {
   readonly name: string;
   /**
    * The recommended config of an arm. Only `single-agent` has a different team: what the other arms freeze or change is applied
-   * afterwards (core/training/resolve-config.ts), and so is what the user chose. The config may depend on it: another model needs other
+   * afterward (core/training/resolve-config.ts), and so is what the user chose. The config may depend on it: another model needs other
    * limits.
    */
   config(arm: Arm, chosen: Chosen): RecipeConfig;
@@ -27,7 +27,7 @@ export interface Recipe {
   ask?(prompt: string): Question;
   /** One line that readers of the question's rollouts need, e.g. that its facts are shuffled on purpose. Undefined: nothing. */
   note?(question: Question): string | undefined;
-  /** Behaviours that training should bring about, measured on the held-out questions before and after. */
+  /** Behaviors that training should bring about, measured on the held-out questions before and after. */
   readonly caseStudies?: readonly CaseStudy[];
   /** The base models that `mgrpo pretrain` makes, and `mgrpo train` where they are missing. */
   readonly baseModels?: readonly BaseModel[];
@@ -37,14 +37,14 @@ export interface Recipe {
 
 /**
  * What `recipe.ts` exports as `recipe`; `mgrpo/recipe` calls it `Recipe`. Its config may be an object if it depends on nothing. TypeScript
- * reports misspelt keys in an object, and in a function whose return type is declared as `RecipeConfig`.
+ * reports misspelled keys in an object, and in a function whose return type is declared as `RecipeConfig`.
  */
 export type RecipeDefinition = Omit<Recipe, "config"> & { readonly config: RecipeConfig | Recipe["config"] };
 
-/** A behaviour to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
+/** A behavior to count: in the run's report, in comparisons, and as examples under `mgrpo show <run> cases`. */
 export interface CaseStudy {
   readonly name: string;
-  /** The behaviour that counts as correct, in one line. */
+  /** The behavior that counts as correct, in one line. */
   readonly expected: string;
   /** For each occasion in a rollout, in order, whether the agent behaved as expected. Empty: there was no occasion. */
   occasions(question: Question, rollout: TeamRollout): readonly boolean[];

@@ -42,7 +42,7 @@ interface Rollout {
   readonly group: number;
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];
-  /** Behaviour log-probs: under the policy that sampled the tokens. */
+  /** Behavior log-probs: under the policy that sampled the tokens. */
   readonly logProbs_A: readonly number[];
   /** Undefined: malformed, or out of turns or tokens. */
   readonly answer: string | undefined;
@@ -159,7 +159,7 @@ function batchOf(rollouts: readonly Rollout[], advantages: readonly number[]): T
       tokens,
       weights_T: spread(positions_A.map(() => weights[i] ?? 0)),
       advantages_T: spread(positions_A.map(() => advantages[i] ?? 0)),
-      behaviourLogProbs_T: spread(logProbs_A),
+      behaviorLogProbs_T: spread(logProbs_A),
     };
   });
 }

@@ -62,7 +62,7 @@ interface Trajectory {
   readonly conversation: Conversation;
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];
-  /** Behaviour log-probs. */
+  /** Behavior log-probs. */
   readonly logProbs_A: readonly number[];
 }
 
@@ -284,7 +284,7 @@ async function learn(agent: Agent, entries: readonly Entry[]): Promise<void> {
       tokens,
       weights_T: spread(positions_A.map(() => weights[i] ?? 0)),
       advantages_T: spread(positions_A.map(() => advantage)),
-      behaviourLogProbs_T: spread(logProbs_A),
+      behaviorLogProbs_T: spread(logProbs_A),
     };
   });
   await agent.trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);

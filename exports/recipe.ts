@@ -9,7 +9,7 @@
  */
 export type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 export type { Conversation, ToolCall, ToolResponse, Turn } from "../core/contracts/conversation.ts";
-export type { Judgement, Verdict } from "../core/contracts/judge.ts";
+export type { Judgment, Verdict } from "../core/contracts/judge.ts";
 export type { Question, QuestionSet } from "../core/contracts/question.ts";
 export type { Allowance, Invocation } from "../core/contracts/rollout.ts";
 export type { PolicyEngine, Rewards, Store, Tool, ToolContext } from "../core/ports.ts";

@@ -9,7 +9,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import type { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
-import { expiredVersion, neighbours } from "../core/training/retention.ts";
+import { expiredVersion, neighbors } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
@@ -169,7 +169,7 @@ async function readExpired({ runObjects }: Context, config: RunConfig, newest: n
   const read = (agent: string, v: number) => runObjects.manifest(config.run, agent, v);
   const expired = await Promise.all(
     trainedAgents(config).map(async (agent) => {
-      const kept = await Promise.all(neighbours(config, version).map((v) => read(agent, v)));
+      const kept = await Promise.all(neighbors(config, version).map((v) => read(agent, v)));
       const stored = await read(agent, version);
       return stored ? [{ manifest: stored.manifest, kept: kept.flatMap((k) => k?.manifest ?? []) }] : [];
     }),

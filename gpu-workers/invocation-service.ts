@@ -15,7 +15,7 @@ import type { TrajectoryCache } from "./training/trajectories.ts";
 export interface InvocationService {
   /** Where other workers reach it. */
   readonly url: string;
-  /** Resolves when running invocations have ended, or were cancelled after `seconds`. */
+  /** Resolves when running invocations have ended, or were canceled after `seconds`. */
   drain(seconds: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -47,10 +47,10 @@ export async function withinSeconds<T>(
   }
 }
 
-/** Settles as the promise does, or rejects with `cancelled` when the signal aborts first. */
+/** Settles as the promise does, or rejects with `canceled` when the signal aborts first. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(new MgrpoError("cancelled", "the wait was cancelled"));
+    const stop = () => reject(new MgrpoError("canceled", "the wait was canceled"));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));

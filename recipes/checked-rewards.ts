@@ -2,7 +2,7 @@
  * @file A recipe's rewards, checked. An exception in them, or an answer that is no score, is an error in the user's code: it ends the run
  * with one line that says where, and is never a lost rollout. Rewards that ask a judge pass unchecked: the judge may be at fault there.
  */
-import type { Judgement } from "../core/contracts/judge.ts";
+import type { Judgment } from "../core/contracts/judge.ts";
 import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
@@ -25,14 +25,14 @@ export function checkedRewards(rewards: Rewards, file: string): Rewards {
   };
 }
 
-async function check(call: Call, score: () => Judgement | Promise<Judgement>): Promise<Judgement> {
-  const judgement = await run(call, score);
-  const value: unknown = typeof judgement === "object" && judgement !== null ? judgement.score : judgement;
-  if (typeof value === "number" && value >= 0 && value <= 1) return judgement;
+async function check(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
+  const judgment = await run(call, score);
+  const value: unknown = typeof judgment === "object" && judgment !== null ? judgment.score : judgment;
+  if (typeof value === "number" && value >= 0 && value <= 1) return judgment;
   throw fault(call, `returned ${String(value)}: return a number from 0 to 1`);
 }
 
-async function run(call: Call, score: () => Judgement | Promise<Judgement>): Promise<Judgement> {
+async function run(call: Call, score: () => Judgment | Promise<Judgment>): Promise<Judgment> {
   try {
     return await score();
   } catch (cause) {

@@ -106,7 +106,7 @@ beforeAll(() => {
   creator = pack(join(ROOT, "create"));
   createProject(algorithm, ["zod"], tsconfigOf({ skipLibCheck: false, types: [] }));
   writeFileSync(join(algorithm, "consumer.ts"), CONSUMER);
-  copyFileSync(join(ROOT, "test/fixtures/misspelt-config.ts"), join(algorithm, "misspelt-config.ts"));
+  copyFileSync(join(ROOT, "test/fixtures/misspelled-config.ts"), join(algorithm, "misspelled-config.ts"));
   const everything = readdirSync(join(ROOT, "node_modules")).filter((name) => !name.startsWith("."));
   createProject(whole, everything, tsconfigOf({ skipLibCheck: true, types: ["node"] }));
   writeFileSync(join(whole, "entries.ts"), ENTRIES);
@@ -114,7 +114,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the types of the algorithm check with nothing but zod, and report misspelt keys of a recipe's config", () => {
+test("the types of the algorithm check with nothing but zod, and report misspelled keys of a recipe's config", () => {
   expect(typeErrors(algorithm)).toBe("");
 });
 

@@ -8,7 +8,7 @@ export interface Expressions {
   readonly condition: string;
   /** `#0` -> attribute name. */
   readonly names: Record<string, string>;
-  /** `:0` -> value, not yet marshalled. */
+  /** `:0` -> value, not yet marshaled. */
   readonly values: Record<string, NativeAttributeValue>;
 }
 

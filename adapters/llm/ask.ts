@@ -55,7 +55,7 @@ export async function requestCompletion(
       ...(signal && { signal }),
     });
   } catch (error) {
-    if (signal?.aborted) throw cancelled(endpoint, signal);
+    if (signal?.aborted) throw canceled(endpoint, signal);
     throw error instanceof EndpointFailure && error.retryable ? givenUp(error, tries) : error;
   }
 }
@@ -111,7 +111,7 @@ function tokensOf(count: number | undefined): number | undefined {
   return Math.max(0, Math.ceil(count));
 }
 
-function cancelled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {
+function canceled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {
   if (reason instanceof MgrpoError) return reason;
-  return new MgrpoError("cancelled", `the request to ${name} was cancelled`, { cause: reason });
+  return new MgrpoError("canceled", `the request to ${name} was canceled`, { cause: reason });
 }

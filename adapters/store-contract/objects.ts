@@ -95,7 +95,7 @@ export const multipartChecks: readonly ContractCheck<ObjectStore>[] = [
       const [key, body] = [keys.objectKey("weights"), noise(5 * 2 ** 20 + 12_345)];
       equal(await store.commit(key, body), true);
       await expectBytes(store, key, body);
-      equal(await store.commit(key, body), true, "the same bytes were not recognised");
+      equal(await store.commit(key, body), true, "the same bytes were not recognized");
       const other = body.with(5 * 2 ** 20 + 1, (body[5 * 2 ** 20 + 1] ?? 0) ^ 1);
       equal(await store.commit(key, other), false, "a second upload overwrote the first");
       await expectBytes(store, key, body);

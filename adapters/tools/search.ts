@@ -16,7 +16,7 @@ const TITLE_BOOST = 3;
 export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex {
   const index = new MiniSearch<{ id: string; title: string; text: string }>({
     fields: ["title", "text"],
-    tokenize: analyse,
+    tokenize: analyze,
     processTerm: (term) => term,
     searchOptions: { boost: { title: TITLE_BOOST } },
   });
@@ -32,7 +32,7 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
 }
 
 /** Words, and phrases marked with `=` so that "Guinea" does not match "Equatorial Guinea". */
-function analyse(text: string): string[] {
+function analyze(text: string): string[] {
   const parts = phrases(text);
   return parts.flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{N}'’-]+/u).filter(Boolean)]);
 }

@@ -13,7 +13,7 @@ B, T, REPEATS = 16, 256, 5
 p = model.parameters()
 ids = torch.randint(model.VOCABULARY, (B, T))
 advantages = torch.where(torch.arange(T - 1) % 2 == 0, 1.0, -1.0).expand(B, -1).reshape(-1)
-behaviour = torch.full((B * (T - 1),), -torch.log(torch.tensor(float(model.VOCABULARY))).item())
+behavior = torch.full((B * (T - 1),), -torch.log(torch.tensor(float(model.VOCABULARY))).item())
 cos, sin = model.angles(torch.arange(T - 1))
 
 
@@ -23,7 +23,7 @@ def step():
     h = model.hidden(p, ids[:, :-1], cos, sin, model.causal).reshape(-1, model.WIDTH)
     logits = F.linear(h, p["embedding"])
     log_probs = -F.cross_entropy(logits, ids[:, 1:].reshape(-1), reduction="none")
-    ratio = torch.exp(log_probs - behaviour)
+    ratio = torch.exp(log_probs - behavior)
     loss = -torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.28) * advantages).sum() / (B * T)
     loss.backward()
 

@@ -46,7 +46,7 @@ export async function trainStep(trainer: Trainer, { vocabulary }: ModelConfig, t
     tokens: randomTokens(i, tokens, vocabulary),
     weights_T: new Float32Array(tokens).fill(1 / (TRAINED * tokens)),
     advantages_T: Float32Array.from({ length: tokens }, (_x, t) => (t % 2 ? 1 : -1)),
-    behaviourLogProbs_T: new Float32Array(tokens).fill(-Math.log(vocabulary)),
+    behaviorLogProbs_T: new Float32Array(tokens).fill(-Math.log(vocabulary)),
   }));
   const start = performance.now();
   await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);

@@ -1,5 +1,5 @@
 /**
- * @file Answers one question in this process: a rollout like any other, in an embedded cloud that is deleted afterwards. An outage ends it
+ * @file Answers one question in this process: a rollout like any other, in an embedded cloud that is deleted afterward. An outage ends it
  * without another attempt.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -115,7 +115,7 @@ const reporting = (agent: HostedAgent, onProgress: OnProgress): HostedAgent => (
   onProgress: (progress, call) => onProgress({ agent: agent.name, call }, progress),
 });
 
-/** Opens the agents and closes them afterwards. */
+/** Opens the agents and closes them afterward. */
 async function withAgents<T>(
   parts: ComposedParts,
   work: (agents: ReadonlyMap<string, HostedAgent>) => Promise<T>,

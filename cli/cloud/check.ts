@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under
- * its own prefix, which it deletes afterwards. Exit code 1 if something does not work.
+ * its own prefix, which it deletes afterward. Exit code 1 if something does not work.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";
@@ -19,7 +19,7 @@ import { withEndpoints } from "./clients.ts";
 /** S3's minimum part size, so that the multipart tests are small. */
 const SMALL_PARTS = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
 
-interface Behaviour {
+interface Behavior {
   readonly about: "objects" | "table" | "clock";
   readonly name: string;
   /** Why it does not work; undefined if it works. */
@@ -36,7 +36,7 @@ export async function check(): Promise<void> {
   const table = recordingInserts(store.table);
   let [working, broken] = [0, 0];
   try {
-    // Reports an unreachable store in one clear line, not one per behaviour.
+    // Reports an unreachable store in one clear line, not one per behavior.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
@@ -46,10 +46,10 @@ export async function check(): Promise<void> {
       tried("table", tableChecks, table.store, items),
       tried("clock", clockChecks, store.clock, keys),
     ];
-    for (const behaviours of all)
-      for await (const behaviour of behaviours) {
-        print(behaviour);
-        if (behaviour.fault === undefined) working += 1;
+    for (const behaviors of all)
+      for await (const behavior of behaviors) {
+        print(behavior);
+        if (behavior.fault === undefined) working += 1;
         else broken += 1;
       }
   } finally {
@@ -65,11 +65,11 @@ export async function check(): Promise<void> {
 }
 
 async function* tried<Port>(
-  about: Behaviour["about"],
+  about: Behavior["about"],
   checks: readonly ContractCheck<Port>[],
   port: Port,
   keys: FreshKeys,
-): AsyncGenerator<Behaviour> {
+): AsyncGenerator<Behavior> {
   for (const { name, verify } of checks) {
     const fault = await verify(port, keys).then(
       () => undefined,
@@ -99,10 +99,10 @@ function recordingInserts(store: Table): { store: Table; keys: TableKey[] } {
   return { store: { ...store, insert }, keys };
 }
 
-function print({ about, name, fault }: Behaviour): void {
+function print({ about, name, fault }: Behavior): void {
   const works = fault === undefined;
   if (!process.stdout.isTTY) {
-    console.log(JSON.stringify({ kind: "behaviour", about, name, works, ...(!works && { fault }) }));
+    console.log(JSON.stringify({ kind: "behavior", about, name, works, ...(!works && { fault }) }));
     return;
   }
   const mark = works ? colors.green("✔") : colors.red("✘");
@@ -112,7 +112,7 @@ function print({ about, name, fault }: Behaviour): void {
 
 function summarize(working: number, broken: number): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "check", working, broken }));
-  else if (broken === 0) console.log(`\n  all ${working} behaviours work: runs can use this store`);
+  else if (broken === 0) console.log(`\n  all ${working} behaviors work: runs can use this store`);
   else
-    console.log(`\n  ${broken} of ${working + broken} behaviours do not work: do not rely on results from this store`);
+    console.log(`\n  ${broken} of ${working + broken} behaviors do not work: do not rely on results from this store`);
 }

@@ -4,7 +4,7 @@ import { GridComponent, LegendComponent, TitleComponent } from "echarts/componen
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import {
-  COLOURS,
+  COLORS,
   COUNT_AXIS,
   FONT,
   LEGEND,
@@ -12,7 +12,7 @@ import {
   openChart,
   plotTop,
   SHARE_AXIS,
-  seriesColour,
+  seriesColor,
   themed,
   titled,
 } from "../chart-theme.ts";
@@ -43,14 +43,14 @@ export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: B
   const chart = openChart();
   chart.setOption({
     animation: false,
-    backgroundColor: COLOURS.background[0],
+    backgroundColor: COLORS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(title, subtitle),
     legend: { ...LEGEND, data: names.map((name) => ({ name, icon: LINE_ICON })) },
     grid: { left: 56, right: 28, top: plotTop(names), bottom: 52 },
     xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
     yAxis: SHARE_AXIS,
-    series: bands.flatMap((band, i) => seriesOf(band, seriesColour(i), marked)),
+    series: bands.flatMap((band, i) => seriesOf(band, seriesColor(i), marked)),
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
@@ -58,7 +58,7 @@ export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: B
 }
 
 /** The band, and the line on top of it. */
-function seriesOf({ name, points }: Band, colour: string, marked: boolean) {
+function seriesOf({ name, points }: Band, color: string, marked: boolean) {
   const upper = points.map(({ x, high }) => [x, high]);
   const lower = points.toReversed().map(({ x, low }) => [x, low]);
   const outline = [...upper, ...lower];
@@ -71,7 +71,7 @@ function seriesOf({ name, points }: Band, colour: string, marked: boolean) {
       renderItem: (_: unknown, api: { coord(point: number[]): number[] }) => ({
         type: "polygon" as const,
         shape: { points: outline.map((point) => api.coord(point)) },
-        style: { fill: colour, opacity: 0.12 },
+        style: { fill: color, opacity: 0.12 },
       }),
     },
     {
@@ -79,12 +79,12 @@ function seriesOf({ name, points }: Band, colour: string, marked: boolean) {
       name,
       silent: true,
       z: 2,
-      color: colour,
+      color,
       data: points.map(({ x, y }) => [x, y]),
       showSymbol: marked,
       symbol: "circle",
       symbolSize: 5,
-      lineStyle: { color: colour, width: 2.2 },
+      lineStyle: { color, width: 2.2 },
     },
   ];
 }

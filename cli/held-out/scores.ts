@@ -34,7 +34,7 @@ const Ends = Counts.extend({ interval: z.strictObject({ low: z.number(), high: z
 /** A case study before and after training, on one suite. The interval is over questions. */
 export const CaseStudyResult = z.strictObject({
   study: z.string(),
-  /** The behaviour that counts as correct. */
+  /** The behavior that counts as correct. */
   expected: z.string(),
   suite: z.string(),
   temperature: z.number(),

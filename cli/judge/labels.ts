@@ -1,5 +1,5 @@
 /**
- * @file Human labels that a judge is compared with: answers labelled correct or wrong, or scored sub-agent work (eq 5). A file
+ * @file Human labels that a judge is compared with: answers labeled correct or wrong, or scored sub-agent work (eq 5). A file
  * holds one of the two kinds, one object per line.
  */
 import { readFileSync } from "node:fs";

@@ -41,7 +41,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
       "",
-      ...hanging("  ", `${colors.bold(clean(id ?? question))}  labelled ${word(correct)}, judged ${word(judged)}`),
+      ...hanging("  ", `${colors.bold(clean(id ?? question))}  labeled ${word(correct)}, judged ${word(judged)}`),
       ...hanging("    reference  ", clean(reference)),
       ...hanging("    answer     ", clean(answer)),
       ...hanging("    ", colors.dim(clean(reason))),
@@ -51,7 +51,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
     "                     judged correct   judged wrong",
     ...Object.entries(confusion).map(
       ([label, counts]) =>
-        `  labelled ${label.padEnd(7)}  ${String(counts.correct).padStart(14)}${String(counts.wrong).padStart(15)}`,
+        `  labeled ${label.padEnd(7)}  ${String(counts.correct).padStart(14)}${String(counts.wrong).padStart(15)}`,
     ),
   ];
 }
@@ -65,7 +65,7 @@ function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work"
   return [
     ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
       "",
-      ...hanging("  ", `${colors.bold(clean(id ?? task))}  labelled ${two(score)}, judged ${two(judged)}`),
+      ...hanging("  ", `${colors.bold(clean(id ?? task))}  labeled ${two(score)}, judged ${two(judged)}`),
       ...hanging("    report     ", clean(report)),
       ...hanging("    ", colors.dim(clean(reason))),
     ]),

@@ -1,4 +1,4 @@
-/** @file The columns of the live table, which fit the terminal, and the formats of numbers. Pure: plain text without colour codes. */
+/** @file The columns of the live table, which fit the terminal, and the formats of numbers. Pure: plain text without color codes. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";

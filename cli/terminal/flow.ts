@@ -1,4 +1,4 @@
-/** @file Fits text to the terminal: truncates it, or breaks it between its parts. Colours are added after measuring. */
+/** @file Fits text to the terminal: truncates it, or breaks it between its parts. Colors are added after measuring. */
 
 export interface Part {
   readonly text: string;

@@ -70,10 +70,10 @@ export const AlgorithmConfig = z.strictObject({
     .positive()
     .nullable()
     .default(null)
-    .describe("Truncated importance sampling: cap of exp(proximal - behaviour). Null: off."),
+    .describe("Truncated importance sampling: cap of exp(proximal - behavior). Null: off."),
   ratioMask: RatioMask.nullable()
     .default(null)
-    .describe("Masks tokens whose ratio to the behaviour policy leaves this range. Null: off."),
+    .describe("Masks tokens whose ratio to the behavior policy leaves this range. Null: off."),
   overlong: z
     .enum(["zero", "mask"])
     .default("zero")

@@ -1,4 +1,4 @@
-/** @file What a run may spend, and the check that everything that counts towards a dollar limit has a price. */
+/** @file What a run may spend, and the check that everything that counts toward a dollar limit has a price. */
 import * as z from "zod";
 import { isEndpointPolicy } from "./language-model.ts";
 import { AgentName } from "./names.ts";

@@ -22,7 +22,7 @@ export const TrainingStats = z.strictObject({
   gradientNorm: z.number(),
   /** Share of action tokens whose ratio was clipped. */
   clipFraction: z.number(),
-  /** k3 estimate of KL(behaviour || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
+  /** k3 estimate of KL(behavior || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step: must stay under 1e-3 with one optimizer step per batch. */
   maxRatioDeviation: z.number(),

@@ -23,7 +23,7 @@ export const JudgeConfig = z
     usdPerMillionTokens: TokenPrices.nullable()
       .default(null)
       .describe(
-        "Prices of the judge's tokens, which count towards budget.usd. Null: costs are recorded in tokens only.",
+        "Prices of the judge's tokens, which count toward budget.usd. Null: costs are recorded in tokens only.",
       ),
     criteria: z
       .strictObject({
@@ -51,7 +51,7 @@ export type JudgeCost = z.infer<typeof JudgeCost>;
 
 const UnitScore = z.number().min(0).max(1);
 
-/** The judgement of one trajectory. A program's verdict is only a score. */
+/** The judgment of one trajectory. A program's verdict is only a score. */
 export const Verdict = z.strictObject({
   score: UnitScore,
   /** A model's votes. */
@@ -61,7 +61,7 @@ export const Verdict = z.strictObject({
 export type Verdict = z.infer<typeof Verdict>;
 
 /** A score in [0, 1], or a verdict with a judge's reasons and costs. */
-export type Judgement = number | Verdict;
+export type Judgment = number | Verdict;
 
 /**
  * Why there is no verdict. `refused-text`: the judge's server refuses the text, and always will. `unusable-answer`: its answer is not

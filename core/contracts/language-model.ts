@@ -120,7 +120,7 @@ export const AgentEndpoint = EndpointSettings.extend({
     ),
   usdPerMillionTokens: TokenPrices.nullable()
     .default(null)
-    .describe("Prices of the agent's tokens, which count towards budget.usd. Null: they have no price."),
+    .describe("Prices of the agent's tokens, which count toward budget.usd. Null: they have no price."),
 });
 export type AgentEndpoint = z.infer<typeof AgentEndpoint>;
 

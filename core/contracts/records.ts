@@ -23,7 +23,7 @@ import {
   WorkerId,
 } from "./names.ts";
 
-/** Identifies one `resume --extend-…`, so that a retry after a lost response is recognised as already applied. */
+/** Identifies one `resume --extend-…`, so that a retry after a lost response is recognized as already applied. */
 const ExtensionId = z.string().max(40);
 
 export const RunRecord = z.strictObject({
@@ -132,7 +132,7 @@ export const AgentBatch = z.strictObject({
   trajectories: z.array(z.union([z.int(), z.string().regex(/^\d+\/\d+$/)])),
   /** Shares of the group's loss, summing to 1. A single entry applies to every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
-  /** Normalised advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
+  /** Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. */
   advantages: z.array(z.number()),
   mean: z.number(),
   std: z.number(),

@@ -15,7 +15,7 @@ export const Trajectory = z.strictObject({
   tokens: z.array(z.int().nonnegative()),
   /** Half-open spans [start, end) of tokens that the policy emitted, ascending. */
   actions: z.array(z.tuple([z.int(), z.int()])),
-  /** Behaviour log-probs of the action tokens at the sampling temperature, spans concatenated. */
+  /** Behavior log-probs of the action tokens at the sampling temperature, spans concatenated. */
   logProbs: z.array(z.number().max(0)),
 });
 export type Trajectory = z.infer<typeof Trajectory>;

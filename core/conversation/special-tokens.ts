@@ -1,7 +1,7 @@
 /**
  * @file Escapes special tokens in data: role markers (`<|im_start|>`, `[INST]`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text
  * that the policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser,
- * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defence: its `encodeText` has
+ * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defense: its `encodeText` has
  * no special tokens at all. Agents, extractors and judges behind APIs have only this one, so it covers the markers of all common families.
  */
 import { prefixWithin, type TokenRoom } from "./token-room.ts";

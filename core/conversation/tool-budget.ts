@@ -6,7 +6,7 @@
  *                   each report says what was spent; the remainder is available again in the next turn
  *
  * So budgets depend on the text alone, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
- * afterwards: the calls of one turn can overdraw the budget by that much.
+ * afterward: the calls of one turn can overdraw the budget by that much.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 

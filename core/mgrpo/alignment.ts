@@ -1,6 +1,6 @@
 /**
  * @file Trajectory alignment (section 4.1, eq 11): rollout k calls a sub-agent d_k times, yet every rollout must have the same weight. Copies
- * are never materialised: each distinct trajectory is computed once, weighted by its share of the group.
+ * are never materialized: each distinct trajectory is computed once, weighted by its share of the group.
  *
  *   resample  every rollout gets d trajectories: a smaller set is filled up with random copies, a larger one cut to a random subset
  *   weighted  the expectation of resample: trajectory i of rollout k has weight 1/(K*d_k), and nothing is copied or dropped

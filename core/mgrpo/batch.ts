@@ -68,7 +68,7 @@ export interface WeighedTrajectory {
  *   token-mean       W * w / sum(w*T) over its question (W = sum w): all tokens of a question count the same (DAPO)
  *   constant         w / L: the sum over its tokens divided by a constant, independent of length (Dr. GRPO)
  *
- * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives its neighbours more weight.
+ * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives its neighbors more weight.
  */
 export function tokenWeights(
   trajectories: readonly WeighedTrajectory[],

@@ -1,5 +1,5 @@
 /**
- * @file The objective (eq 14-19) as a loss to minimise: its value, and its derivative with respect to every log-prob. With
+ * @file The objective (eq 14-19) as a loss to minimize: its value, and its derivative with respect to every log-prob. With
  * these derivatives as the weights of a linear loss, every option below runs on every engine.
  *
  *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )
@@ -7,8 +7,8 @@
  *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
  *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
  *
- * Without `tisCap` the anchor is the behaviour policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
- * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behaviour), cap) corrects for the sampler. In
+ * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
+ * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behavior), cap) corrects for the sampler. In
  * the first minibatch r = 1, so the derivative is the truncated importance weight times A.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
@@ -22,7 +22,7 @@ export interface LossTrajectory {
   readonly tokenWeight: number;
   readonly current_A: ArrayLike<number>;
   /** Log-probs as sampled. */
-  readonly behaviour_A: ArrayLike<number>;
+  readonly behavior_A: ArrayLike<number>;
   /** Log-probs of the trainer before the first optimizer step on this batch. Used only if `tisCap` is set. */
   readonly proximal_A: ArrayLike<number>;
   /** Log-probs of the frozen reference. Used only if the KL coefficient is not 0. */
@@ -35,7 +35,7 @@ export interface TrajectoryLoss {
   readonly loss: number;
   /** dLoss/dcurrent_a. */
   readonly gradient_A: number[];
-  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favours. */
+  /** Tokens whose term is clipped: the ratio has left the range in the direction that the advantage favors. */
   readonly clipped: number;
 }
 
@@ -45,12 +45,12 @@ export function isClippedToken({ ratio, kl, tisCap, ratioMask }: LossOptions): b
 }
 
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {
-  const { current_A, behaviour_A, proximal_A } = trajectory;
+  const { current_A, behavior_A, proximal_A } = trajectory;
   const { ratio: level, tisCap } = options;
   const kept_A = keptTokens(trajectory, options);
-  const ratio_A = ratios_A(current_A, tisCap === null ? behaviour_A : proximal_A, kept_A, level);
+  const ratio_A = ratios_A(current_A, tisCap === null ? behavior_A : proximal_A, kept_A, level);
   const truncated_A =
-    tisCap === null ? [] : ratios_A(proximal_A, behaviour_A, kept_A, level).map((v) => Math.min(v, tisCap));
+    tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level).map((v) => Math.min(v, tisCap));
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
   const gradient_A = throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
   if (options.kl.coefficient === 0) return { loss: policy.loss, gradient_A, clipped: policy.clipped };
@@ -58,10 +58,10 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
 }
 
 /** m_a in the file comment. */
-function keptTokens({ current_A, behaviour_A }: LossTrajectory, { ratioMask }: LossOptions): boolean[] {
+function keptTokens({ current_A, behavior_A }: LossTrajectory, { ratioMask }: LossOptions): boolean[] {
   const all_A = Array.from(current_A, () => true);
   if (ratioMask === null) return all_A;
-  return ratios_A(current_A, behaviour_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
+  return ratios_A(current_A, behavior_A, all_A, "token").map((r) => r >= ratioMask.low && r <= ratioMask.high);
 }
 
 /** The clipped surrogate: its value, its derivative with respect to the ratios, and the number of clipped tokens. */

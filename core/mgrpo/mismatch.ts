@@ -3,16 +3,16 @@
  * version, so any difference is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
 export interface Mismatch {
-  /** Sum over tokens of the k3 estimate of KL(behaviour || current): r - 1 - log r, r = current/behaviour. */
+  /** Sum over tokens of the k3 estimate of KL(behavior || current): r - 1 - log r, r = current/behavior. */
   readonly klSum: number;
   /** max |r - 1|. */
   readonly maxRatioDeviation: number;
 }
 
-export function mismatch(current_A: ArrayLike<number>, behaviour_A: ArrayLike<number>): Mismatch {
+export function mismatch(current_A: ArrayLike<number>, behavior_A: ArrayLike<number>): Mismatch {
   let [klSum, maxRatioDeviation] = [0, 0];
   for (let a = 0; a < current_A.length; a++) {
-    const logRatio = (current_A[a] ?? Number.NaN) - (behaviour_A[a] ?? Number.NaN);
+    const logRatio = (current_A[a] ?? Number.NaN) - (behavior_A[a] ?? Number.NaN);
     const excess = Math.expm1(logRatio);
     klSum += excess - logRatio;
     maxRatioDeviation = Math.max(maxRatioDeviation, Math.abs(excess));

@@ -5,7 +5,7 @@
 import type { Trajectory } from "../contracts/rollout.ts";
 import { MgrpoError } from "../errors.ts";
 
-/** Positions of the action tokens, ascending. Refuses a trajectory whose spans or behaviour log-probs do not fit its tokens. */
+/** Positions of the action tokens, ascending. Refuses a trajectory whose spans or behavior log-probs do not fit its tokens. */
 export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajectory): number[] {
   const positions_A: number[] = [];
   let last = 1;
@@ -18,7 +18,7 @@ export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajecto
     last = end;
   }
   if (positions_A.length !== logProbs.length) {
-    throw damaged(agent, `${positions_A.length} action tokens but ${logProbs.length} behaviour log-probs`);
+    throw damaged(agent, `${positions_A.length} action tokens but ${logProbs.length} behavior log-probs`);
   }
   return positions_A;
 }

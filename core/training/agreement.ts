@@ -5,7 +5,7 @@
 import { type ConfidenceInterval, wilson } from "./confidence-interval.ts";
 
 /** Whether one answer is correct, according to its label and to the judge. */
-export interface LabelledAnswer {
+export interface LabeledAnswer {
   readonly label: boolean;
   readonly judged: boolean;
 }
@@ -28,16 +28,16 @@ export interface Agreement {
 }
 
 /** Needs at least one answer. */
-export function agreementOf(answers: readonly LabelledAnswer[]): Agreement {
+export function agreementOf(answers: readonly LabeledAnswer[]): Agreement {
   const count = (label: boolean, judged: boolean) =>
     answers.filter((one) => one.label === label && one.judged === judged).length;
   const correct = { correct: count(true, true), wrong: count(true, false) };
   const wrong = { correct: count(false, true), wrong: count(false, false) };
   const n = answers.length;
   const same = correct.correct + wrong.wrong;
-  const labelledCorrect = (correct.correct + correct.wrong) / n;
+  const labeledCorrect = (correct.correct + correct.wrong) / n;
   const judgedCorrect = (correct.correct + wrong.correct) / n;
-  const expected = labelledCorrect * judgedCorrect + (1 - labelledCorrect) * (1 - judgedCorrect);
+  const expected = labeledCorrect * judgedCorrect + (1 - labeledCorrect) * (1 - judgedCorrect);
   return {
     n,
     accuracy: same / n,
@@ -108,8 +108,8 @@ function pearson(x: readonly number[], y: readonly number[]): number | null {
 
 function correlationInterval(correlation: number | null, n: number): ConfidenceInterval | null {
   if (correlation === null || Math.abs(correlation) === 1 || n < 4) return null;
-  const [centre, half] = [Math.atanh(correlation), Z / Math.sqrt(n - 3)];
-  return { low: Math.tanh(centre - half), high: Math.tanh(centre + half) };
+  const [center, half] = [Math.atanh(correlation), Z / Math.sqrt(n - 3)];
+  return { low: Math.tanh(center - half), high: Math.tanh(center + half) };
 }
 
 function mean(values: readonly number[]): number {

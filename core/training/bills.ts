@@ -1,6 +1,6 @@
 /**
  * @file The costs of a run besides its workers: tool requests (tool-spending.ts), judge verdicts at `judge.usdPerMillionTokens`, and turns of
- * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count towards `budget.usd`.
+ * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count toward `budget.usd`.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -38,7 +38,7 @@ export async function readBillsIfLimited(table: Pick<Table, "get">, { run, maxUs
 type Payments = Pick<Table, "insert" | "update">;
 
 /**
- * The bill of one request to a judge. Its expected cost is booked before the request, and the actual cost replaces it afterwards. A caller
+ * The bill of one request to a judge. Its expected cost is booked before the request, and the actual cost replaces it afterward. A caller
  * that dies leaves the expected cost on the bill.
  */
 export class JudgeBill {

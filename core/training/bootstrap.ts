@@ -4,7 +4,7 @@
  *
  * Seeds and questions are crossed, not nested: every seed's team answers the same questions, and a hard question is hard for all of them.
  * So one is resampled while the other is fixed, with the same draws for both arms, which pairs differences question by question. The
- * two deviations are then added. MS are the mean squares of the two-way (seed x question) table of linearised scores:
+ * two deviations are then added. MS are the mean squares of the two-way (seed x question) table of linearized scores:
  *
  *     questions   S x Q table, Q - 1 of Q questions drawn, the same for all seeds      variance MS_questions / SQ
  *     seeds       S - 1 of S seeds drawn, times k                                      variance k^2 MS_seeds / SQ
@@ -70,7 +70,7 @@ function estimate(
   }));
   const value = signedSum(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
-  const k = S > 1 ? seedFactor(linearised(arms), student(S - 1)) : 0;
+  const k = S > 1 ? seedFactor(linearized(arms), student(S - 1)) : 0;
   const random = stream(...name, "bootstrap");
   const deviations: number[] = [];
   for (let i = 0; i < RESAMPLES; i++) {
@@ -115,8 +115,8 @@ function seedFactor(table: readonly (readonly number[])[], student: number): num
   return msSeeds === 0 ? 0 : Math.sqrt(Math.max(0, (student / Z) ** 2 - msNoise / msSeeds));
 }
 
-/** A table whose mean is the estimate, up to a constant: a pooled share is linearised to (correct - share * n) / mean n. */
-function linearised(arms: readonly SignedArm[]): number[][] {
+/** A table whose mean is the estimate, up to a constant: a pooled share is linearized to (correct - share * n) / mean n. */
+function linearized(arms: readonly SignedArm[]): number[][] {
   const terms = arms.map(({ sign, tallies_SQ }) => {
     const { n, correct } = sumTallies(tallies_SQ.flat());
     const perCell = n / tallies_SQ.flat().length;

@@ -31,9 +31,9 @@ export function wilson({ n, correct }: Tally): ConfidenceInterval {
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
   const scale = 1 + (Z * Z) / n;
-  const centre = (share + (Z * Z) / (2 * n)) / scale;
+  const center = (share + (Z * Z) / (2 * n)) / scale;
   const half = (Z / scale) * Math.sqrt((share * (1 - share)) / n + (Z * Z) / (4 * n * n));
-  return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+  return { low: Math.max(0, center - half), high: Math.min(1, center + half) };
 }
 
 /** The interval of the mean accuracy, from each question's tally over its runs. Questions without a counted run are left out. */

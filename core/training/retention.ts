@@ -34,10 +34,10 @@ export function expiredVersion(config: RunConfig, newest: number): number | unde
 }
 
 /**
- * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by neighbours,
+ * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by neighbors,
  * across steps that trained nothing. So: version 0, the nearest kept version before it, and the window after it.
  */
-export function neighbours(config: RunConfig, expired: number): number[] {
+export function neighbors(config: RunConfig, expired: number): number[] {
   let before = expired - 1;
   while (before > 0 && !isKept(config, before)) before--;
   const after = Array.from({ length: config.retention.last }, (_, i) => expired + 1 + i);

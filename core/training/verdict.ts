@@ -1,10 +1,10 @@
 /**
  * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
  * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
- * cost of a request is reserved on the run's bill before it; the actual cost is billed afterwards, even without a verdict. A request
+ * cost of a request is reserved on the run's bill before it; the actual cost is billed afterward, even without a verdict. A request
  * that is cut off, by the deadline or the caller's signal, is billed as "unknown": at the reserved maximum.
  */
-import { costOfFailure, faultOfFailure, type JudgeFault, type Judgement, Verdict } from "../contracts/judge.ts";
+import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import type { VerdictRecord } from "../contracts/records.ts";
@@ -29,7 +29,7 @@ export interface VerdictRequest {
   readonly seconds: number;
   /** Cancels the request before its deadline. */
   readonly signal?: AbortSignal;
-  readonly ask: (context: VerdictContext) => Judgement | Promise<Judgement>;
+  readonly ask: (context: VerdictContext) => Judgment | Promise<Judgment>;
 }
 
 /** A verdict that failed: why, and for how long. */
@@ -50,7 +50,7 @@ const PROGRAM = "program";
 
 /**
  * Undefined: another process is asking, or the judge failed a moment ago (ask again later), or the signal is already aborted. A failure is
- * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `cancelled` by the
+ * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `canceled` by the
  * signal.
  */
 export async function askForVerdict(store: Store, request: VerdictRequest): Promise<Verdict | undefined> {
@@ -126,7 +126,7 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
   const deadline = async (): Promise<never> => {
     await clock.sleep(seconds, wake.signal);
     const error = stop?.aborted
-      ? new MgrpoError("cancelled", "the verdict was cancelled", { retryable: true })
+      ? new MgrpoError("canceled", "the verdict was canceled", { retryable: true })
       : new MgrpoError("judge-failed", `no verdict within ${seconds} s (limits.verdictSeconds)`, { retryable: true });
     if (!isDone) cut.abort(error);
     await clock.sleep(GRACE_SECONDS, wake.signal);
@@ -152,16 +152,16 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
   };
 }
 
-async function askJudge(ask: () => Promise<Judgement>): Promise<Verdict> {
-  let judgement: Judgement;
+async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
+  let judgment: Judgment;
   try {
-    judgement = await ask();
+    judgment = await ask();
   } catch (cause) {
     if (isMgrpoError(cause, "rewards-invalid")) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
   }
-  const verdict = typeof judgement === "object" ? judgement : { score: judgement };
+  const verdict = typeof judgment === "object" ? judgment : { score: judgment };
   try {
     return parse(Verdict, verdict, "the judge's verdict");
   } catch (cause) {

@@ -45,7 +45,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
   );
 }
 
-/** PEFT's initialisation: A uniform within 1 / sqrt(in) (Kaiming, gain sqrt 5), B zero, so that the model starts as its base. */
+/** PEFT's initialization: A uniform within 1 / sqrt(in) (Kaiming, gain sqrt 5), B zero, so that the model starts as its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
   const weights = new Float32Array(layout.length);
@@ -107,7 +107,7 @@ const SUPPORTED_SETTINGS = new Set([
   "task_type",
 ]);
 /** Values of init_lora_weights that leave the base as it is. */
-const PLAIN_INITIALISATIONS: readonly unknown[] = [null, true, false, "gaussian"];
+const PLAIN_INITIALIZATIONS: readonly unknown[] = [null, true, false, "gaussian"];
 
 const isOff = (value: unknown) =>
   value === null ||
@@ -144,7 +144,7 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   if (config.peft_type !== "LORA") refuse("peft_type", config.peft_type, "LORA");
   for (const [key, value] of Object.entries(config)) {
     const plain =
-      key === "init_lora_weights" ? PLAIN_INITIALISATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
+      key === "init_lora_weights" ? PLAIN_INITIALIZATIONS.includes(value) : SUPPORTED_SETTINGS.has(key) || isOff(value);
     if (!plain) refuse(key, value, "plain LoRA, without it");
   }
   const targets = z.array(LoraTarget).safeParse(config.target_modules);

@@ -40,7 +40,7 @@ const BATCH: readonly TrainingSequence[] = [
   tokens,
   weights_T: Float32Array.from(tokens, (_, t) => 0.1 * t),
   advantages_T: Float32Array.from(tokens, (_, t) => (t % 2 ? 1.5 : -0.7)),
-  behaviourLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.2 * t),
+  behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.2 * t),
 }));
 
 export function tinyModel(): Map<string, Uint8Array> {

@@ -4,7 +4,7 @@
  *
  *     open ──answered──> closed
  *       ├── timed out, a training call ──────────────────────> the thread is ended
- *       └── aborted, or timed out, a sample ──> cancelled ──not closed in time──> the thread is ended
+ *       └── aborted, or timed out, a sample ──> canceled ──not closed in time──> the thread is ended
  *
  * When the thread ends, the hung call rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
  * a new thread, without the samplers and trainers of the old one (session.ts).
@@ -23,7 +23,7 @@ interface OpenCall {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: MgrpoError) => void;
   timer: NodeJS.Timeout | undefined;
-  isCancelled: boolean;
+  isCanceled: boolean;
   isOverdue: boolean;
 }
 
@@ -53,7 +53,7 @@ export class EngineThread {
   /** Settles when the thread has closed the call, or has ended. */
   call<T>(handle: number, body: EngineCall, { signal, seconds }: CallOptions = {}): Promise<T> {
     const { method } = body;
-    if (signal?.aborted) return Promise.reject(new MgrpoError("cancelled", `${method} was cancelled by its caller`));
+    if (signal?.aborted) return Promise.reject(new MgrpoError("canceled", `${method} was canceled by its caller`));
     const id = this.#calls++;
     const settled = new Promise<unknown>((resolve, reject) => {
       const call: OpenCall = {
@@ -62,7 +62,7 @@ export class EngineThread {
         resolve,
         reject,
         timer: undefined,
-        isCancelled: false,
+        isCanceled: false,
         isOverdue: false,
       };
       this.#openCalls.set(id, call);
@@ -94,7 +94,7 @@ export class EngineThread {
       return;
     }
     call.isOverdue = true;
-    if (call.method === "sample" && !call.isCancelled) this.#cancel(id);
+    if (call.method === "sample" && !call.isCanceled) this.#cancel(id);
     else void this.#worker?.terminate();
   }
 
@@ -104,8 +104,8 @@ export class EngineThread {
 
   #cancel(id: number): void {
     const call = this.#openCalls.get(id);
-    if (!call || call.isCancelled) return;
-    call.isCancelled = true;
+    if (!call || call.isCanceled) return;
+    call.isCanceled = true;
     this.#post({ kind: "cancel", call: id });
     if (call.seconds !== undefined) this.#armTimer(id, call, Math.min(call.seconds, CANCEL_SECONDS));
   }
@@ -137,8 +137,8 @@ export class EngineThread {
     const call = this.#close(message.call);
     if (!call) return;
     if (message.kind === "result") call.resolve(message.value);
-    // The timeout cancelled it, not its caller.
-    else if (call.isOverdue && message.error.code === "cancelled") call.reject(deadlineError(call));
+    // The timeout canceled it, not its caller.
+    else if (call.isOverdue && message.error.code === "canceled") call.reject(deadlineError(call));
     else {
       const { code, message: text, retryable, evidence } = message.error;
       call.reject(new MgrpoError(code, text, { retryable, evidence }));

@@ -38,7 +38,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
     while (tokens.length < limit) {
       await yieldToEventLoop();
       if (signal?.aborted || released.delete(request)) {
-        throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`);
+        throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled by its caller`);
       }
       const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
       const { token, logProb } = sampleToken(row, 0, config.vocabulary, request.sampling, uniform);

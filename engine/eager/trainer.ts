@@ -86,7 +86,7 @@ function addTo(
 }
 
 function lossRows(sequence: TrainingSequence, loss: Loss): LossRows {
-  const { weights_T, advantages_T, behaviourLogProbs_T } = sequence;
+  const { weights_T, advantages_T, behaviorLogProbs_T } = sequence;
   const none = new Float32Array(weights_T.length);
   const row = (values: Float32Array | undefined) => tf.tensor1d((values ?? none).slice(1));
   const linear = loss.kind === "linear";
@@ -94,7 +94,7 @@ function lossRows(sequence: TrainingSequence, loss: Loss): LossRows {
     linearWeights: row(linear ? weights_T : none),
     clippedWeights: row(linear ? none : weights_T),
     advantages: row(advantages_T),
-    behaviourLogProbs: row(linear ? none : behaviourLogProbs_T?.map((value, t) => (weights_T[t] === 0 ? 0 : value))),
+    behaviorLogProbs: row(linear ? none : behaviorLogProbs_T?.map((value, t) => (weights_T[t] === 0 ? 0 : value))),
     lowest: tf.scalar(linear ? 1 : 1 - loss.clipLow),
     highest: tf.scalar(linear ? 1 : 1 + loss.clipHigh),
   };

@@ -20,8 +20,8 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, conte
 }
 
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
-  const { tokens, weights_T, advantages_T, behaviourLogProbs_T } = sequence;
-  const vectors = loss.kind === "linear" ? [weights_T] : [weights_T, advantages_T, behaviourLogProbs_T];
+  const { tokens, weights_T, advantages_T, behaviorLogProbs_T } = sequence;
+  const vectors = loss.kind === "linear" ? [weights_T] : [weights_T, advantages_T, behaviorLogProbs_T];
   if (vectors.some((vector) => vector?.length !== tokens.length)) {
     throw new MgrpoError(
       "config-invalid",

@@ -20,15 +20,15 @@ export interface LossRows {
   /** `clipped-token`: the weight of the row's term. */
   readonly clippedWeights: tf.Tensor1D;
   readonly advantages: tf.Tensor1D;
-  readonly behaviourLogProbs: tf.Tensor1D;
+  readonly behaviorLogProbs: tf.Tensor1D;
   /** 1 - clipLow and 1 + clipHigh. */
   readonly lowest: tf.Scalar;
   readonly highest: tf.Scalar;
 }
 
-/** sum linear * logProb - sum clipped * min(r A, clip(r) A), r = exp(logProb - behaviour). A batch uses one of the two terms; the other is zero. */
+/** sum linear * logProb - sum clipped * min(r A, clip(r) A), r = exp(logProb - behavior). A batch uses one of the two terms; the other is zero. */
 export function loss(logProbs: tf.Tensor1D, rows: LossRows): tf.Scalar {
-  const ratio: tf.Tensor1D = tf.exp(tf.sub(logProbs, rows.behaviourLogProbs));
+  const ratio: tf.Tensor1D = tf.exp(tf.sub(logProbs, rows.behaviorLogProbs));
   const clipped = tf.minimum(tf.maximum(ratio, rows.lowest), rows.highest);
   const surrogate: tf.Tensor1D = tf.minimum(tf.mul(ratio, rows.advantages), tf.mul(clipped, rows.advantages));
   return tf.sub(dot(rows.linearWeights, logProbs), dot(rows.clippedWeights, surrogate));

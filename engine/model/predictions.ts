@@ -37,9 +37,9 @@ export function weightedPredictions(batch: readonly TrainingSequence[], loss: Lo
   const isWanted = (member: number, t: number) => batch[member]?.weights_T[t] !== 0;
   if (loss.kind === "linear") return { isWanted, canShare: () => true };
   const sign = (member: number, t: number) => Math.sign(batch[member]?.advantages_T?.[t] ?? 0);
-  const behaviour = (member: number, t: number) => batch[member]?.behaviourLogProbs_T?.[t];
-  // The same ratio: behaviour log-probs are bitwise equal.
-  return { isWanted, canShare: (a, b, t) => sign(a, t) === sign(b, t) && behaviour(a, t) === behaviour(b, t) };
+  const behavior = (member: number, t: number) => batch[member]?.behaviorLogProbs_T?.[t];
+  // The same ratio: behavior log-probs are bitwise equal.
+  return { isWanted, canShare: (a, b, t) => sign(a, t) === sign(b, t) && behavior(a, t) === behavior(b, t) };
 }
 
 /** A single row would take the matrix-vector path of a product, which rounds differently: row 0 pads, and nobody reads it. */
@@ -114,7 +114,7 @@ export interface LossVectors {
   readonly linearWeights: Float32Array;
   readonly clippedWeights: Float32Array;
   readonly advantages: Float32Array;
-  readonly behaviourLogProbs: Float32Array;
+  readonly behaviorLogProbs: Float32Array;
 }
 
 /** Adds up the terms of each prediction's readers. */
@@ -125,7 +125,7 @@ export function lossVectors(
 ): LossVectors {
   const count = row.length;
   const weights = new Float32Array(count);
-  const [advantages, behaviourLogProbs, none] = [0, 1, 2].map(() => new Float32Array(count)) as [
+  const [advantages, behaviorLogProbs, none] = [0, 1, 2].map(() => new Float32Array(count)) as [
     Float32Array,
     Float32Array,
     Float32Array,
@@ -144,13 +144,13 @@ export function lossVectors(
     weights[r] = weight;
     if (isLinear) continue;
     advantages[r] = end - begin === 1 ? advantageOf(begin) : weighted / weight;
-    behaviourLogProbs[r] = batch[member[begin] as number]?.behaviourLogProbs_T?.[position[begin] as number] ?? 0;
+    behaviorLogProbs[r] = batch[member[begin] as number]?.behaviorLogProbs_T?.[position[begin] as number] ?? 0;
   }
   return {
     linearWeights: isLinear ? weights : none,
     clippedWeights: isLinear ? none : weights,
     advantages,
-    behaviourLogProbs,
+    behaviorLogProbs,
   };
 }
 

@@ -24,7 +24,7 @@ export interface PrefixTree {
 /** Tokens of a sequence that are computed. */
 export const computedLength = (tokens: readonly number[]): number => Math.max(1, tokens.length - 1);
 
-/** Indices in lexicographic order of the tokens: sequences that share a prefix are neighbours. */
+/** Indices in lexicographic order of the tokens: sequences that share a prefix are neighbors. */
 export function lexicographicOrder(sequences: Sequences): number[] {
   const compare = (a: readonly number[], b: readonly number[]): number => {
     const length = Math.min(a.length, b.length);

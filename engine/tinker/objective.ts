@@ -11,7 +11,7 @@ export interface Objective {
 }
 
 export function objectiveOf(sequence: TrainingSequence, logProbs_T: ArrayLike<number>, loss: Loss): Objective {
-  const { weights_T, advantages_T, behaviourLogProbs_T } = sequence;
+  const { weights_T, advantages_T, behaviorLogProbs_T } = sequence;
   const gradient_T = new Float32Array(weights_T.length);
   let total = 0;
   for (let t = 1; t < weights_T.length; t++) {
@@ -24,7 +24,7 @@ export function objectiveOf(sequence: TrainingSequence, logProbs_T: ArrayLike<nu
       continue;
     }
     const advantage = advantages_T?.[t] ?? 0;
-    const ratio = Math.exp(logProb - (behaviourLogProbs_T?.[t] ?? 0));
+    const ratio = Math.exp(logProb - (behaviorLogProbs_T?.[t] ?? 0));
     const clipped = Math.min(Math.max(ratio, 1 - loss.clipLow), 1 + loss.clipHigh);
     total -= weight * Math.min(ratio * advantage, clipped * advantage);
     // Where the clipped term is the smaller one, the loss does not depend on the log-prob.

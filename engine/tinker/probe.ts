@@ -14,7 +14,7 @@ import type { TinkerClient, TinkerModel } from "./client/client.ts";
 import type { AdamParams, Datum, OptimizerResult, SamplingParams } from "./client/messages.ts";
 import { gradientDatum, scoringDatum, withLeadingZero } from "./data.ts";
 
-export interface ServerBehaviour {
+export interface ServerBehavior {
   /** How a sequence's loss combines the terms of its tokens. */
   readonly overTokens: "sum" | "mean";
   /** How a step's loss combines those of its sequences. */
@@ -54,7 +54,7 @@ export async function probeServer(
   client: TinkerClient,
   model: TinkerModel,
   vocabulary: number,
-): Promise<ServerBehaviour> {
+): Promise<ServerBehavior> {
   const prompt = [1, 2, 3].map((token) => token % vocabulary);
   const saved = await model.saveForSampler();
   const sample = async (stop?: number[]) => {

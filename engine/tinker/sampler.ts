@@ -40,7 +40,7 @@ export async function openTinkerSampler(
         return sampleOf(request, result, maxTokens);
       } catch (cause) {
         if (!stopSignal.aborted) throw cause;
-        throw new MgrpoError("cancelled", `sampling of '${request.sequence}' was cancelled by its caller`, { cause });
+        throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled by its caller`, { cause });
       }
     },
     release() {},

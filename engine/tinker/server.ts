@@ -9,7 +9,7 @@ import {
   type TinkerSession,
 } from "./client/client.ts";
 import type { TransportOptions } from "./client/transport.ts";
-import { probeServer, type ServerBehaviour } from "./probe.ts";
+import { probeServer, type ServerBehavior } from "./probe.ts";
 import type { TinkerVersion } from "./version.ts";
 
 /** Timeout of the check before a run. */
@@ -27,7 +27,7 @@ export class TinkerServer {
   /** A client that does not retry. */
   readonly #checkClient: TinkerClient;
   readonly #session = new Lazy<TinkerSession>();
-  readonly #behaviour = new Lazy<ServerBehaviour>();
+  readonly #behavior = new Lazy<ServerBehavior>();
 
   constructor(transport: TransportOptions) {
     this.baseUrl = transport.baseUrl;
@@ -46,8 +46,8 @@ export class TinkerServer {
   }
 
   /** How the server computes; probed once, on a separate model. */
-  behaviour(base: string, version: TinkerVersion, vocabulary: number): Promise<ServerBehaviour> {
-    return this.#behaviour.get(async () => {
+  behavior(base: string, version: TinkerVersion, vocabulary: number): Promise<ServerBehavior> {
+    return this.#behavior.get(async () => {
       const model = await createModel(await this.#sharedSession(), base, { ...version, weights: null });
       try {
         return await probeServer(this.client, model, vocabulary);

@@ -24,7 +24,7 @@ import type { AdamParams } from "./client/messages.ts";
 import { gradientDatum, requestBatches, scoringDatum, withLeadingZero } from "./data.ts";
 import { JournaledModel, NO_JOURNAL } from "./journal.ts";
 import { objectiveOf } from "./objective.ts";
-import { gradientNormOf, type ServerBehaviour } from "./probe.ts";
+import { gradientNormOf, type ServerBehavior } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
@@ -43,7 +43,7 @@ interface TrainerContext {
   /** The server's name for the base model. */
   readonly base: string;
   readonly version: TinkerVersion;
-  readonly behaviour: ServerBehaviour;
+  readonly behavior: ServerBehavior;
   readonly journal: CallJournal;
   readonly limits: Limits;
 }
@@ -57,10 +57,10 @@ export async function openTinkerTrainer(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const behaviour = await server.behaviour(base, version, vocabulary);
-  const model = await JournaledModel.open(server, base, version, { journal, canResume: behaviour.remembersCalls });
+  const behavior = await server.behavior(base, version, vocabulary);
+  const model = await JournaledModel.open(server, base, version, { journal, canResume: behavior.remembersCalls });
   const limits = { vocabulary, contextTokens, microBatchTokens };
-  return new TinkerTrainer({ server, base, version, behaviour, journal, limits }, model);
+  return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model);
 }
 
 class TinkerTrainer implements Trainer {
@@ -99,14 +99,14 @@ class TinkerTrainer implements Trainer {
   }
 
   async optimizerStep(config: OptimizerConfig, scale = 1): Promise<{ gradientNorm: number }> {
-    const { behaviour, server, limits } = this.#context;
+    const { behavior, server, limits } = this.#context;
     const terms = this.#gradient;
     for (const { gradient_T } of terms) checkGradient(gradient_T);
-    const params = adamParams(config, behaviour.clips, server.baseUrl);
+    const params = adamParams(config, behavior.clips, server.baseUrl);
     const scaleOf = ({ tokens }: GradientTerm) =>
       scale *
-      (behaviour.overTokens === "mean" ? tokens.length - 1 : 1) *
-      (behaviour.overSequences === "mean" ? terms.length : 1);
+      (behavior.overTokens === "mean" ? tokens.length - 1 : 1) *
+      (behavior.overSequences === "mean" ? terms.length : 1);
     const requests = requestBatches(terms, ({ tokens }) => tokens.length, limits.microBatchTokens).map((batch) =>
       batch.map((term) => gradientDatum(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
     );

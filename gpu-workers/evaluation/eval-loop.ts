@@ -39,7 +39,7 @@ export interface EvalRole {
 
 /**
  * Evaluates until the run is over and all its jobs are done, or, with `untilIdle`, until no job can be leased. Returns when the run is
- * halted: its budget is spent, or a service refuses. Rejects with `cancelled` when the signal aborts.
+ * halted: its budget is spent, or a service refuses. Rejects with `canceled` when the signal aborts.
  */
 export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promise<void> {
   const { run, untilIdle } = role;
@@ -63,7 +63,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
       await run.store.clock.sleep(10 * run.config.liveness.pollSeconds, signal);
     }
   }
-  throw new MgrpoError("cancelled", "the worker is stopping");
+  throw new MgrpoError("canceled", "the worker is stopping");
 }
 
 /** The first job that is queued, this worker's own, or a dead worker's. */

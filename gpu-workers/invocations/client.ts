@@ -89,7 +89,7 @@ async function invoke(caller: Caller, invocation: PendingInvocation): Promise<In
       shouldRetry: ({ error }) => error instanceof TransientFailure,
     });
   } catch (error) {
-    throw signal.aborted && !isMgrpoError(error) ? cancelled(id) : error;
+    throw signal.aborted && !isMgrpoError(error) ? canceled(id) : error;
   }
 }
 
@@ -102,7 +102,7 @@ async function attempt(caller: Caller, invocation: PendingInvocation): Promise<I
   try {
     return await askWorker(caller, invocation, AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
-    if (signal.aborted) throw cancelled(id);
+    if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
     if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
       const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;
@@ -132,7 +132,7 @@ async function askWorker(
   }
 }
 
-const cancelled = (id: string) => new MgrpoError("cancelled", `invocation ${id} was cancelled`);
+const canceled = (id: string) => new MgrpoError("canceled", `invocation ${id} was canceled`);
 
 function deadlinePassed(
   { config, name }: RunContext,

@@ -138,12 +138,12 @@ function failureOf(
   options: InvocationRegistryOptions,
   id: string,
   error: unknown,
-  { signal: cancelled }: AbortController,
+  { signal: canceled }: AbortController,
   { signal: outOfTime }: TimeLimit,
 ): MgrpoError {
-  if (outOfTime.aborted && !cancelled.aborted)
+  if (outOfTime.aborted && !canceled.aborted)
     return new MgrpoError("deadline", `invocation ${id} exceeded its wall-clock limit`);
-  if (isInfrastructureFailure(error) || isMgrpoError(error, "cancelled", "step-closed", "run-halted")) return error;
+  if (isInfrastructureFailure(error) || isMgrpoError(error, "canceled", "step-closed", "run-halted")) return error;
   options.onFatal(error);
   return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
 }

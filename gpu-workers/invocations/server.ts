@@ -5,8 +5,8 @@
  *     PUT    /invocations/<id>   202 accepted, now or earlier · 409 loading another version, Retry-After · 410 the step is not open
  *                                · 503 draining · 400 the id is not the hash of the request · 413
  *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
- *                                · 502 infrastructure failed, {code, message} · 503 cancelled by draining
- *     DELETE /invocations/<id>   204 cancelled
+ *                                · 502 infrastructure failed, {code, message} · 503 canceled by draining
+ *     DELETE /invocations/<id>   204 canceled
  *
  * Every call and every report is signed (signature.ts); 401 says why a call is refused. A PUT with `Prefer: wait=<seconds>` is answered
  * like a GET when the result comes in time: one round trip.
@@ -112,7 +112,7 @@ function withoutReport(status: Exclude<InvocationStatus, { state: "done" }>): Re
   if (status.state === "running") return new Response(null, { status: 202 });
   if (status.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = status.error;
-  if (code === "cancelled") return new Response("draining", { status: 503 });
+  if (code === "canceled") return new Response("draining", { status: 503 });
   if (code === "step-closed") return new Response(message, { status: 410 });
   return new Response(JSON.stringify({ code, message }), { status: 502, headers: JSON_TYPE });
 }

@@ -75,7 +75,7 @@ export class WorkerClient {
   cancel(worker: WorkerRecord, id: string): void {
     const signal = AbortSignal.timeout(CANCEL_TIMEOUT_SECONDS * 1000);
     this.#send(worker, { id, method: "DELETE", signal }).catch((error: unknown) =>
-      this.#log.info("a cancelled invocation may still run", { id, error: String(error) }),
+      this.#log.info("a canceled invocation may still run", { id, error: String(error) }),
     );
   }
 

@@ -15,7 +15,7 @@ export type IncarnationEnd = "stopped" | "over" | "lost";
 
 export interface Incarnation {
   readonly membership: Membership;
-  /** Starts the loops. They work until the signal aborts and may then reject with `cancelled`. */
+  /** Starts the loops. They work until the signal aborts and may then reject with `canceled`. */
   readonly loops: (signal: AbortSignal) => readonly Promise<void>[];
   /** Resolves when there is nothing more to do. Behaves like a loop when the signal aborts. */
   readonly over: (signal: AbortSignal) => Promise<void>;
@@ -38,13 +38,13 @@ export async function runIncarnation({
 }: Incarnation): Promise<IncarnationEnd> {
   const ending = new AbortController();
   const heartbeatStop = new AbortController();
-  const ignoreCancelled = (error: unknown) => {
-    if (!(ending.signal.aborted && isMgrpoError(error, "cancelled"))) throw error;
+  const ignoreCanceled = (error: unknown) => {
+    if (!(ending.signal.aborted && isMgrpoError(error, "canceled"))) throw error;
   };
   try {
     const beating = membership.beat(heartbeatStop.signal);
     const done = over(ending.signal);
-    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCancelled)));
+    const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCanceled)));
     const stopped = whenAborted(stop).then((): IncarnationEnd => "stopped");
     const end = await Promise.race([
       beating,

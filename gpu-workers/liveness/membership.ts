@@ -130,6 +130,6 @@ async function refuseOtherRelease(run: RunContext, observer: WorkerObserver, sto
       );
     }
     await clock.sleep(run.config.liveness.heartbeatSeconds, stop);
-    if (stop.aborted) throw new MgrpoError("cancelled", "stopped while waiting for a worker of another release");
+    if (stop.aborted) throw new MgrpoError("canceled", "stopped while waiting for a worker of another release");
   }
 }

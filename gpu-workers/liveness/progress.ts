@@ -5,7 +5,7 @@
  */
 import type { EngineLimits } from "../../core/ports.ts";
 
-/** Seconds that an engine has after the limit to end a call: a cancelled sample gets 60 of them to stop. */
+/** Seconds that an engine has after the limit to end a call: a canceled sample gets 60 of them to stop. */
 const GRACE_SECONDS = 120;
 
 export type EngineWork = "sampling" | "training";

@@ -24,7 +24,7 @@ type Selector<T> = (snapshot: RunSnapshot) => T | undefined;
 
 export interface StepWatch {
   current(): RunSnapshot | undefined;
-  /** Waits until `pick` returns something. Rejects with `cancelled` when the signal aborts. */
+  /** Waits until `pick` returns something. Rejects with `canceled` when the signal aborts. */
   until<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
   /** Like `until`, but polls fast while it waits. */
   untilUrgently<T>(pick: Selector<T>, signal: AbortSignal): Promise<T>;
@@ -83,7 +83,7 @@ class StepPoller implements StepWatch {
     return new Promise((resolve, reject) => {
       const stop = () => {
         this.#waiters.delete(look);
-        reject(new MgrpoError("cancelled", "the worker is stopping"));
+        reject(new MgrpoError("canceled", "the worker is stopping"));
       };
       const look = () => {
         const found = this.#snapshot && pick(this.#snapshot);

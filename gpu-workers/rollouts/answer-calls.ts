@@ -60,12 +60,12 @@ export async function answerCalls(
 ): Promise<AnsweredCall[]> {
   throwIfAborted(signal, context.sequence);
   const failed = new AbortController();
-  const cancelled = AbortSignal.any([signal, failed.signal]);
+  const canceled = AbortSignal.any([signal, failed.signal]);
   const aborted = new Promise<never>((_, reject) => {
-    cancelled.addEventListener("abort", () => reject(abortError(signal, context.sequence)), { once: true });
+    canceled.addEventListener("abort", () => reject(abortError(signal, context.sequence)), { once: true });
   });
   try {
-    return await Promise.race([aborted, Promise.all(startAll(calls, context, cancelled))]);
+    return await Promise.race([aborted, Promise.all(startAll(calls, context, canceled))]);
   } catch (error) {
     failed.abort(error);
     throw error;
@@ -124,7 +124,7 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
     return await withinSeconds(toolSeconds, late, (limit) => run(AbortSignal.any([signal, limit])));
   } catch (cause) {
     if (cause instanceof MgrpoError) throw cause;
-    if (signal.aborted) throw new MgrpoError("cancelled", `tool '${call.name}' was cancelled`, { cause });
+    if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });
     const reason = cause instanceof Error ? cause.message : String(cause);
     const { id } = toolContext.question;
     throw new MgrpoError("tool-backend", `tool '${call.name}' failed on question '${id}': ${reason}`, {
@@ -147,5 +147,5 @@ export function abortError(signal: AbortSignal, sequence: string): MgrpoError {
   const cause: unknown = signal.reason;
   return cause instanceof MgrpoError
     ? cause
-    : new MgrpoError("cancelled", `conversation ${sequence} was cancelled`, { cause });
+    : new MgrpoError("canceled", `conversation ${sequence} was canceled`, { cause });
 }

@@ -45,7 +45,7 @@ export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
  * Attempts a rollout until it finishes, at most `limits.attempts` times; then its outcome is `failed`, with the last reason. Rejects with
- * `cancelled` when the signal aborts, with the cause if `shouldRetry` returns false, and immediately on a refusal, which no retry can fix.
+ * `canceled` when the signal aborts, with the cause if `shouldRetry` returns false, and immediately on a refusal, which no retry can fix.
  */
 export async function attemptRollout(
   host: RolloutHost,
@@ -122,9 +122,9 @@ function versionOf({ versions, address }: RolloutPlan, agent: string): number {
   throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
 }
 
-/** Why an attempt failed. Rethrows errors that no retry can fix, and `cancelled` if the signal has aborted. */
+/** Why an attempt failed. Rethrows errors that no retry can fix, and `canceled` if the signal has aborted. */
 function failureOf(error: unknown, deadline: TimeLimit, seconds: number, signal: AbortSignal): MgrpoError {
-  if (signal.aborted) throw new MgrpoError("cancelled", "the rollout was stopped", { cause: error });
+  if (signal.aborted) throw new MgrpoError("canceled", "the rollout was stopped", { cause: error });
   if (deadline.signal.aborted) {
     return new MgrpoError("deadline", `the rollout took more than limits.rolloutSeconds ${seconds}`);
   }

@@ -111,7 +111,7 @@ export class Attempts {
         view.quarantined.add(k);
         return;
       }
-      if (!isMgrpoError(error, "cancelled", "step-closed")) await this.#haltOrThrow(error);
+      if (!isMgrpoError(error, "canceled", "step-closed")) await this.#haltOrThrow(error);
       await this.#release(view, k);
       view.mine.delete(k);
     }

@@ -33,7 +33,7 @@ export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   count?(text: string): number;
   /** Shows the question. Returns the known number of tokens before the first turn. */
   start(prompt: string): number;
-  /** Rejects with `cancelled` when the signal aborts. */
+  /** Rejects with `canceled` when the signal aborts. */
   generate(turn: number, maxTokens: number, signal: AbortSignal): Promise<GeneratedTurn>;
   /** Shows the responses to the calls of the last turn, in their order. Returns their known number of tokens. */
   observe(responses: readonly string[]): number;

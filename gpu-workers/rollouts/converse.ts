@@ -95,7 +95,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     onProgress({ kind: "ended", conversation });
     return { conversation, trajectory: backend.trajectory(), invocations, spent: budget.spent() };
   } catch (error) {
-    throw signal.aborted && isMgrpoError(error, "cancelled") ? abortError(signal, sequence) : error;
+    throw signal.aborted && isMgrpoError(error, "canceled") ? abortError(signal, sequence) : error;
   } finally {
     const close = () => backend.close();
     if (abandoned) abandoned.then(close, close);

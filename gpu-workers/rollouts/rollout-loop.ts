@@ -20,7 +20,7 @@ import { Claiming } from "./claiming.ts";
 import { Pacing } from "./pacing.ts";
 import { beginStep, isEarly, type RolloutRole, type StepWork } from "./step-work.ts";
 
-/** Works on step after step until the signal aborts; then rejects with `cancelled`, its claims given back. */
+/** Works on step after step until the signal aborts; then rejects with `canceled`, its claims given back. */
 export async function runRollouts(role: RolloutRole, signal: AbortSignal): Promise<void> {
   for (;;) {
     const step = await role.watch.until(stepToSample, signal);
@@ -54,7 +54,7 @@ async function runRounds(work: StepWork, attempts: Attempts, pacing: Pacing, sto
   };
   for (;;) {
     const step = stepToSample(watch.current());
-    if (stop.aborted) throw new MgrpoError("cancelled", "the worker is stopping");
+    if (stop.aborted) throw new MgrpoError("canceled", "the worker is stopping");
     if (step?.step !== work.step) return;
     const before = attempts.inFlight;
     const mayFindMore = await claiming.round(step);

@@ -54,13 +54,13 @@ const expand = (rows: readonly Float32Array[], setOf_N: readonly number[]): Floa
   setOf_N.map((set) => rows[set] ?? new Float32Array());
 
 /**
- * Sequences with the same key have losses that can be added. For clipped-token that takes the same ratio, so behaviour log-probs must be
+ * Sequences with the same key have losses that can be added. For clipped-token that takes the same ratio, so behavior log-probs must be
  * bitwise equal.
  */
-function mergeKey({ tokens, weights_T, advantages_T, behaviourLogProbs_T }: TrainingSequence, loss: Loss): string {
+function mergeKey({ tokens, weights_T, advantages_T, behaviorLogProbs_T }: TrainingSequence, loss: Loss): string {
   if (loss.kind === "linear") return tokens.join();
   const signs_T = advantages_T?.map((advantage, t) => (weights_T[t] === 0 ? 0 : Math.sign(advantage)));
-  return [tokens, signs_T, behaviourLogProbs_T].map((row) => row?.join()).join("|");
+  return [tokens, signs_T, behaviorLogProbs_T].map((row) => row?.join()).join("|");
 }
 
 function merged(set: EqualSet<TrainingSequence>): TrainingSequence {

@@ -96,7 +96,7 @@ async function finalizedPart(
   }
 }
 
-const stopping = () => new MgrpoError("cancelled", "the worker is stopping");
+const stopping = () => new MgrpoError("canceled", "the worker is stopping");
 
 /** The step as it is now. */
 function stillOpenOrReady(first: StepRecord, snapshot: RunSnapshot | undefined): StepRecord {

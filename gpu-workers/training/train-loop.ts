@@ -19,7 +19,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { optimizerAt, progressAt } from "../../core/training/learning-rate.ts";
-import { expiredParts, expiredVersion, neighbours } from "../../core/training/retention.ts";
+import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
 import { replaceFiles } from "../checkpoints.ts";
@@ -66,24 +66,24 @@ interface TrainLoop {
   hasClaim: boolean;
 }
 
-/** Trains step after step until the signal aborts, then rejects with `cancelled`. */
+/** Trains step after step until the signal aborts, then rejects with `canceled`. */
 export async function runTraining(role: TrainRole, signal: AbortSignal): Promise<void> {
   const { run, agent, worker, observer } = role;
   const claim = openTrainerClaim(run, agent, worker, observer);
   const trainer = new TrainerState(role);
   const loop: TrainLoop = { role, claim, trainer, signal, lastStep: -1, hasClaim: false };
-  let isCancelled = false;
+  let isCanceled = false;
   try {
     for (;;) await workOnStep(loop, await nextStep(loop));
   } catch (error) {
-    isCancelled = isMgrpoError(error, "cancelled");
+    isCanceled = isMgrpoError(error, "canceled");
     throw error;
   } finally {
     try {
       await trainer.close();
     } finally {
       // A crash keeps the claim, so that the worker that takes it over counts a takeover.
-      if (isCancelled) await claim.release();
+      if (isCanceled) await claim.release();
     }
   }
 }
@@ -224,7 +224,7 @@ function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRa
 async function discardExpired({ run, agent, engine, checkpoints }: TrainRole, next: Manifest): Promise<void> {
   const expired = expiredVersion(run.config, next.version);
   if (!engine.discard || expired === undefined) return;
-  const others = neighbours(run.config, expired).filter((version) => version < next.version);
+  const others = neighbors(run.config, expired).filter((version) => version < next.version);
   const kept = await Promise.all(others.map((version) => checkpoints.manifest(agent, version)));
   const old = await checkpoints.manifest(agent, expired);
   if (expiredParts(old, [...kept, next]).length === 0) return;

@@ -150,7 +150,7 @@ function prepare({ trajectory, advantage, tokenWeight }: TrainingEntry): Prepare
   return {
     tokens: trajectory.tokens,
     positions_A: actionPositions_A(trajectory),
-    loss: { advantage, tokenWeight, behaviour_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
+    loss: { advantage, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },
   };
 }
 
@@ -188,7 +188,7 @@ async function clippedTokenPass(
       tokens,
       weights_T: spread(positions_A.map(() => loss.tokenWeight)),
       advantages_T: spread(positions_A.map(() => loss.advantage)),
-      behaviourLogProbs_T: spread(loss.behaviour_A),
+      behaviorLogProbs_T: spread(loss.behavior_A),
     };
   });
   const result = await trainer.forwardBackward(
@@ -235,7 +235,7 @@ function measure(entries: readonly Prepared[], current: readonly number[][], alg
   let [klSum, maxRatioDeviation, clipped, tokens] = [0, 0, 0, 0];
   entries.forEach(({ loss }, i) => {
     const current_A = current[i] ?? [];
-    const distance = mismatch(current_A, loss.behaviour_A);
+    const distance = mismatch(current_A, loss.behavior_A);
     klSum += distance.klSum;
     maxRatioDeviation = Math.max(maxRatioDeviation, distance.maxRatioDeviation);
     clipped += trajectoryLoss({ ...loss, current_A }, algorithm).clipped;

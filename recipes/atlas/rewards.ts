@@ -60,7 +60,7 @@ function reported(
   return shareOf(lookUp.where, (condition) => pages.some((page) => shows(page, answer, condition)));
 }
 
-/** Whether a page shows that a condition holds for a country: the country's own page, or that of its capital or neighbour. */
+/** Whether a page shows that a condition holds for a country: the country's own page, or that of its capital or neighbor. */
 function shows(page: Page, country: string, { field, value }: { field: string; value: string }): boolean {
   const read = (name: string, text: string) =>
     normal(page.fields.get(name) ?? "")

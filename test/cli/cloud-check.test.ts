@@ -26,12 +26,12 @@ afterEach(() => {
 const faults = (lines: Record<string, unknown>[]) =>
   lines.filter(({ works }) => works === false).map(({ name }) => String(name));
 
-test("check: every behaviour of the embedded cloud works, and nothing is left", async () => {
+test("check: every behavior of the embedded cloud works, and nothing is left", async () => {
   await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
   await store.objects.commit("runs/kept", new Uint8Array([1]));
   const lines = await told("cloud", "check");
   expect(faults(lines)).toEqual([]);
-  expect(lines.filter(({ kind }) => kind === "behaviour").length).toBeGreaterThan(40);
+  expect(lines.filter(({ kind }) => kind === "behavior").length).toBeGreaterThan(40);
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: 0 });
   expect(process.exitCode).toBeUndefined();
   const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));

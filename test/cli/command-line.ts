@@ -98,7 +98,7 @@ export function readReport(cwd: string, run: string) {
   return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
 }
 
-/** As npm and a CI server would not start it, which the tests may be run by: plain text, without colours. */
+/** As npm and a CI server would not start it, which the tests may be run by: plain text, without colors. */
 function environment(): NodeJS.ProcessEnv {
   const { npm_lifecycle_event: _npm, FORCE_COLOR: _color, ...rest } = process.env;
   return { ...rest, NO_COLOR: "1" };

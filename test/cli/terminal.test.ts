@@ -53,7 +53,7 @@ test("a row is never wider than the terminal, however long its cells and the nam
   }
 });
 
-/** What a terminal of this width shows last, without colours. */
+/** What a terminal of this width shows last, without colors. */
 function terminal(columns: number) {
   let written = "";
   const write = (text: string) => {

@@ -85,7 +85,7 @@ function testLogProbs(subject: TrainerSubject) {
 }
 
 function testIndependence(subject: TrainerSubject) {
-  test("a sequence has the same bits in any slot, with any neighbours, in any order of arrival", async () => {
+  test("a sequence has the same bits in any slot, with any neighbors, in any order of arrival", async () => {
     const run = async (order: number[], slots: number) => {
       const sampler = await openSampler(subject, slots);
       const conversations = await Promise.all(
@@ -193,7 +193,7 @@ function testLimits(subject: TrainerSubject) {
 }
 
 function testCancellation(subject: TrainerSubject) {
-  test("an aborted sample is cancelled without an effect on the others", async () => {
+  test("an aborted sample is canceled without an effect on the others", async () => {
     const sampler = await openSampler(subject);
     const abort = new AbortController();
     const alone = await sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
@@ -201,9 +201,9 @@ function testCancellation(subject: TrainerSubject) {
     const doomed = sampler.sample(request("y", [5, 6], { maxTokens: 100 }), abort.signal);
     const other = sampler.sample(request("x", [1, 2, 3], { maxTokens: 20 }));
     abort.abort();
-    await expect(doomed).rejects.toSatisfy((error) => error instanceof MgrpoError && error.code === "cancelled");
+    await expect(doomed).rejects.toSatisfy((error) => error instanceof MgrpoError && error.code === "canceled");
     expectSame(subject, await other, alone);
-    await expect(sampler.sample(request("z", [1]), AbortSignal.abort())).rejects.toMatchObject({ code: "cancelled" });
+    await expect(sampler.sample(request("z", [1]), AbortSignal.abort())).rejects.toMatchObject({ code: "canceled" });
     await sampler.close();
   });
 }

@@ -26,7 +26,7 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3], [8, 9, 7, 9
   tokens,
   weights_T: Float32Array.from(tokens, (_, t) => (t + i) / 10),
   advantages_T: Float32Array.from(tokens, (_, t) => (t % 2 ? 1 : -0.5)),
-  behaviourLogProbs_T: Float32Array.from(tokens, (_, t) => -3 - t / 10),
+  behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3 - t / 10),
 }));
 const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.3 } as const;
 
@@ -56,13 +56,13 @@ function testLoss(subject: TrainerSubject) {
     const logProbs = await trainer.logProbs(TOKENS, temperatureOf(subject));
     const pass = await trainer.forwardBackward(BATCH, CLIPPED, temperatureOf(subject));
     let loss = 0;
-    BATCH.forEach(({ weights_T, advantages_T, behaviourLogProbs_T }, i) => {
+    BATCH.forEach(({ weights_T, advantages_T, behaviorLogProbs_T }, i) => {
       expect(pass.logProbs[i]).toHaveLength(weights_T.length);
       expect(pass.logProbs[i]?.[0]).toBe(0);
       logProbs[i]?.forEach((logProb, t) => {
         expect(pass.logProbs[i]?.[t]).toBeCloseTo(logProb, 5);
         if (t === 0) return;
-        const ratio = Math.exp(logProb - (behaviourLogProbs_T?.[t] ?? 0));
+        const ratio = Math.exp(logProb - (behaviorLogProbs_T?.[t] ?? 0));
         const A = advantages_T?.[t] ?? 0;
         loss -= (weights_T[t] ?? 0) * Math.min(ratio * A, Math.min(Math.max(ratio, 0.8), 1.3) * A);
       });

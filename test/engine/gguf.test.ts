@@ -1,5 +1,5 @@
 /**
- * @file A GGUF file becomes the model that it is: values of every quantisation as gguf-py reads them, log-probs and token ids as
+ * @file A GGUF file becomes the model that it is: values of every quantization as gguf-py reads them, log-probs and token ids as
  * transformers computes them on the same file (test/fixtures/gguf/make.py), and what cannot be read is refused before anything is written.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -23,7 +23,7 @@ const batch: TrainingSequence[] = [
   tokens,
   weights_T: Float32Array.from(tokens, (_, t) => (t < 2 ? 0 : 0.1 * (t + i))),
   advantages_T: Float32Array.from(tokens, (_, t) => ((t + i) % 2 ? 1.5 : -0.7)),
-  behaviourLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
+  behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
 }));
 
 async function gradientOf(trainer: Trainer, loss: Loss): Promise<Float32Array> {

@@ -108,7 +108,7 @@ const BATCH: TrainingSequence[] = [
   tokens,
   weights_T: Float32Array.from(tokens, (_, t) => 0.1 * (t + i)),
   advantages_T: Float32Array.from(tokens, (_, t) => ((t + i) % 2 ? 1.5 : -0.7)),
-  behaviourLogProbs_T: Float32Array.from(tokens, () => -3.6),
+  behaviorLogProbs_T: Float32Array.from(tokens, () => -3.6),
 }));
 
 test.each<[string, CheckpointFiles]>([

@@ -34,24 +34,24 @@ afterEach(() => {
   for (const name of ["NODE_OPTIONS", "MGRPO_TEST_BLOCK_SECONDS"]) delete process.env[name];
 });
 
-test("a hung sample is over at its limit, its neighbours too, and the next one is sampled as ever", {
+test("a hung sample is over at its limit, its neighbors too, and the next one is sampled as ever", {
   timeout: 60_000,
 }, async () => {
   block(3600);
   const sampler = await compiledEngine.openSampler(files, limited(1, 60));
-  const neighbour = sampler.sample({ ...request, sequence: "n", stream: ["n"] }, AbortSignal.timeout(60_000));
+  const neighbor = sampler.sample({ ...request, sequence: "n", stream: ["n"] }, AbortSignal.timeout(60_000));
   await expect(sampler.sample(request)).rejects.toMatchObject({
     code: "deadline",
     message: "the engine did not answer 'sample' within limits.turnSeconds 1",
   });
-  await expect(neighbour).rejects.toMatchObject({ retryable: true });
+  await expect(neighbor).rejects.toMatchObject({ retryable: true });
   block(0);
   const unlimited = await compiledEngine.openSampler(files, OPTIONS);
   expect(await sampler.sample(request)).toEqual(await unlimited.sample(request));
   await Promise.all([sampler.close(), unlimited.close()]);
 });
 
-test("a cancelled sample of a thread that hangs ends with its thread", { timeout: 60_000 }, async () => {
+test("a canceled sample of a thread that hangs ends with its thread", { timeout: 60_000 }, async () => {
   block(3600);
   const sampler = await compiledEngine.openSampler(files, limited(1, 60));
   const cancel = new AbortController();

@@ -33,7 +33,7 @@ interface Expected {
   readonly temperature: number;
   readonly clipLow: number;
   readonly clipHigh: number;
-  readonly sequences: { tokens: number[]; weights: number[]; advantages: number[]; behaviour: number[] }[];
+  readonly sequences: { tokens: number[]; weights: number[]; advantages: number[]; behavior: number[] }[];
   readonly logProbs: number[][];
   readonly referenceLogProbs: number[][];
   readonly losses: Record<Loss["kind"], number>;
@@ -48,11 +48,11 @@ const adapted: ReadonlyMap<string, Uint8Array> = new Map([...base, ...filesOf("a
 const expected = JSON.parse(readFileSync(join(FIXTURE, "expected.json"), "utf8")) as Expected;
 const { temperature, clipLow, clipHigh } = expected;
 const tokens = expected.sequences.map((sequence) => sequence.tokens);
-const batch = expected.sequences.map(({ tokens, weights, advantages, behaviour }) => ({
+const batch = expected.sequences.map(({ tokens, weights, advantages, behavior }) => ({
   tokens,
   weights_T: Float32Array.from(weights),
   advantages_T: Float32Array.from(advantages),
-  behaviourLogProbs_T: Float32Array.from(behaviour),
+  behaviorLogProbs_T: Float32Array.from(behavior),
 }));
 
 function expectClose(found: readonly Float32Array[], wanted: readonly number[][], digits: number) {

@@ -35,7 +35,7 @@ function rollouts(vocabulary: number, seed = 1): TrainingSequence[] {
         tokens,
         weights_T: Float32Array.from(tokens, (_x, t) => (isAction(t) ? 0.1 + 0.01 * k : 0)),
         advantages_T: new Float32Array(tokens.length).fill(k % 2 ? 0.5 + uniform() : -0.7),
-        behaviourLogProbs_T: Float32Array.from(tokens, (token, t) => -3.3 - 0.02 * ((token + t) % 9)),
+        behaviorLogProbs_T: Float32Array.from(tokens, (token, t) => -3.3 - 0.02 * ((token + t) % 9)),
       };
     });
   });

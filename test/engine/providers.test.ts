@@ -34,7 +34,7 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].
   tokens,
   weights_T: Float32Array.from(tokens, (_, t) => 0.1 * (t + i)),
   advantages_T: Float32Array.from(tokens, (_, t) => ((t + i) % 2 ? 1.5 : -0.7)),
-  behaviourLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
+  behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
 }));
 
 describe("without a GPU", () => {

@@ -9,7 +9,7 @@ import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
 
-test("a sequence has the same bits whether the cache is narrow or its neighbour made it wide", async () => {
+test("a sequence has the same bits whether the cache is narrow or its neighbor made it wide", async () => {
   const request: SampleRequest = {
     sequence: "short",
     tokens: [1, 2, 3],

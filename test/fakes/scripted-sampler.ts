@@ -56,5 +56,5 @@ function sampleOf(said: readonly number[], { stop, maxTokens }: SampleRequest): 
 
 function refuse(signal: AbortSignal | undefined, { sequence }: SampleRequest): void {
   if (signal?.aborted)
-    throw new MgrpoError("cancelled", `sampling of ${sequence} was cancelled`, { cause: signal.reason });
+    throw new MgrpoError("canceled", `sampling of ${sequence} was canceled`, { cause: signal.reason });
 }

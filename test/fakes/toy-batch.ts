@@ -37,13 +37,13 @@ export function batchOf(
       [5, tokens.length],
     ];
     const logProbs_T = policy.logProbsOf(tokens, temperature);
-    const behaviour = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
+    const behavior = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
     const trajectory: Trajectory = {
       agent: "main",
       version: 3,
       tokens,
       actions,
-      logProbs: behaviour.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
+      logProbs: behavior.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
     };
     return { trajectory, group, weight: group === 0 ? 1 / 3 : 1 / 2, advantage: [1.2, -0.9, 0.3, -1, 0][i] ?? 0 };
   });

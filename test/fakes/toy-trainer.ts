@@ -112,7 +112,7 @@ function tokenLoss(sequence: TrainingSequence, t: number, logProb: number, loss:
   if (loss.kind === "linear") return [weight * logProb, weight];
   if (weight === 0) return [0, 0];
   const advantage = sequence.advantages_T?.[t] ?? 0;
-  const ratio = Math.exp(logProb - (sequence.behaviourLogProbs_T?.[t] ?? 0));
+  const ratio = Math.exp(logProb - (sequence.behaviorLogProbs_T?.[t] ?? 0));
   const clipped = (advantage > 0 && ratio > 1 + loss.clipHigh) || (advantage < 0 && ratio < 1 - loss.clipLow);
   const used = clipped ? (advantage > 0 ? 1 + loss.clipHigh : 1 - loss.clipLow) : ratio;
   return [-weight * used * advantage, clipped ? 0 : -weight * ratio * advantage];

@@ -1,6 +1,6 @@
 /** @file A judge that costs: asked once per trajectory, by one process at a time, and on the bill before it is asked. */
 import { beforeEach, expect, test } from "vitest";
-import type { Judgement } from "../../core/contracts/judge.ts";
+import type { Judgment } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { openContext } from "../../functions/context.ts";
@@ -16,8 +16,8 @@ beforeEach(() => {
 
 test("a slow judge is asked once, however many processes and ticks want its verdict, and paid once", async () => {
   let asked = 0;
-  let answer = (_judgement: Judgement) => {};
-  const answered = new Promise<Judgement>((resolve) => {
+  let answer = (_judgment: Judgment) => {};
+  const answered = new Promise<Judgment>((resolve) => {
     answer = resolve;
   });
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
@@ -102,7 +102,7 @@ test("a model's verdict is stored in full, and its cost is part of the rollout's
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
 });
 
-test("judges count towards budget.usd, each verdict once, and a run over its budget is halted", async () => {
+test("judges count toward budget.usd, each verdict once, and a run over its budget is halted", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });

@@ -44,7 +44,7 @@ export async function simulate(config: RunConfig, post: Post) {
   let functions = open();
   const attempt = async (act: (f: Functions) => Promise<unknown>) => {
     await act(functions).catch((error: unknown) => {
-      if (!(error instanceof MgrpoError) || error.code !== "cancelled") throw error;
+      if (!(error instanceof MgrpoError) || error.code !== "canceled") throw error;
       functions = open();
     });
   };
@@ -113,7 +113,7 @@ function hearing(objects: ReturnType<typeof memoryStore>["objects"], created: (k
   };
 }
 
-const died = () => new MgrpoError("cancelled", "the function died");
+const died = () => new MgrpoError("canceled", "the function died");
 
 function dying(objects: ObjectStore, uniform: () => number, chance: number): ObjectStore {
   return { ...objects, commit: (key, body) => mortally(() => objects.commit(key, body), uniform, chance) };

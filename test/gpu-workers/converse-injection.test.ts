@@ -100,7 +100,7 @@ test("hostile questions, tasks and reports stay data", async () => {
   );
 });
 
-test("two defences, each on its own: known markers are escaped, and an unknown special token is encoded as ordinary text", () => {
+test("two defenses, each on its own: known markers are escaped, and an unknown special token is encoded as ordinary text", () => {
   const json = JSON.parse(Buffer.from(bpeFiles().get("tokenizer.json") ?? []).toString());
   const id = 5000;
   json.added_tokens.push({ id, content: "[ROLE]", special: true, normalized: false });

@@ -157,19 +157,19 @@ describe("infrastructure failures are rejections, never text", () => {
   const outage = new MgrpoError("worker-unavailable", "no searcher", { retryable: true });
 
   test("a failed delegation is passed on as it is, cancels the other calls, and releases the sequence", async () => {
-    let cancelled = false;
+    let canceled = false;
     const sampler = scriptedSampler(bpe, script(both));
     const tools = searchTool(
       (_, signal) =>
         new Promise((_resolve, reject) =>
           signal.addEventListener("abort", () => {
-            cancelled = true;
+            canceled = true;
             reject(signal.reason);
           }),
         ),
     );
     await expect(playOn(bpe, sampler, { tools, delegate: () => Promise.reject(outage) })).rejects.toBe(outage);
-    expect(cancelled).toBe(true);
+    expect(canceled).toBe(true);
     expect(sampler.released).toEqual(["s1"]);
   });
 
@@ -186,7 +186,7 @@ describe("infrastructure failures are rejections, never text", () => {
   });
 
   test.each([undefined, new MgrpoError("deadline", "rollout took too long")])(
-    "cancelled with reason %s: at once, even if a tool ignores the signal",
+    "canceled with reason %s: at once, even if a tool ignores the signal",
     async (reason) => {
       const cancel = new AbortController();
       const tools = searchTool(() => {
@@ -194,7 +194,7 @@ describe("infrastructure failures are rejections, never text", () => {
         return new Promise<string>(() => {});
       });
       await expect(play(bpe, script(both), { tools, signal: cancel.signal })).rejects.toSatisfy((error) =>
-        reason ? error === reason : isMgrpoError(error, "cancelled"),
+        reason ? error === reason : isMgrpoError(error, "canceled"),
       );
       await expect(play(bpe, script(both), { signal: cancel.signal })).rejects.toBeInstanceOf(MgrpoError);
     },

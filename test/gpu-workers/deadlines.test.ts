@@ -35,13 +35,13 @@ test("a conversation ends with its signal, though its sampler ignores it; the tu
   const playing = playOn(bpe, deaf, { signal: stop.signal });
   await new Promise((resolve) => setTimeout(resolve));
   stop.abort();
-  await expect(playing).rejects.toMatchObject({ code: "cancelled" });
+  await expect(playing).rejects.toMatchObject({ code: "canceled" });
   expect(released).not.toHaveBeenCalled();
   end(new MgrpoError("deadline", "at last"));
   await vi.waitFor(() => expect(released).toHaveBeenCalledOnce());
 });
 
-test("a tool that hangs is cancelled at its limit, which is a failure of the infrastructure", async () => {
+test("a tool that hangs is canceled at its limit, which is a failure of the infrastructure", async () => {
   let seen: AbortSignal | undefined;
   const tools = searchTool((_query, signal) => {
     seen = signal;
@@ -128,7 +128,7 @@ test("an engine call is stalled long after its limit; samples may wait for a tra
   expect(progress.isStalled).toBe(true);
 });
 
-test("a cancelled call that goes on is stalled long before its limit", () => {
+test("a canceled call that goes on is stalled long before its limit", () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
   const stop = new AbortController();

@@ -8,19 +8,19 @@ import { toy, V } from "../fakes/toy-batch.ts";
 const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 const T = 6;
 
-/** One of three texts, sampled off policy by one of two behaviour policies, far enough away that ratios are clipped on either side. */
+/** One of three texts, sampled off policy by one of two behavior policies, far enough away that ratios are clipped on either side. */
 const sequence: fc.Arbitrary<TrainingSequence> = fc
   .record({
     text: fc.integer({ min: 0, max: 2 }),
-    behaviour: fc.integer({ min: 0, max: 1 }),
+    behavior: fc.integer({ min: 0, max: 1 }),
     weight: fc.constantFrom(0, 0.1, 0.7),
     advantage: fc.constantFrom(-1.3, -0.2, 0, 0.4, 2),
   })
-  .map(({ text, behaviour, weight, advantage }) => ({
+  .map(({ text, behavior, weight, advantage }) => ({
     tokens: Array.from({ length: T }, (_, t) => (t * (text + 2) + text) % V),
     weights_T: Float32Array.from({ length: T }, (_, t) => (t < 2 ? 0 : weight)),
     advantages_T: new Float32Array(T).fill(advantage),
-    behaviourLogProbs_T: Float32Array.from({ length: T }, (_, t) => -1.6 + 0.5 * Math.sin(3 * t + text + behaviour)),
+    behaviorLogProbs_T: Float32Array.from({ length: T }, (_, t) => -1.6 + 0.5 * Math.sin(3 * t + text + behavior)),
   }));
 
 const batches = fc.array(sequence, { minLength: 1, maxLength: 12 });
@@ -37,17 +37,17 @@ test.each<Loss>([CLIPPED, { kind: "linear" }])("the update equals that of the wh
         expect(value).toBeCloseTo(whole.gradient[i] ?? Number.NaN, 5);
       });
       const different = new Set(distinct.sequencesSeen.map((tokens) => tokens.join())).size;
-      // Each text has up to two behaviours, and each of these up to three signs.
+      // Each text has up to two behaviors, and each of these up to three signs.
       expect(distinct.sequencesSeen.length).toBeLessThanOrEqual(different * (loss.kind === "linear" ? 1 : 6));
     }),
   );
 });
 
-const sequenceOf = (advantage: number, behaviour = -1): TrainingSequence => ({
+const sequenceOf = (advantage: number, behavior = -1): TrainingSequence => ({
   tokens: [1, 2, 3],
   weights_T: Float32Array.of(0, 0.25, 0.25),
   advantages_T: new Float32Array(3).fill(advantage),
-  behaviourLogProbs_T: new Float32Array(3).fill(behaviour),
+  behaviorLogProbs_T: new Float32Array(3).fill(behavior),
 });
 
 test("only terms with the same ratio and advantages of one sign are added", async () => {

@@ -25,13 +25,13 @@ const workersOf = async ({ table }: Store) =>
 const groupOf = async ({ table }: Store, step: number, group: number) =>
   GroupRecord.parse(await table.get(tableKeys.group("relay", step, group)));
 
-/** Samples only until it is cancelled. */
+/** Samples only until it is canceled. */
 const silent: PolicyEngine = {
   ...relayEngine,
   openSampler: async () => ({
     sample: (_request, signal) =>
       new Promise((_, reject) =>
-        signal?.addEventListener("abort", () => reject(new MgrpoError("cancelled", "stopped"))),
+        signal?.addEventListener("abort", () => reject(new MgrpoError("canceled", "stopped"))),
       ),
     release() {},
     async close() {},

@@ -38,7 +38,7 @@ function openWorld(wallClockSeconds = 0.3) {
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
       new Promise<InvocationReport>((resolve, reject) => {
         settle = { resolve, reject };
-        signal.addEventListener("abort", () => reject(new MgrpoError("cancelled", "stopped")));
+        signal.addEventListener("abort", () => reject(new MgrpoError("canceled", "stopped")));
       }),
   );
   const fatal = vi.fn();

@@ -181,9 +181,9 @@ describe("an invocation", () => {
     expect(await admits(request(1, 5))).toBe(true);
     const ready = whenReady(request(1, 5), never);
     const caller = new AbortController();
-    const cancelled = whenReady(request(1), caller.signal);
+    const canceled = whenReady(request(1), caller.signal);
     caller.abort();
-    await expect(cancelled).rejects.toMatchObject({ code: "cancelled" });
+    await expect(canceled).rejects.toMatchObject({ code: "canceled" });
     await plan(1);
     await moveRun(1);
     await watch.refresh();

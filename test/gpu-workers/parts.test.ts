@@ -169,10 +169,10 @@ test("a draining worker gives up an open step and finishes a ready one", async (
   const waiting = reading(open.parts());
   for (const group of [0, 1, 2, 3]) await open.finalize(group);
   open.stop.abort();
-  await expect(waiting.over).rejects.toMatchObject({ code: "cancelled" });
+  await expect(waiting.over).rejects.toMatchObject({ code: "canceled" });
   for (const group of [4, 5, 6, 7]) await open.finalize(group);
   const late = reading(open.parts());
-  await expect(late.over).rejects.toMatchObject({ code: "cancelled" });
+  await expect(late.over).rejects.toMatchObject({ code: "canceled" });
   expect(late.got).toEqual([]);
   const ready = world(8);
   for (const group of Array(8).keys()) await ready.finalize(group);

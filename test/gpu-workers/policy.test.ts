@@ -117,6 +117,6 @@ test("waiting for weights that are never published ends with the signal", async 
   const stop = new AbortController();
   const activated = lease.activated(stop.signal);
   stop.abort();
-  await expect(activated).rejects.toMatchObject({ code: "cancelled" });
+  await expect(activated).rejects.toMatchObject({ code: "canceled" });
   await policy.close();
 });

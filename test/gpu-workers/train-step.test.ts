@@ -93,7 +93,7 @@ function lossOf(
         advantage,
         tokenWeight: weights[i] ?? 0,
         current_A: of(current),
-        behaviour_A: trajectory.logProbs,
+        behavior_A: trajectory.logProbs,
         proximal_A: of(proximal),
         reference_A: of(reference),
       },
@@ -144,7 +144,7 @@ describe("nothing to learn", () => {
     expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
 
-  test("with a KL term, trajectories of advantage 0 still pull towards the reference", async () => {
+  test("with a KL term, trajectories of advantage 0 still pull toward the reference", async () => {
     const [trainer, reference] = [toy(1), toy(2)];
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });

@@ -3,15 +3,15 @@ import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { pdfOf } from "./pdf.ts";
 
-type Behaviour = (response: ServerResponse) => void;
+type Behavior = (response: ServerResponse) => void;
 
 const html =
-  (body: string, type = "text/html; charset=utf-8"): Behaviour =>
+  (body: string, type = "text/html; charset=utf-8"): Behavior =>
   (response) =>
     response.writeHead(200, { "content-type": type }).end(body);
 
 const redirect =
-  (location: string, status = 302): Behaviour =>
+  (location: string, status = 302): Behavior =>
   (response) =>
     response.writeHead(status, { location }).end();
 
@@ -25,7 +25,7 @@ export const INJECTION = [
 export const HUGE_BYTES = 200_000_000;
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-export const hostile: Readonly<Record<string, Behaviour>> = {
+export const hostile: Readonly<Record<string, Behavior>> = {
   "/injection": html(`<title>Towns</title><p>${escaped(INJECTION)}</p>`),
   "/injection.txt": html(INJECTION, "text/plain"),
   "/loop": redirect("/loop-back"),

@@ -30,7 +30,7 @@ const townPages = towns.map((title): WorldPage => {
   const facts = [
     `${title} is a town in Arlandia on the [${pick(rivers)}].`,
     `It was founded in ${1100 + random.integer(700)} and has ${1000 + random.integer(90_000)} inhabitants.`,
-    `Its neighbours are [${pick(towns)}] and [${pick(towns)}].`,
+    `Its neighbors are [${pick(towns)}] and [${pick(towns)}].`,
     `The town is known for its ${pick(["bridges", "clocks", "glass", "lace", "mills", "salt"])}, which are sold in all of the country and have been since the guilds were allowed to trade.`,
   ];
   return { path: pathOf(title), title, lines: facts };

@@ -123,4 +123,4 @@ function sha256Of({ type, bytes }: Document): string {
   return createHash("sha256").update(`${type}\0`).update(bytes).digest("hex");
 }
 
-const readerClosed = () => new MgrpoError("cancelled", "the reader of documents was closed");
+const readerClosed = () => new MgrpoError("canceled", "the reader of documents was closed");

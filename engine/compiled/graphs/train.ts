@@ -80,7 +80,7 @@ export function declareLossRows(scope: TraceScope): LossRows {
     linearWeights: row("linearWeights"),
     clippedWeights: row("clippedWeights"),
     advantages: row("advantages"),
-    behaviourLogProbs: row("behaviourLogProbs"),
+    behaviorLogProbs: row("behaviorLogProbs"),
     lowest: scope.input("lowest", []),
     highest: scope.input("highest", []),
   };

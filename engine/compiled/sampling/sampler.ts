@@ -52,14 +52,14 @@ class CompiledSampler implements Sampler {
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample> {
     checkSampleRequest(request, this.#vocabulary, this.#contextTokens);
-    if (signal?.aborted) throw cancelled(request);
+    if (signal?.aborted) throw canceled(request);
     const limit = Math.min(request.maxTokens, this.#contextTokens - request.tokens.length);
     if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
     const arrival = this.#arrivals.get(request.sequence) ?? this.#sequences++;
     this.#arrivals.set(request.sequence, arrival);
     const { promise, resolve, reject } = withResolvers<Sample>();
     const sample: PendingSample = { request, arrival, limit, resolve, reject };
-    const abort = () => this.#batch.drop(sample, cancelled(request));
+    const abort = () => this.#batch.drop(sample, canceled(request));
     signal?.addEventListener("abort", abort, { once: true });
     this.#batch.add(sample);
     this.#wake();
@@ -68,14 +68,14 @@ class CompiledSampler implements Sampler {
 
   release(sequence: string): void {
     const sample = this.#batch.samples.find(({ request }) => request.sequence === sequence);
-    if (sample) this.#batch.drop(sample, cancelled(sample.request));
+    if (sample) this.#batch.drop(sample, canceled(sample.request));
     this.#batch.release(sequence);
     this.#arrivals.delete(sequence);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#dropAll(({ request }) => cancelled(request));
+    this.#dropAll(({ request }) => canceled(request));
     await this.#loop;
     this.#batch.close();
   }
@@ -98,8 +98,8 @@ class CompiledSampler implements Sampler {
   }
 }
 
-const cancelled = ({ sequence }: SampleRequest) =>
-  new MgrpoError("cancelled", `sampling of '${sequence}' was cancelled by its caller`);
+const canceled = ({ sequence }: SampleRequest) =>
+  new MgrpoError("canceled", `sampling of '${sequence}' was canceled by its caller`);
 
 function asEngineError(error: unknown): MgrpoError {
   if (isMgrpoError(error)) return error;

@@ -34,7 +34,7 @@ const RUN_COST_TOKENS = 48;
 export const paddedLength = (tokens: number): number => Math.ceil(tokens / ATTENTION_BLOCKS) * ATTENTION_BLOCKS;
 
 /**
- * Longest first. Each micro-batch holds at most `microBatchTokens` padded tokens, or a single sequence. Minimises the total of padded tokens
+ * Longest first. Each micro-batch holds at most `microBatchTokens` padded tokens, or a single sequence. Minimizes the total of padded tokens
  * and fixed costs by dynamic programming over the sorted list.
  */
 export function microBatches(lengths: readonly number[], microBatchTokens: number): MicroBatch[] {

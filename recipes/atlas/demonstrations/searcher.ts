@@ -47,7 +47,7 @@ function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world:
   if (!country) return ofCapital(title, wrongField, world);
   if (lookUp.ask !== "country") return wrongField ? otherFact(country, lookUp.ask) : factShown(country, lookUp.ask);
   if (wrongField) return country.capital;
-  // A search for one neighbour finds that neighbour's own page, so the best answer is some country on its list of borders.
+  // A search for one neighbor finds that neighbor's own page, so the best answer is some country on its list of borders.
   const bordering =
     lookUp.where[0]?.field === "borders" && searchedTerms === 1 && country.name === lookUp.where[0].value;
   return bordering ? (country.borders[random.integer(country.borders.length)] ?? country.name) : country.name;

@@ -76,8 +76,8 @@ function hopOverConstraints(world: World, random: Random): Draft | undefined {
 
 function hop3(world: World, random: Random): Draft | undefined {
   const first = anyCountry(world, random);
-  const neighbour = world.countries.get(oneOf(first.borders, random) ?? "");
-  const condition = neighbour && anyFact(neighbour, random);
+  const neighbor = world.countries.get(oneOf(first.borders, random) ?? "");
+  const condition = neighbor && anyFact(neighbor, random);
   const asked = anyAsked(random);
   if (!condition || asked === condition.field) return undefined;
   const prompt = `Of the neighbours of the country that ${words(capitalOf(first))}, one ${words(condition)}: what is its ${asked}?`;
@@ -87,7 +87,7 @@ function hop3(world: World, random: Random): Draft | undefined {
     [
       find(capitalOf(first)),
       find({ field: "borders", value: first.name }, condition),
-      { ask: asked, of: neighbour.name },
+      { ask: asked, of: neighbor.name },
     ],
     [words(capitalOf(first)), words(condition), asked],
   );

@@ -15,7 +15,7 @@ export interface Country {
   readonly languages: readonly string[];
   /** Thousands of square kilometres, rounded. */
   readonly area: number;
-  /** Names of the land neighbours that are in this list. */
+  /** Names of the land neighbors that are in this list. */
   readonly borders: readonly string[];
 }
 
@@ -45,8 +45,8 @@ const states = Source.parse(countriesJson).filter((state) => {
 });
 const byCode = new Map(states.map((state) => [state.cca3, state]));
 
-/** Neighbours that list each other: the source lists one border on one side only. */
-const neighboursOf = (state: (typeof states)[number]): string[] =>
+/** Neighbors that list each other: the source lists one border on one side only. */
+const neighborsOf = (state: (typeof states)[number]): string[] =>
   state.borders.flatMap((code) => {
     const other = byCode.get(code);
     return other?.borders.includes(state.cca3) ? [other.name.common] : [];
@@ -61,6 +61,6 @@ export const countries: readonly Country[] = states
     currency: Object.values(state.currencies)[0]?.name ?? "",
     languages: Object.values(state.languages).slice(0, LANGUAGES),
     area: Math.round(state.area / 1000),
-    borders: neighboursOf(state),
+    borders: neighborsOf(state),
   }))
   .sort((a, b) => (a.name < b.name ? -1 : 1));

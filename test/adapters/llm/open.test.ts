@@ -175,14 +175,14 @@ test("the caller's signal ends a request, and the pause before the next one", as
   const stop = new AbortController();
   const request = failure(hanging.complete(QUESTION, stop.signal));
   stop.abort();
-  expect((await request).code).toBe("cancelled");
+  expect((await request).code).toBe("canceled");
   await server.close();
 
   const limited = await model([fails(429, "later", "rate", { "retry-after": "50" })]);
   const impatient = new AbortController();
   const pause = failure(limited.complete(QUESTION, impatient.signal));
   setTimeout(() => impatient.abort(), 30);
-  expect((await pause).code).toBe("cancelled");
+  expect((await pause).code).toBe("canceled");
 });
 
 const Verdict = z.strictObject({ correct: z.boolean() });

@@ -63,7 +63,7 @@ test("multipart: parts are joined in order, committed once, and readable across 
   await expect(s3.send(new CompleteMultipartUploadCommand(first))).rejects.toMatchObject({ name: "NoSuchUpload" });
 });
 
-test("a large commit goes in parts and is recognised as ours the second time", async () => {
+test("a large commit goes in parts and is recognized as ours the second time", async () => {
   const body = new Uint8Array(65 << 20).fill(7);
   expect(await store.objects.commit("weights", body)).toBe(true);
   expect(await store.objects.commit("weights", body)).toBe(true);
@@ -72,7 +72,7 @@ test("a large commit goes in parts and is recognised as ours the second time", a
   expect(await store.objects.head("weights")).toBe(65 << 20);
 });
 
-test("an ETag is the MD5; a large object's is not, as its form shows, but the object is still recognised as ours", async () => {
+test("an ETag is the MD5; a large object's is not, as its form shows, but the object is still recognized as ours", async () => {
   const large = new Uint8Array(2 << 20).fill(7);
   const etagOf = async (Key: string, Body: Uint8Array) => {
     await s3.send(new PutObjectCommand({ Bucket, Key, Body }));

@@ -17,7 +17,7 @@ test("parseOutcomeKey inverts objectKeys.outcome", () => {
   );
 });
 
-test("recognises the keys of the four kinds of object, and no others", () => {
+test("recognizes the keys of the four kinds of object, and no others", () => {
   expect(parseObjectKey(objectKeys.manifest("r", "main", 3))?.kind).toBe("manifest");
   expect(parseObjectKey(objectKeys.team("r", 3))?.kind).toBe("team");
   expect(parseObjectKey(objectKeys.evaluation("r", "j1"))?.kind).toBe("evaluation");

@@ -105,7 +105,7 @@ test("from advantages to the loss: two questions, the clip, the mean over tokens
       advantage: main.advantages[0] ?? Number.NaN,
       tokenWeight,
       current_A: [Math.log(0.55), Math.log(0.3)],
-      behaviour_A: [Math.log(0.5), Math.log(0.2)],
+      behavior_A: [Math.log(0.5), Math.log(0.2)],
       proximal_A: [],
       reference_A: [],
     },

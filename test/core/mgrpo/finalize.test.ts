@@ -142,7 +142,7 @@ test("resample draws from the named stream: the same name gives the same draws, 
   expect(new Set([0, 1, 2, 3, 4].map((step) => draw(1, "train", step, 0))).size).toBeGreaterThan(1);
 });
 
-test("an unaligned group (the ablation) keeps everything and favours rollouts with more calls", () => {
+test("an unaligned group (the ablation) keeps everything and favors rollouts with more calls", () => {
   const group: Rollouts = { 0: scored(0, 1, { searcher: [1] }), 1: scored(1, 0, { searcher: [0, 0, 0] }) };
   const none = finalizeGroup(group, "main", ["searcher"], algorithm("none"), [1])["searcher"];
   expect(weightsOf(none)).toEqual([0.25, 0.25, 0.25, 0.25]);

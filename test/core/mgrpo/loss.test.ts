@@ -25,7 +25,7 @@ const OPTIONS: LossOptions[] = (["token", "sequence", "sequence-mean"] as const)
 
 /** A trajectory whose four policies differ by up to +-0.6 in log-prob: some tokens are clipped, masked and truncated, some are not. */
 const trajectory = fc
-  .array(fc.record({ current: near(), behaviour: near(), proximal: near(), reference: near() }), {
+  .array(fc.record({ current: near(), behavior: near(), proximal: near(), reference: near() }), {
     minLength: 1,
     maxLength: 6,
   })
@@ -34,7 +34,7 @@ const trajectory = fc
       advantage: fc.constantFrom(-1.5, -0.4, 0, 0.7, 2),
       tokenWeight: fc.constant(0.37),
       current_A: fc.constant(tokens_A.map(({ current }) => current)),
-      behaviour_A: fc.constant(tokens_A.map(({ behaviour }) => behaviour)),
+      behavior_A: fc.constant(tokens_A.map(({ behavior }) => behavior)),
       proximal_A: fc.constant(tokens_A.map(({ proximal }) => proximal)),
       reference_A: fc.constant(tokens_A.map(({ reference }) => reference)),
     }),
@@ -78,13 +78,13 @@ function smooth(one: readonly number[], other: readonly number[]): boolean {
 const token = (given: Partial<LossTrajectory> & { ratios: number[]; advantage: number }): LossTrajectory => ({
   tokenWeight: 1,
   current_A: given.ratios.map((ratio) => Math.log(ratio) - 1),
-  behaviour_A: given.ratios.map(() => -1),
+  behavior_A: given.ratios.map(() => -1),
   proximal_A: given.ratios.map(() => -1),
   reference_A: given.ratios.map(() => -1),
   ...given,
 });
 
-describe("the clip is pessimistic: it only limits changes that the advantage favours", () => {
+describe("the clip is pessimistic: it only limits changes that the advantage favors", () => {
   test.each([
     // advantage, ratio, loss, clipped
     [1, 1.5, -1.28, 1],
@@ -118,9 +118,9 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
   expect(at("sequence-mean").clipped).toBe(0);
 });
 
-test("TIS: the derivative is min(proximal/behaviour, cap) * A, and the anchor is the trainer itself", () => {
+test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is the trainer itself", () => {
   const given = token({ advantage: 1, ratios: [1, 1] });
-  const shifted = { ...given, behaviour_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
+  const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
   const { gradient_A, clipped } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
   expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
   expect(gradient_A[1]).toBeCloseTo(-2, 12);
@@ -176,10 +176,10 @@ test("advantage 0 without KL: no loss and no gradient, even if a product of rati
       expect([loss, clipped, ...gradient_A].every((value) => value === 0)).toBe(true);
     }),
   );
-  const far = { ...token({ advantage: 0, ratios: [1, 1] }), current_A: [0, 0], behaviour_A: [-400, -400] };
+  const far = { ...token({ advantage: 0, ratios: [1, 1] }), current_A: [0, 0], behavior_A: [-400, -400] };
   expect(trajectoryLoss(far, { ...plain, ratio: "sequence" }).gradient_A.every((value) => value === 0)).toBe(true);
-  const favoured = trajectoryLoss({ ...far, advantage: 1 }, { ...plain, ratio: "sequence" });
-  expect([favoured.loss, ...favoured.gradient_A]).toEqual([-2.56, 0, 0]);
+  const favored = trajectoryLoss({ ...far, advantage: 1 }, { ...plain, ratio: "sequence" });
+  expect([favored.loss, ...favored.gradient_A]).toEqual([-2.56, 0, 0]);
 });
 
 test("only the plain token objective is one pass", () => {

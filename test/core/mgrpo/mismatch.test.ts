@@ -19,13 +19,13 @@ test("agreement is exactly 0; any difference is positive", () => {
   );
 });
 
-test("weighted by the behaviour policy it is KL(behaviour || current)", () => {
-  // behaviour (1/2, 1/4, 1/4), current (1/4, 1/4, 1/2): KL = 1/2 ln 2 + 0 + 1/4 ln 1/2 = 0.173287
-  const [behaviour, current] = [
+test("weighted by the behavior policy it is KL(behavior || current)", () => {
+  // behavior (1/2, 1/4, 1/4), current (1/4, 1/4, 1/2): KL = 1/2 ln 2 + 0 + 1/4 ln 1/2 = 0.173287
+  const [behavior, current] = [
     [0.5, 0.25, 0.25],
     [0.25, 0.25, 0.5],
   ];
-  const estimate = behaviour.reduce(
+  const estimate = behavior.reduce(
     (sum, p, i) => sum + p * mismatch([Math.log(current[i] ?? 0)], [Math.log(p)]).klSum,
     0,
   );

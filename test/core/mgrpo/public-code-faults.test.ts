@@ -50,7 +50,7 @@ test("theirs: a judge outage is scored as wrong. Ours: the rollout is left out o
   expect(asWrong["main"]?.mean).not.toBeCloseTo(finalize(healthy)["main"]?.mean ?? Number.NaN);
 });
 
-test("theirs: sub text is re-tokenised with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {
+test("theirs: sub text is re-tokenized with the main agent's tokenizer. Ours: ids as sampled, or the trajectory is refused", () => {
   const sampled: Trajectory = {
     agent: "searcher",
     version: 0,
@@ -65,7 +65,7 @@ test("theirs: sub text is re-tokenised with the main agent's tokenizer. Ours: id
   // Another tokenizer gives another number of tokens, so spans and log-probs do not fit.
   expect(() => actionPositions_A({ ...sampled, tokens: [5, 67, 89] })).toThrow(/overlaps or lies outside/);
   expect(() => actionPositions_A({ ...sampled, actions: [[1, 3]] })).toThrow(
-    /2 action tokens but 3 behaviour log-probs/,
+    /2 action tokens but 3 behavior log-probs/,
   );
 });
 

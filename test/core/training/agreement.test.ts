@@ -1,9 +1,9 @@
 /** @file Agreement of a judge with labels, worked by hand. */
 import { expect, test } from "vitest";
-import { agreementOf, type LabelledAnswer, scoreAgreementOf } from "../../../core/training/agreement.ts";
+import { agreementOf, type LabeledAnswer, scoreAgreementOf } from "../../../core/training/agreement.ts";
 import { wilson } from "../../../core/training/confidence-interval.ts";
 
-const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabelledAnswer[] =>
+const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabeledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
 test("20 correct by both, 15 wrong by both, 5 and 10 different", () => {

@@ -87,19 +87,19 @@ test.each<[what: string, seeds: number, questions: number, spread: { seed: numbe
   const random = stream("coverage", what);
   const clip = (p: number) => Math.min(1, Math.max(0, p));
   const sd = Math.hypot(spread.seed, spread.question, spread.taste);
-  const truth = [0.6, 0.5].map((centre) => {
-    const grid = Array.from({ length: 2000 }, () => clip(centre + sd * normal(random)));
+  const truth = [0.6, 0.5].map((center) => {
+    const grid = Array.from({ length: 2000 }, () => clip(center + sd * normal(random)));
     return grid.reduce((sum, p) => sum + p, 0) / grid.length;
   });
   const repetitions = 100;
   let covered = 0;
   for (let i = 0; i < repetitions; i++) {
     const hardness = Array.from({ length: questions }, () => spread.question * normal(random));
-    const arm = (centre: number): Tallies_SQ => {
+    const arm = (center: number): Tallies_SQ => {
       const taste = Array.from({ length: questions }, () => spread.taste * normal(random));
       return Array.from({ length: seeds }, () => {
         const luck = spread.seed * normal(random);
-        return hardness.map((hard, q) => answer(random.uniform() < clip(centre + luck + hard + (taste[q] ?? 0))));
+        return hardness.map((hard, q) => answer(random.uniform() < clip(center + luck + hard + (taste[q] ?? 0))));
       });
     };
     const [a, b] = [arm(0.6), arm(0.5)];

@@ -4,7 +4,7 @@ import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
 import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
-import { expiredParts, expiredVersion, isKept, neighbours } from "../../../core/training/retention.ts";
+import { expiredParts, expiredVersion, isKept, neighbors } from "../../../core/training/retention.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
 const groupWith = (step: number, lost: number): GroupRecord => ({
@@ -55,7 +55,7 @@ test("kept: the last 2, evaluated ones (0, 4, 8), every third (3, 6)", () => {
   expect([1, 2, 3, 4, 5, 6, 7, 8].map((n) => expiredVersion(config, n))).toEqual([
     ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
   ]);
-  expect(neighbours(config, 5)).toEqual([0, 4, 6, 7]);
+  expect(neighbors(config, 5)).toEqual([0, 4, 6, 7]);
 });
 
 test("a part is deleted only if no kept manifest names it: not the base's tokenizer, not unchanged weights", () => {

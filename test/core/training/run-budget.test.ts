@@ -35,7 +35,7 @@ test("spent: hours by the store's clock since the start, and the heartbeats of l
   expect(spending(teamConfig(), runOf(), workers, NO_BILLS, HOUR)).toMatchObject({ hours: 0, usd: 0 });
 });
 
-test("tools, judges and agents behind APIs count towards the same budget, and the halt's reason lists them", () => {
+test("tools, judges and agents behind APIs count toward the same budget, and the halt's reason lists them", () => {
   // Main 2 h at $4 are $8; with $0.50 of tools, $1.20 of judges and $0.30 of agents it is $10.
   const bills = { toolsUsd: 0.5, judgesUsd: 1.2, agentsUsd: 0.3 };
   const workers = [workerOf("main", 3600)];

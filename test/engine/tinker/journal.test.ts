@@ -127,7 +127,7 @@ test("a version is continued from only once it is published, and then from its f
   expect(weightsOf(await last.save())).toBe(await undisturbed(BATCH, 2));
 });
 
-/** A server that recognises a repeated call by its number alone. */
+/** A server that recognizes a repeated call by its number alone. */
 function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Response>) {
   const answers = new Map<string, Response>();
   return async (url: string, init: RequestInit) => {
@@ -168,7 +168,7 @@ test.each<[string, Begin]>([
     },
   ],
   [
-    "another batch, on a server that recognises a call by its number alone",
+    "another batch, on a server that recognizes a call by its number alone",
     async ({ start, connect, server }) => {
       const shared = connect({ fetch: byNumberAlone(server.fetch) });
       await step(await start("dead", shared));

@@ -1,7 +1,7 @@
 /**
  * @file A worker that dies between any two calls to its Tinker server, or during a call, and is restarted: the server computes every pass and
  * optimizer step once, and the weights equal those of an undisturbed run. These are whole runs, in which the rollouts depend on the
- * server's weights. If the server lost the model, or does not recognise repeated calls, the step is redone on a fresh model.
+ * server's weights. If the server lost the model, or does not recognize repeated calls, the step is redone on a fresh model.
  */
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test, vi } from "vitest";
@@ -265,7 +265,7 @@ describe("a death", { timeout: 120_000 }, () => {
     });
   });
 
-  test("on a server that does not recognise a repeated call repeats the step on a fresh model", async () => {
+  test("on a server that does not recognize a repeated call repeats the step on a fresh model", async () => {
     const rules = { ...SKYRL_JAX, remembers: false };
     const found = await runWith([{ isFatal: inStep("save_weights"), when: "before" }], { rules });
     expect(found.calls).not.toContain("get_info");

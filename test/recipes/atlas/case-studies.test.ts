@@ -1,4 +1,4 @@
-/** @file The case studies on worked conversations and on the question set: correct behaviour counts as correct in every kind of question. */
+/** @file The case studies on worked conversations and on the question set: correct behavior counts as correct in every kind of question. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";

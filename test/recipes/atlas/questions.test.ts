@@ -91,7 +91,7 @@ test("a task's text is its look-up", () => {
       expect(parseTask(taskOf(wanted))).toEqual(wanted);
     }),
   );
-  for (const text of ["", "Jordan", "capital of", "country with", "country with colour red", "find Jordan"]) {
+  for (const text of ["", "Jordan", "capital of", "country with", "country with color red", "find Jordan"]) {
     expect(parseTask(text)).toBeUndefined();
   }
 });

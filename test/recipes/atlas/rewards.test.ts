@@ -146,7 +146,7 @@ test("expert: no report", () => {
   ).toBeCloseTo(0.5);
 });
 
-test("expert: a vague task is judged as worded: any neighbour that the pages confirm is correct", () => {
+test("expert: a vague task is judged as worded: any neighbor that the pages confirm is correct", () => {
   const vague = "country with borders Iraq";
   expect(
     expert(

@@ -39,7 +39,7 @@ test("permuted worlds keep the names and permute the facts", () => {
 test("the map of a permuted world is the real map with other labels", () => {
   for (const world of permuted) {
     for (const country of listed(world)) {
-      for (const neighbour of country.borders) expect(world.countries.get(neighbour)?.borders).toContain(country.name);
+      for (const neighbor of country.borders) expect(world.countries.get(neighbor)?.borders).toContain(country.name);
       expect(new Set(country.borders).size).toBe(country.borders.length);
       expect(country.borders).not.toContain(country.name);
     }

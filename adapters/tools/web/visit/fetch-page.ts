@@ -118,7 +118,7 @@ function failure(error: unknown, { hostname }: URL): FetchOutcome {
       );
     }
     if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED")
-      throw new MgrpoError("cancelled", `visit ${hostname}: this program is ending`, { cause: error });
+      throw new MgrpoError("canceled", `visit ${hostname}: this program is ending`, { cause: error });
     if (code === "ENOTFOUND") return none(`there is no host ${hostname}`);
   }
   return none(`the site cannot be reached (${shortReason(error)})`, true);

@@ -88,7 +88,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   return {
     name: "visit",
     description: extractForGoal
-      ? "Opens a web page or PDF. With a goal: what it says towards that goal. Without: its text, by parts if it is long."
+      ? "Opens a web page or PDF. With a goal: what it says toward that goal. Without: its text, by parts if it is long."
       : "Opens a web page or PDF and returns its text, by parts if it is long.",
     parameters: extractForGoal ? WithGoal : Plain,
     run: (call, context) => abortable(visit(call, context), context.signal),

@@ -43,8 +43,8 @@ test("a closed reader rejects, and says nothing about the document", async () =>
   const ends = Promise.allSettled(reading);
   await new Promise((resolve) => setTimeout(resolve, 5));
   await reader.close();
-  for (const end of await ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "cancelled" } });
-  await expect(reader.read(page("<p>late</p>"))).rejects.toMatchObject({ code: "cancelled" });
+  for (const end of await ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "canceled" } });
+  await expect(reader.read(page("<p>late</p>"))).rejects.toMatchObject({ code: "canceled" });
 });
 
 test("a caller with many documents does not hold up another", async () => {
