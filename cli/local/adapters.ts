@@ -2,9 +2,11 @@
  * @file LoRA adapters. A PEFT folder is opened together with its base model, which must be the one that the adapter was trained on. An
  * agent that trains an adapter starts from the one in its folder, or from a fresh one.
  */
-
+import { existsSync } from "node:fs";
+import { isAbsolute, join, resolve } from "node:path";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { BasePointer } from "../../core/contracts/checkpoint.ts";
+import { HUB_PREFIX, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -12,6 +14,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
+  type AdapterConfig,
   initializeAdapter,
   readAdapterConfig,
   writeAdapterConfig,
@@ -32,11 +35,11 @@ export async function withBaseModel(
 ): Promise<CheckpointFiles> {
   const adapter = readAdapterConfig(files);
   if (!adapter || files.has("config.json")) return files;
-  const { base } = adapter;
+  const base = baseLocation(folder, adapter);
   if (base === undefined) {
     throw new MgrpoError(
       "checkpoint-damaged",
-      `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: set it to the folder of the adapter's base model`,
+      `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: set it to the folder or the hub name of the adapter's base model`,
     );
   }
   const baseFiles = await read(base);
@@ -49,7 +52,22 @@ export async function withBaseModel(
       folder,
     );
   }
-  return new Map([...baseFiles, ...[...files].filter(([name]) => name !== BASE_FILE)]);
+  const own = [...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE);
+  const config = new TextEncoder().encode(writeAdapterConfig(adapter.lora, base));
+  return new Map([...baseFiles, ...own, [ADAPTER_CONFIG_FILE, config]]);
+}
+
+/**
+ * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's folder, or to this one), or a name on the hub. Undefined
+ * if the adapter does not say.
+ */
+export function baseLocation(folder: string, { base, revision }: AdapterConfig): string | undefined {
+  if (base === undefined || base === "") return undefined;
+  if (base.startsWith("s3://") || base.startsWith(HUB_PREFIX) || isAbsolute(base)) return base;
+  const found = [join(folder, base), base].find((path) => existsSync(path));
+  if (found !== undefined) return resolve(found);
+  const hub = parseHubModel(`${HUB_PREFIX}${base}${revision === undefined ? "" : `@${revision}`}`);
+  return hub ? hubModelName(hub) : join(folder, base);
 }
 
 async function refuseOtherBase(

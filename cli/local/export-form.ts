@@ -4,10 +4,12 @@
  */
 import { resolve } from "node:path";
 import type { BasePointer, Manifest } from "../../core/contracts/checkpoint.ts";
+import { hubModelName } from "../../core/contracts/hub-model.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
+  type AdapterConfig,
   readAdapter,
   readAdapterConfig,
   writeAdapterConfig,
@@ -39,7 +41,7 @@ export function exportedFiles(
   { merged, dtype }: ExportForm,
 ): CheckpointFiles {
   const adapter = readAdapterConfig(files);
-  if (adapter && !merged) return adapterFiles(files, manifest, adapter.base ?? "", dtype);
+  if (adapter && !merged) return adapterFiles(files, manifest, recordedBase(adapter), dtype);
   // A model behind an API or on a server has no weights here to convert.
   const hasWeights = [...files.keys()].some((name) => WEIGHTS.test(name));
   if (!adapter && (dtype === undefined || !hasWeights)) return files;
@@ -57,13 +59,12 @@ export function exportedFiles(
 function adapterFiles(
   files: CheckpointFiles,
   manifest: Manifest,
-  base: string,
+  path: string,
   dtype: ExportForm["dtype"],
 ): CheckpointFiles {
   const config = readModelConfig(files);
   const adapter = readAdapter(files, config);
   if (!adapter) throw new Error(`${ADAPTER_CONFIG_FILE} is present, the adapter is not`);
-  const path = base.startsWith("s3://") ? base : resolve(base);
   const isModel = (name: string) =>
     name === "config.json" || (WEIGHTS.test(name) && name !== ADAPTER_FILE && !isOptimizer(name));
   const pointer: BasePointer = {
@@ -76,6 +77,12 @@ function adapterFiles(
     [ADAPTER_FILE, writeModel(adapter.layout, adapter.weights, DTYPES[dtype ?? "fp32"].file)],
     [BASE_FILE, encode(`${JSON.stringify(pointer, null, 2)}\n`)],
   ]);
+}
+
+/** The base as this program recorded it: with a revision if it is on the hub. */
+function recordedBase({ base = "", revision }: AdapterConfig): string {
+  if (revision !== undefined) return hubModelName({ repository: base, revision });
+  return base.startsWith("s3://") ? base : resolve(base);
 }
 
 /** config.json with the weights' dtype: `dtype` in transformers 5, `torch_dtype` in earlier versions. */

@@ -3,6 +3,7 @@
  * refused by name, and so are adapters whose shapes belong to another base.
  */
 import * as z from "zod";
+import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -119,6 +120,7 @@ const isOff = (value: unknown) =>
 const PeftConfig = z.looseObject({
   peft_type: z.string(),
   base_model_name_or_path: z.string().nullish(),
+  revision: z.string().nullish(),
   r: z.int().positive(),
   lora_alpha: z.number().positive(),
   target_modules: z.union([z.string(), z.array(z.string())]),
@@ -126,8 +128,10 @@ const PeftConfig = z.looseObject({
 
 export interface AdapterConfig {
   readonly lora: LoraConfig;
-  /** Path of its base, as its writer recorded it. */
+  /** Path or hub name of its base, as its writer recorded it. */
   readonly base: string | undefined;
+  /** The base's revision, if it is a hub name. */
+  readonly revision: string | undefined;
 }
 
 /** Undefined if the checkpoint has no adapter_config.json. */
@@ -156,16 +160,18 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
     // PEFT writes a set, in arbitrary order.
     targets: LoraTarget.options.filter((target) => order.includes(target)),
   };
-  return { lora, base: config.base_model_name_or_path ?? undefined };
+  return { lora, base: config.base_model_name_or_path ?? undefined, revision: config.revision ?? undefined };
 }
 
-/** `base`: path of the base model. */
+/** `base`: path of the base model, or its name on the hub, which PEFT reads as two settings. */
 export function writeAdapterConfig({ rank, alpha, targets }: LoraConfig, base: string): string {
+  const hub = parseHubModel(base);
   return `${JSON.stringify(
     {
       peft_type: "LORA",
       task_type: "CAUSAL_LM",
-      base_model_name_or_path: base,
+      base_model_name_or_path: hub?.repository ?? base,
+      ...(hub && { revision: hub.revision }),
       r: rank,
       lora_alpha: alpha,
       target_modules: targets,

@@ -1,13 +1,15 @@
 /** @file Adapters: opened only on the base model that they were trained on, and exported as PEFT folders or merged. */
-import { resolve } from "node:path";
-import { expect, test } from "vitest";
-import { withAdapter, withBaseModel } from "../../cli/local/adapters.ts";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { baseLocation, withAdapter, withBaseModel } from "../../cli/local/adapters.ts";
 import { exportedFiles } from "../../cli/local/export-form.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { readAdapter } from "../../engine/checkpoint/adapter.ts";
+import { readAdapter, readAdapterConfig, writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
@@ -85,6 +87,41 @@ test("an exported adapter names its base without copying it, and opens only on t
   const homeless = new Map([["adapter_config.json", new TextEncoder().encode(nowhere)]]);
   const nobody = withBaseModel(homeless, "x", async () => tinyCheckpoint());
   await expect(nobody).rejects.toThrow(/base_model_name_or_path is missing/);
+});
+
+describe("the base of an adapter is found where its writer says", () => {
+  const adapter = (base: string, revision?: string) => ({ lora: LORA, base, revision });
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-adapter-"));
+  mkdirSync(join(folder, "base"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test.each<[string, string, string | undefined]>([
+    ["/models/tiny", "/models/tiny", undefined],
+    ["s3://bucket/models/tiny", "s3://bucket/models/tiny", undefined],
+    ["base", join(folder, "base"), undefined],
+    ["test/cli", resolve("test/cli"), undefined],
+    ["HuggingFaceTB/SmolLM2-135M", "hf:HuggingFaceTB/SmolLM2-135M@main", undefined],
+    ["HuggingFaceTB/SmolLM2-135M", "hf:HuggingFaceTB/SmolLM2-135M@v1", "v1"],
+    ["../nowhere/at/all", join(folder, "../nowhere/at/all"), undefined],
+  ])("%s", (base, location, revision) => expect(baseLocation(folder, adapter(base, revision))).toBe(location));
+
+  test("a relative base is recorded as an absolute one, a hub name as PEFT reads it", async () => {
+    const files = new Map([...tinyAdapter()].filter(([name]) => name.startsWith("adapter_")));
+    const withBase = (base: string) =>
+      new Map([...files, ["adapter_config.json", new TextEncoder().encode(writeAdapterConfig(LORA, base))]]);
+    const open = async (base: string) => {
+      const opened = await withBaseModel(withBase(base), folder, async () => tinyCheckpoint());
+      const { base: recorded, revision } = readAdapterConfig(opened) ?? {};
+      return { recorded, revision, opened };
+    };
+    expect(await open("base")).toMatchObject({ recorded: join(folder, "base"), revision: undefined });
+    const { opened, ...hub } = await open("hf:o/n@v1");
+    expect(hub).toEqual({ recorded: "o/n", revision: "v1" });
+    const exported = exportedFiles(opened, manifestOf(opened), { merged: false, dtype: undefined });
+    expect(JSON.parse(Buffer.from(wholeFile(exported.get("base.json") ?? new Uint8Array())).toString()).path).toBe(
+      "hf:o/n@v1",
+    );
+  });
 });
 
 test("a merged model is base plus adapter, as float32 or rounded to bfloat16", () => {
