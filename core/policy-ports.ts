@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { OptimizerConfig } from "./contracts/agent-config.ts";
-import type { Precision, ProviderChoice } from "./contracts/engine.ts";
+import type { Packing, Precision, ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
 
@@ -123,6 +123,8 @@ export interface EngineOptions {
   readonly provider?: ProviderChoice;
   /** Absent: fp32. */
   readonly precision?: Precision;
+  /** Of a frozen base under an adapter. Absent: auto. */
+  readonly packing?: Packing;
   /** Compute threads. */
   readonly threads: number;
   /** KV-cache slots: sequences that are decoded together. */

@@ -2,9 +2,9 @@
  * @file The memory that a worker needs to sample from a model and train it: for one model, part by part (`mgrpo doctor --model`), and for
  * a whole team before it trains (preflight). Only the headers of files are read.
  */
-import { totalmem } from "node:os";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Packing } from "../../core/contracts/engine.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -13,9 +13,9 @@ import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
-import { locateParameters } from "../../engine/checkpoint/weights.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { isMemoryMapped } from "../../engine/compiled/open-weights.ts";
+import { storedWeights } from "../../engine/compiled/open-weights.ts";
+import { machineBytes, resolvePacking } from "../../engine/compiled/packing.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import { type Bases, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -25,6 +25,7 @@ const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   program: "a machine with more memory",
   weights: "a smaller model",
+  packed: "engine.packing=off",
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
@@ -43,11 +44,16 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   return [
     { name: "model", state: "ok", found: `${(parameters / 1e6).toFixed(0)} million parameters; trained: ${trained}` },
     ...parts.map(([name, bytes]): Check => {
-      const where = name === "weights" && mapped && lora ? ", mapped from disk" : "";
-      return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${where}` };
+      const note = lora ? noteOn(name, mapped, agent.engine.packing) : "";
+      return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${note}` };
     }),
     memoryCheck(plan),
   ];
+}
+
+function noteOn(part: string, mapped: boolean, packing: Packing): string {
+  if (part === "weights" && mapped) return ", mapped from disk";
+  return part === "packed" ? `, engine.packing ${packing}` : "";
 }
 
 function memoryCheck(plan: MemoryPlan): Check {
@@ -72,14 +78,16 @@ export function checkMemory(
   { agents, algorithm }: RunConfig,
   bases: Bases,
   findings: Findings,
-  memory: MachineMemory = { total: totalmem(), available: process.availableMemory() },
+  memory: MachineMemory = { total: machineBytes(), available: process.availableMemory() },
 ): void {
   const plans = Object.entries(agents).flatMap(([name, agent]) => {
     const files = bases.get(name);
     if (!files || !agent.trained || agent.policy !== "compiled") return [];
-    const needs = needsOf(agent, files, algorithm.kl.coefficient > 0);
-    if (!needs.lora) refuse(findings, name, () => refuseUnsavable(parameterLayout(readModelConfig(files))));
-    return [{ name, ...needs }];
+    return admitted(findings, name, () => {
+      const needs = needsOf(agent, files, algorithm.kl.coefficient > 0);
+      if (!needs.lora) refuseUnsavable(parameterLayout(readModelConfig(files)));
+      return { name, ...needs };
+    });
   });
   const needed = plans.reduce((sum, { plan }) => sum + totalBytes(plan), 0);
   const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
@@ -94,13 +102,14 @@ export function checkMemory(
   else findings.warn(message);
 }
 
-/** Adds the error to the findings, under the agent's name. */
-function refuse(findings: Findings, name: string, check: () => void): void {
+/** What `read` returns; if it rejects the model, nothing, and its error is added to the findings under the agent's name. */
+function admitted<T>(findings: Findings, name: string, read: () => T): T[] {
   try {
-    check();
+    return [read()];
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     findings.refuse(new MgrpoError(error.code, `agents.${name}.model: ${error.message}`, { cause: error }));
+    return [];
   }
 }
 
@@ -113,13 +122,12 @@ export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): n
 
 function needsOf(agent: AgentConfig, files: CheckpointFiles, reference: boolean) {
   const config = readModelConfig(files);
-  const layout = parameterLayout(config);
-  const locations = [...locateParameters(files, config, layout).values()];
-  const mapped = locations.every(isMemoryMapped);
-  const bytes = locations.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0);
+  const stored = storedWeights(files, config);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
-  const plan = planMemory(config, lora, engineOptions(agent), { mapped, bytes }, reference);
-  return { plan, lora, parameters: layout.length, mapped };
+  const options = engineOptions(agent);
+  const packing = resolvePacking(config, lora, options, stored);
+  const plan = planMemory(config, lora, { ...options, packing }, stored, reference);
+  return { plan, lora, parameters: parameterLayout(config).length, mapped: stored.mapped };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

@@ -16,12 +16,20 @@ export type ProviderChoice = z.infer<typeof ProviderChoice>;
 export const Precision = z.enum(["fp32", "bf16"]);
 export type Precision = z.infer<typeof Precision>;
 
+/** `auto`: if the machine has the memory. */
+export const Packing = z.enum(["auto", "on", "off"]);
+export type Packing = z.infer<typeof Packing>;
+
 export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu").describe(
     "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU gives other bits than the CPU; see docs/gpu.md.",
   ),
   precision: Precision.default("fp32").describe(
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
+  ),
+  packing: Packing.default("auto").describe(
+    "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more float32 copy in memory. " +
+      "auto: if a worker then needs at most a third of the machine's memory.",
   ),
   threads: z
     .int()
@@ -45,7 +53,7 @@ const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 
 interface PolicyOnEngine {
   readonly policy: string;
-  readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees">;
+  readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees" | "packing">;
 }
 
 type Fault = readonly [(string | number)[], string];
@@ -53,7 +61,7 @@ type Fault = readonly [(string | number)[], string];
 /** Engine settings that an agent's policy or provider would ignore: path and message. */
 export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): Fault[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
-    const { provider, precision, prefixTrees } = engine;
+    const { provider, precision, prefixTrees, packing } = engine;
     const faults: Fault[] = [];
     if (policy !== "compiled" && provider !== "cpu") {
       const message = `does nothing with policy '${policy}': remove it, or use 'compiled'`;
@@ -66,6 +74,11 @@ export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): 
     if (!prefixTrees && !LOCAL_TRAINERS.includes(policy)) {
       const message = `does nothing with policy '${policy}', which has no prefix trees: remove it`;
       faults.push([["agents", name, "engine", "prefixTrees"], message]);
+    }
+    if (packing !== "auto" && (policy !== "compiled" || provider !== "cpu")) {
+      const needs =
+        policy === "compiled" ? `engine.provider cpu, not '${provider}'` : `policy 'compiled', not '${policy}'`;
+      faults.push([["agents", name, "engine", "packing"], `needs ${needs}: remove it, or set that`]);
     }
     return faults;
   });

@@ -3,8 +3,11 @@
  * threads, however many samplers and trainers are open, so that an evaluation can sample while the trainer is busy.
  */
 import type { CheckpointFiles, EngineOptions, PolicyEngine } from "../../core/ports.ts";
+import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { divideOptions, type LaneOptions } from "./lanes.ts";
+import { storedWeights } from "./open-weights.ts";
+import { resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
 import { openSampler, openTrainer } from "./session.ts";
@@ -40,10 +43,17 @@ async function openLanes<T>(
 ) {
   checkContext(files, options.contextTokens);
   const { provider } = await decideProvider(options);
-  const { lanes, each } = divideOptions(files, { ...options, provider });
+  const packsWeights = packingOf(files, { ...options, provider }) === "on";
+  const { lanes, each } = divideOptions(files, { ...options, provider, packsWeights });
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
   return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, each)));
+}
+
+function packingOf(files: CheckpointFiles, options: EngineOptions): "on" | "off" {
+  const config = readModelConfig(files);
+  const lora = readAdapterConfig(files)?.lora ?? null;
+  return resolvePacking(config, lora, options, storedWeights(files, config));
 }
 
 async function decideProvider({

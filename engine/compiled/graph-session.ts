@@ -11,7 +11,7 @@ import type { TracedGraph } from "./trace/trace.ts";
 export type Arrays = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
-type SessionOptions = Pick<LaneOptions, "threads" | "provider" | "precision">;
+type SessionOptions = Pick<LaneOptions, "threads" | "provider" | "precision" | "packsWeights">;
 
 /** Distinct combinations of lengths whose shape inputs are kept. */
 const MAXIMUM_SHAPES = 256;
@@ -45,7 +45,7 @@ export async function openGraphSession(
 }
 
 function sessionOptions(
-  { threads, provider }: SessionOptions,
+  { threads, provider, packsWeights = false }: SessionOptions,
   external: ExternalTensors,
   onDevice: readonly string[],
 ): ort.InferenceSession.SessionOptions {
@@ -72,13 +72,16 @@ function sessionOptions(
         // Without this, operators that WebGPU lacks would silently run on the CPU.
         ...(isWebGpu && { disable_cpu_ep_fallback: "1" }),
         ...(external.size > 0 && {
-          // Prepacked weights would be copies in this process's memory.
-          disable_prepacking: "1",
+          // Packed weights are copies in this process's memory.
+          disable_prepacking: packsWeights ? "0" : "1",
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
-      // Constant folding would keep a float32 copy of every half-precision weight. WebGPU needs it: it has no bfloat16, and float16 on some GPUs only.
-      ...(hasHalfWeights && !isWebGpu && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
+      // Constant folding keeps a float32 copy of every half-precision weight, which packing replaces. WebGPU needs it: it has no bfloat16,
+      // and float16 on some GPUs only.
+      ...(hasHalfWeights &&
+        !isWebGpu &&
+        !packsWeights && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
     },
   };
 }

@@ -11,9 +11,11 @@ import { parameterLayout } from "../checkpoint/parameters.ts";
 /** Models with more parameters are not replicated. */
 const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 
-/** Options of one lane, with the provider resolved. */
+/** Options of one lane, with the provider and packing resolved. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
+  /** `packing`, resolved. Absent: false. */
+  readonly packsWeights?: boolean;
 }
 
 /** A GPU always has one lane: its operations fill the device. */

@@ -6,9 +6,10 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
-import { parameterLayout } from "../checkpoint/parameters.ts";
+import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
+import type { StoredWeights } from "./open-weights.ts";
 import { kvCacheBytes } from "./sampling/kv-cache.ts";
 import { HEAD_ARRAYS, headRows } from "./training/head-chunks.ts";
 
@@ -17,6 +18,8 @@ export interface MemoryPlan {
   readonly program: number;
   /** The model: memory-mapped under an adapter; otherwise one array for training and one for each sampler. */
   readonly weights: number;
+  /** The sampler's packed copy of a mapped base, shared by all versions; 0 unless `packing` is on. */
+  readonly packed: number;
   /** A and B: one copy for training and one for each sampler; 0 without an adapter. */
   readonly adapter: number;
   /** A gradient for each lane, and AdamW's two moments. */
@@ -29,12 +32,6 @@ export interface MemoryPlan {
   readonly saving: number;
 }
 
-/** How a model is stored: whether it is memory-mapped, and the bytes of all its tensors. */
-export interface StoredWeights {
-  readonly mapped: boolean;
-  readonly bytes: number;
-}
-
 const FLOAT_BYTES = 4;
 const PROGRAM_BYTES = 400e6;
 /** The trainer's, the sampler's, and the next version's sampler, which opens before the current one closes. */
@@ -44,7 +41,7 @@ const COPIES_WITH_REFERENCE = 4;
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes. `reference`: a trainer of version 0 is open too, for a KL term. */
+/** All numbers are bytes; packing `auto` is resolved before (packing.ts). `reference`: a trainer of version 0 is open too, for a KL term. */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -61,6 +58,7 @@ export function planMemory(
   return {
     program: PROGRAM_BYTES,
     weights: lora && stored.mapped ? mappedBytes(config, stored) : FLOAT_BYTES * parameters * copies,
+    packed: lora && options.packing === "on" ? FLOAT_BYTES * lanes * productWeights(config) : 0,
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
@@ -74,6 +72,12 @@ export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).redu
 /** Whether full training keeps the activations of every layer (whole-passes.ts) or of one (layered-passes.ts). */
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
   FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
+
+/** Weights of all matrix products. An embedding that is not tied to the head is only looked up. */
+function productWeights(config: ModelConfig): number {
+  const isProduct = ({ name, shape }: Parameter) => shape.length === 2 && (config.tied || name !== EMBEDDING);
+  return parameterLayout(config).parameters.reduce((sum, p) => sum + (isProduct(p) ? p.length : 0), 0);
+}
 
 /** Half-precision weights need a float32 copy of the largest matrix while it is read: one for sampling and one for training. */
 function mappedBytes(config: ModelConfig, { bytes }: StoredWeights): number {

@@ -41,8 +41,22 @@ export function openWeights(files: CheckpointFiles): OpenWeights {
   return { config, external, feeds };
 }
 
+/** How a model is stored: whether all of it is memory-mapped, and the bytes of its tensors. */
+export interface StoredWeights {
+  readonly mapped: boolean;
+  readonly bytes: number;
+}
+
+export function storedWeights(files: CheckpointFiles, config: ModelConfig): StoredWeights {
+  const locations = [...locateParameters(files, config, parameterLayout(config)).values()];
+  return {
+    mapped: locations.every(isMemoryMapped),
+    bytes: locations.reduce((sum, { entry }) => sum + entry.end - entry.begin, 0),
+  };
+}
+
 /** On disk and aligned to its element type. */
-export const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
+const isMemoryMapped = ({ file, entry }: TensorLocation): boolean =>
   !(file instanceof Uint8Array) && entry.begin % STORED[entry.type].bytes === 0;
 
 function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {

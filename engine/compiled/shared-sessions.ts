@@ -18,8 +18,8 @@ export function sharedSession(
   external: ExternalTensors = new Map(),
   staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<GraphSession> {
-  const { threads, provider, precision } = options;
-  const key = JSON.stringify([graph, threads, provider, precision, shape, ...external]);
+  const { threads, provider, precision, packsWeights = false } = options;
+  const key = JSON.stringify([graph, threads, provider, precision, packsWeights, shape, ...external]);
   const known = sessions.get(key);
   if (known) return known;
   const traced = trace(shape);

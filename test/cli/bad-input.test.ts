@@ -44,6 +44,16 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.main\.engine\.precision: bf16 needs engine\.provider cuda, not 'cpu'/,
   ],
   [
+    "packed weights on a GPU",
+    ["train", "atlas", "--set", "agents.main.engine.packing=on", "--set", "agents.main.engine.provider=webgpu"],
+    /agents\.main\.engine\.packing: needs engine\.provider cpu, not 'webgpu'/,
+  ],
+  [
+    "packed weights where none are frozen",
+    ["train", "atlas", "--set", "agents.main.engine.packing=on"],
+    /agents\.main\.model: engine\.packing on: only a frozen base is packed.*remove it/,
+  ],
+  [
     "an unknown provider",
     trainRelay("bad", "--set", "agents.main.engine.provider=rocm"),
     /"auto"\|"cpu"\|"cuda"\|"webgpu"/,

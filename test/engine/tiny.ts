@@ -1,6 +1,8 @@
 /** @file A tiny model for the engine tests: odd sizes, so that swapped dimensions show. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
-import type { EngineOptions } from "../../core/ports.ts";
+import type { CheckpointFile, CheckpointFiles, EngineOptions } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import {
   ADAPTER_CONFIG_FILE,
@@ -55,3 +57,13 @@ export function tinyAdapter(config: ModelConfig = TINY, lora: LoraConfig = LORA,
 
 export const LORA: LoraConfig = { rank: 3, alpha: 5, targets: [...LoraTarget.options] };
 export const UNTIED: ModelConfig = { ...TINY, layers: 1, tied: false, vocabulary: 41 };
+/** Every width is a multiple of 32, a block of quantized weights. */
+export const WIDE: ModelConfig = { ...TINY, width: 64, heads: 4, kvHeads: 2, headWidth: 16, ffnWidth: 96 };
+
+/** An adapter whose base stays on disk, where it is memory-mapped. */
+export function mappedAdapter(config: ModelConfig, folder: string): CheckpointFiles {
+  const path = join(folder, MODEL_FILE);
+  const base = tinyCheckpoint(config).get(MODEL_FILE) ?? new Uint8Array();
+  writeFileSync(path, base);
+  return new Map<string, CheckpointFile>([...tinyAdapter(config), [MODEL_FILE, { path, bytes: base.length }]]);
+}

@@ -1,0 +1,41 @@
+/**
+ * @file Whether a sampler packs its weights: reorders them once for the products that read them, which costs a float32 copy. Only weights
+ * that never change are packed, a base under an adapter, and only for sampling: a training product has so many rows that it gains nothing.
+ * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
+ */
+import { totalmem } from "node:os";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { EngineOptions } from "../../core/ports.ts";
+import type { ModelConfig } from "../checkpoint/config.ts";
+import { planMemory, totalBytes } from "./memory.ts";
+import type { StoredWeights } from "./open-weights.ts";
+
+/** `auto` packs if a worker needs at most this share of the machine's memory: a team of two leaves some to others. */
+const AUTO_SHARE = 1 / 3;
+
+/** A container may have less memory than its machine. */
+export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+
+/** @throws MgrpoError `config-invalid` if packing is on and there is nothing to pack. */
+export function resolvePacking(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: EngineOptions,
+  stored: StoredWeights,
+  machine: number = machineBytes(),
+): "on" | "off" {
+  const { packing = "auto", provider = "cpu" } = options;
+  const obstacle = obstacleTo(lora, provider, stored);
+  if (packing === "on" && obstacle) throw new MgrpoError("config-invalid", `engine.packing on: ${obstacle}: remove it`);
+  if (packing !== "auto") return packing;
+  if (obstacle) return "off";
+  const needed = totalBytes(planMemory(config, lora, { ...options, packing: "on" }, stored));
+  return needed <= AUTO_SHARE * machine ? "on" : "off";
+}
+
+function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: StoredWeights): string | undefined {
+  if (!lora) return "only a frozen base is packed, and without lora all weights are trained";
+  if (provider === "webgpu" || provider === "cuda") return `a GPU (${provider}) has a layout of its own`;
+  return mapped ? undefined : "the base is not mapped from aligned files on disk";
+}

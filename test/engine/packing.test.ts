@@ -1,0 +1,85 @@
+/** @file Packed weights: when they are packed, and that a product's row then has the same bits among any other rows. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterAll, describe, expect, test } from "vitest";
+import { QWEN3_06B } from "../../bench/qwen3/model.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { stream } from "../../core/random.ts";
+import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
+import { planMemory, totalBytes } from "../../engine/compiled/memory.ts";
+import type { ExternalTensor } from "../../engine/compiled/onnx/serialize.ts";
+import { resolvePacking } from "../../engine/compiled/packing.ts";
+import { traceGraph } from "../../engine/compiled/trace/trace.ts";
+import { samplerContract } from "../contracts/sampler.ts";
+import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-packing-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
+const plan = (packing: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED);
+
+test("auto packs the base under an adapter where the whole worker needs a third of the machine's memory", () => {
+  const needed = totalBytes(plan("on"));
+  const choice = (machine: number, packing: "auto" | "off" = "auto") =>
+    resolvePacking(QWEN3_06B, LORA, { ...OPTIONS, packing }, MAPPED, machine);
+  expect([choice(3 * needed), choice(3 * needed - 3), choice(3 * needed, "off")]).toEqual(["on", "off", "off"]);
+});
+
+test("the packed copy holds every weight of a product in float32; all weights trained, halves in memory and GPUs have none", () => {
+  const vectors = 28 * (2 * 1024 + 2 * 128) + 1024;
+  expect(plan("on")).toEqual({ ...plan("off"), packed: 4 * (596_049_920 - vectors) });
+  const { packing: _, ...options } = { ...OPTIONS, packing: "auto" };
+  const auto = (lora: typeof LORA | null, mapped: boolean, provider: "cpu" | "cuda" | "auto") =>
+    resolvePacking(QWEN3_06B, lora, { ...options, provider }, { ...MAPPED, mapped }, 1e12);
+  expect(auto(LORA, true, "auto")).toBe("on");
+  expect([auto(null, true, "cpu"), auto(LORA, false, "cpu"), auto(LORA, true, "cuda")]).toEqual(["off", "off", "off"]);
+});
+
+test.each<[string, CheckpointFiles, RegExp]>([
+  ["all weights are trained", tinyCheckpoint(), /engine\.packing on: only a frozen base is packed.*remove it$/],
+  ["the base is in memory", tinyAdapter(), /engine\.packing on: the base is not mapped/],
+])("packing is refused where %s", async (_name, files, message) => {
+  await expect(compiledEngine.openSampler(files, { ...OPTIONS, packing: "on" })).rejects.toThrow(message);
+});
+
+test.each([
+  ["float32", 600],
+  ["bfloat16", 600],
+] as const)("a row of a product with packed %s weights has the same bits among 1 to 40 others", async (type, width) => {
+  const columns = 70;
+  const { uniform } = stream("packing");
+  const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);
+  const weights = random(columns * width);
+  const stored = type === "float32" ? weights : toBfloat16(weights);
+  const path = join(folder, type);
+  writeFileSync(path, new Uint8Array(stored.buffer));
+  const external: ExternalTensor = { type, path, offset: 0, bytes: stored.byteLength, dims: [columns, width] };
+  const traced = traceGraph("product", (scope) => {
+    const [x, w] = [scope.input<tf.Tensor2D>("x", [10007, width]), scope.input<tf.Tensor2D>("w", [columns, width])];
+    scope.output("y", tf.matMul(x, w, false, true));
+  });
+  const options = { threads: 1, provider: "cpu", packsWeights: true } as const;
+  const session = await openGraphSession(traced, options, new Map([["w", external]]));
+  const [row, others] = [random(width), random(40 * width)];
+  const products = await Promise.all(
+    Array.from({ length: 40 }, async (_, i) => {
+      const rows = new Float32Array((i + 2) * width);
+      rows.set(others.subarray(0, (i + 1) * width));
+      rows.set(row, (i + 1) * width);
+      const { y } = await session.run({ batch: i + 2 }, { x: tensor(rows, [i + 2, width]) });
+      return y?.slice((i + 1) * columns);
+    }),
+  );
+  for (const product of products) expect(product).toEqual(products[0]);
+});
+
+describe("a sampler with packed weights", () => {
+  const files = mappedAdapter(WIDE, folder);
+  samplerContract({ engine: compiledEngine, files, options: { ...OPTIONS, contextTokens: 90, packing: "on" } });
+});
