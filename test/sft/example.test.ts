@@ -1,0 +1,44 @@
+/** @file A demonstration has the tokens of the rollout that it demonstrates, and only what a rollout samples is trained on. */
+import { expect, test } from "vitest";
+import type { ChatLayout } from "../../engine/tokenizer/chat-layout.ts";
+import { exampleOf, refuseTooLong } from "../../sft/example.ts";
+
+/** Every character is a token; a response is preceded by `[` and followed by `]`. */
+const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
+const END = 0;
+const layout: ChatLayout = {
+  prompt: (question) => codes(`<${question}>`),
+  responses: (texts, earlier) => codes(`${earlier.length}[${texts.join()}]`),
+};
+const tokenizer = { encodeTemplate: codes, endOfTurn: END };
+
+const EXAMPLE = exampleOf(
+  {
+    prompt: "q",
+    turns: [
+      { text: "ab", responses: ["r", "s"] },
+      { text: "c", responses: [] },
+    ],
+  },
+  layout,
+  tokenizer,
+);
+
+test("turns and their end are the assistant's; the prompt and the responses are not", () => {
+  expect(EXAMPLE.tokens).toEqual([...codes("<q>ab"), END, ...codes("0[r,s]c"), END]);
+  // "<q>" is 0..2, "ab" and its end 3..5, "0[r,s]" 6..11, "c" and its end 12..13.
+  expect(EXAMPLE.turns).toEqual([
+    [3, 6],
+    [12, 14],
+  ]);
+});
+
+test("what a rollout could not hold or sample is refused, by its place", () => {
+  refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 3 }, "demos.jsonl:7");
+  expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 13 }, "demos.jsonl:7")).toThrow(
+    "demos.jsonl:7 takes 14 tokens, and a conversation has at most 13: raise agents.main.limits.contextTokens",
+  );
+  expect(() => refuseTooLong(EXAMPLE, "main", { contextTokens: 14, turnTokens: 2 }, "demos.jsonl:7")).toThrow(
+    "demos.jsonl:7: turn 1 takes 3 tokens, and a turn has at most 2",
+  );
+});

@@ -1,0 +1,115 @@
+/** @file Training an agent on disk: killed at any point, it continues to the same bytes; other settings and finished folders are refused. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { CheckpointFiles, PolicyEngine } from "../../core/ports.ts";
+import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
+import { openEngine, withLora } from "../../engine/index.ts";
+import type { Example } from "../../sft/example.ts";
+import { type AgentTraining, trainAgent } from "../../sft/train-agent.ts";
+
+const parent = mkdtempSync(join(tmpdir(), "mgrpo-sft-"));
+afterAll(() => rmSync(parent, { recursive: true }));
+
+const example = (seed: number): Example => ({
+  tokens: [1, 2, 3, (seed % 5) + 1, (seed % 3) + 1, 2],
+  turns: [[3, 6]],
+});
+const EXAMPLES = Array.from({ length: 12 }, (_, i) => example(i));
+const WHOLE = tinyModel();
+const ADAPTER = withLora(WHOLE, "models/tiny", ["test"], { rank: 2, alpha: 4 });
+
+function training(name: string, base: CheckpointFiles, changes: Partial<AgentTraining> = {}): AgentTraining {
+  return {
+    agent: "main",
+    seed: 1,
+    base,
+    engine: openEngine("eager"),
+    options: TINY_OPTIONS,
+    examples: { training: EXAMPLES, heldOut: [example(7), example(8)] },
+    plan: { tokens: 72, learningRate: 0.05, warmUp: 0.1, evaluateEvery: 2, patience: 9 },
+    batchTokens: 12,
+    folder: join(parent, name, "main"),
+    stateFolder: join(parent, name, ".sft", "main"),
+    ...changes,
+  };
+}
+
+const bytesOf = (folder: string) =>
+  Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file)).toString("base64")]));
+
+/** An engine whose trainer fails at the n-th call of a method, as if the process were killed there. */
+function killedAt(method: "forwardBackward" | "logProbs" | "save", n: number): PolicyEngine {
+  const engine = openEngine("eager");
+  return {
+    ...engine,
+    async openTrainer(files, options) {
+      const trainer = await engine.openTrainer(files, options);
+      let calls = 0;
+      const call = trainer[method].bind(trainer) as (...args: unknown[]) => Promise<never>;
+      return {
+        ...trainer,
+        [method]: async (...args: unknown[]) => {
+          if (++calls === n) throw new Error("killed");
+          return call(...args);
+        },
+      };
+    },
+  };
+}
+
+test.each<[string, CheckpointFiles, string[]]>([
+  ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "training.json"]],
+  ["all weights", WHOLE, [...[...WHOLE.keys()].filter((file) => file !== "training.json"), "training.json"].sort()],
+])(
+  "%s: killed at any point and started again, the result has the same bytes",
+  async (name, base, files) => {
+    const whole = training(`${name} whole`, base);
+    const { progress } = await trainAgent(whole);
+    expect(progress).toMatchObject({ tokens: 72, ended: "tokens" });
+    expect(progress.evaluations[0]?.loss).toBeGreaterThan(progress.evaluations.at(-1)?.loss ?? 0);
+    const expected = bytesOf(whole.folder);
+    expect(Object.keys(expected).sort()).toEqual(files);
+    for (const [method, n] of [
+      ["forwardBackward", 2],
+      ["forwardBackward", 4],
+      ["logProbs", 3],
+      ["save", 2],
+    ] as const) {
+      const killed = training(`${name} ${method} ${n}`, base);
+      await expect(trainAgent({ ...killed, engine: killedAt(method, n) })).rejects.toThrow("killed");
+      expect(existsSync(killed.folder)).toBe(false);
+      await trainAgent(killed);
+      expect(bytesOf(killed.folder)).toEqual(expected);
+    }
+  },
+  120_000,
+);
+
+test("what a kill left half-written is replaced, and a finished training is not repeated", async () => {
+  const again = training("again", ADAPTER);
+  await expect(trainAgent({ ...again, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
+  const torn = join(again.stateFolder, "step-4");
+  mkdirSync(torn);
+  writeFileSync(join(torn, "adapter_model.safetensors"), "half");
+  writeFileSync(join(again.stateFolder, "progress.json.new"), "{");
+  const first = await trainAgent(again);
+  const second = await trainAgent({ ...again, engine: killedAt("logProbs", 1) });
+  expect(second).toEqual({ ...first, isNew: false });
+  rmSync(again.folder, { recursive: true });
+  await trainAgent(again);
+  expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);
+}, 60_000);
+
+test("other settings, and a folder that is there already, are refused", async () => {
+  const first = training("refused", ADAPTER);
+  await trainAgent(first);
+  await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 there, 2 asked for");
+  await expect(trainAgent({ ...first, examples: { ...first.examples, heldOut: [] } })).rejects.toThrow(
+    "demonstrations.heldOut",
+  );
+  const other = training("taken", ADAPTER);
+  mkdirSync(other.folder, { recursive: true });
+  await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
+}, 60_000);
