@@ -4,7 +4,8 @@
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
-import { AgentSpendingRecord, JudgeSpendingRecord, type RunRecord, ToolSpendingRecord } from "../contracts/records.ts";
+import type { RunRecord } from "../contracts/records.ts";
+import { AgentSpendingRecord, JudgeSpendingRecord, ToolSpendingRecord } from "../contracts/spending.ts";
 import type { Table, TableChange, TableItem } from "../ports.ts";
 
 /** Micro-dollars in a dollar. */

@@ -3,7 +3,7 @@
  * passes the limit. Then the run is halted, and `resume --extend-tool-calls` or `--extend-tool-usd` lets it continue.
  */
 import { tableKeys } from "../contracts/keys.ts";
-import type { ToolSpendingRecord } from "../contracts/records.ts";
+import type { ToolSpendingRecord } from "../contracts/spending.ts";
 import { MgrpoError } from "../errors.ts";
 import type { TableChange } from "../ports.ts";
 import { MICRO } from "./bills.ts";

@@ -6,7 +6,7 @@ import { exampleOf, refuseTooLong } from "../../sft/example.ts";
 /** Every character is a token; a response is preceded by `[` and followed by `]`. */
 const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
 const END = 0;
-const layout: ChatLayout = {
+const layout: Pick<ChatLayout, "prompt" | "responses"> = {
   prompt: (question) => codes(`<${question}>`),
   responses: (texts, earlier) => codes(`${earlier.length}[${texts.join()}]`),
 };

@@ -8,8 +8,8 @@
  */
 import { tableKeys } from "../../../../core/contracts/keys.ts";
 import { parse } from "../../../../core/contracts/parse.ts";
-import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
 import type { Allowance } from "../../../../core/contracts/rollout.ts";
+import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
 import { MICRO } from "../../../../core/training/bills.ts";
