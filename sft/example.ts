@@ -22,7 +22,7 @@ export interface ExampleLimits {
 
 export function exampleOf(
   { prompt, turns }: Demonstration,
-  layout: ChatLayout,
+  layout: Pick<ChatLayout, "prompt" | "responses">,
   tokenizer: Pick<Tokenizer, "encodeTemplate" | "endOfTurn">,
 ): Example {
   const tokens = layout.prompt(prompt);
