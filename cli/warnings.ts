@@ -15,7 +15,10 @@ export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): 
 }
 
 /** If the first step has no learning signal, later steps usually have none either. */
-function firstStepWarnings({ run, main, agents }: RunConfig, [first, second]: readonly StepSummary[]): string[] {
+function firstStepWarnings(
+  { run, recipe, main, agents }: RunConfig,
+  [first, second]: readonly StepSummary[],
+): string[] {
   if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
   const look = `see what they say: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
@@ -24,7 +27,7 @@ function firstStepWarnings({ run, main, agents }: RunConfig, [first, second]: re
     ];
   }
   return [
-    `warning: the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then let it imitate demonstrations first (baseModels, docs/recipes.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
+    `warning: the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
   ];
 }
 

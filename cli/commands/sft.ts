@@ -26,7 +26,10 @@ function addSource(command: Command): void {
         "OpenAI messages with tool calls, one conversation a line, instead of the recipe's demonstrations",
       ).conflicts(["fromRun", "minReward"]),
     )
-    .option("--from-run <run>", "the correct rollouts of a run, instead of the recipe's demonstrations")
+    .option(
+      "--from-run <run>",
+      "the correct rollouts of a run, or of the folder of an evaluation, instead of the recipe's demonstrations",
+    )
     .addOption(
       new Option(
         "--min-reward <x>",

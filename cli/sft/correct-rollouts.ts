@@ -1,14 +1,24 @@
 /**
- * @file The correct rollouts of a run as demonstrations (rejection sampling): every answered conversation in them, the main agent's and its
- * sub-agents'. They are taken as text, so agents behind an API count too. Only training questions: held-out ones stay held out.
+ * @file The correct rollouts of a run, or of an evaluation on questions of the user's own, as demonstrations (rejection sampling): every
+ * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too. Only
+ * questions that may be trained on: never held-out ones, nor those of a published benchmark.
  */
-import type { RunConfig } from "../../core/contracts/config.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import type { GroupRecord } from "../../core/contracts/records.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import type { GroupRecord, JobRecord } from "../../core/contracts/records.ts";
+import type { RolloutAddress } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Demonstration } from "../../core/recipe.ts";
+import { addressStep } from "../../core/training/evaluation.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
-import { readGroups, readStep } from "../local/follow.ts";
+import { resultOf } from "../local/evaluate-team.ts";
+import { readGroups, readJobs, readStep, suiteOf } from "../local/follow.ts";
 import { readInvocations, readOutcome } from "../show/conversations.ts";
 import { openSource } from "../show/source.ts";
 
@@ -16,42 +26,96 @@ export interface AgentDemonstration extends PlacedDemonstration {
   readonly agent: string;
 }
 
-/** Equal conversations are returned once. */
-export async function correctConversations(run: string, minReward: number): Promise<AgentDemonstration[]> {
-  const { config, step, read } = await openSource(run);
-  const found = await read(async (store) => {
-    const all: AgentDemonstration[] = [];
-    for (let closed = 0; closed < step; closed++) {
-      for (const group of await readGroups(store, await readStep(store, config.run, closed)))
-        all.push(...(await ofGroup(store, config, group, minReward)));
-    }
-    return all;
-  });
+/** The run's name in the store of an evaluation. */
+const EVALUATION = "eval";
+const CLOUD = "cloud";
+
+/** @param from a run's name, or the folder of an evaluation. Equal conversations are returned once. */
+export async function correctConversations(from: string, minReward: number): Promise<AgentDemonstration[]> {
+  const found = existsSync(join(from, CLOUD)) ? await ofEvaluation(from, minReward) : await ofRun(from, minReward);
   return [...new Map(found.map((one) => [JSON.stringify([one.agent, one.demonstration]), one])).values()];
 }
 
-async function ofGroup(
-  store: Store,
-  { run, main }: RunConfig,
-  { step, group, rollouts }: GroupRecord,
-  minReward: number,
-): Promise<AgentDemonstration[]> {
+async function ofRun(run: string, minReward: number): Promise<AgentDemonstration[]> {
+  const { config, step, read } = await openSource(run);
+  return read((store) => ofSteps(store, config, step, minReward));
+}
+
+/** The correct rollouts of the first `steps` steps. Those that the store no longer keeps are left out. */
+export async function ofSteps(store: Store, config: RunConfig, steps: number, minReward: number) {
   const found: AgentDemonstration[] = [];
-  for (const [index, score] of Object.entries(rollouts)) {
-    if ("excluded" in score || score.reward < minReward) continue;
-    const outcome = await readOutcome(store, { run, phase: "train", step, group, rollout: Number(index) });
-    if (outcome?.status !== "finished") continue;
-    const invocations = [...(await readInvocations(store, outcome)).values()];
-    const conversations = [
-      { agent: main, conversation: outcome.conversation },
-      ...invocations.map(({ request, conversation }) => ({ agent: request.agent, conversation })),
-    ];
-    const where = `rollout ${step}/${group}/${index} of run '${run}'`;
-    for (const { agent, conversation } of conversations) {
-      if (conversation.stop === "answered") found.push({ agent, where, demonstration: asDemonstration(conversation) });
+  for (let closed = 0; closed < steps; closed++) {
+    for (const group of await readGroups(store, await readStep(store, config.run, closed))) {
+      for (const rollout of correctRollouts(group, minReward)) {
+        const address = { run: config.run, phase: "train", step: group.step, group: group.group, rollout };
+        found.push(...(await ofRollout(store, config, address)));
+      }
     }
   }
   return found;
+}
+
+function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[] {
+  const correct = Object.entries(rollouts).filter(([, score]) => !("excluded" in score) && score.reward >= minReward);
+  return correct.map(([index]) => Number(index));
+}
+
+async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
+  const idle = async () => {};
+  const cloud = await startLocalCloud({
+    directory: join(folder, CLOUD),
+    handlers: { objectCreated: idle, clock: idle },
+  });
+  try {
+    const store = cloud.direct;
+    const key = objectKeys.config(EVALUATION);
+    const bytes = await store.objects.get(key);
+    if (!bytes) throw new MgrpoError("not-found", `--from-run ${folder}: no evaluation has begun in this folder`);
+    const config = parseJson(RunConfig, bytes, key);
+    const jobs = (await readJobs(store, EVALUATION)).filter(({ state }) => state === "done");
+    const found = await Promise.all(jobs.map((job) => ofJob(store, config, job, folder, minReward)));
+    return found.flat();
+  } finally {
+    await cloud.close();
+  }
+}
+
+async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: string, minReward: number) {
+  const { name, benchmark } = suiteOf(config, job.suite);
+  if (benchmark !== "jsonl") {
+    const what = benchmark === undefined ? "held-out questions" : `questions of benchmark ${benchmark}`;
+    throw new MgrpoError(
+      "config-invalid",
+      `--from-run ${folder}: suite '${name}' asks ${what}, which must not be trained on: evaluate on a file of other questions (--suite <file>.jsonl)`,
+    );
+  }
+  const { questions } = await resultOf({ job, store });
+  const found: AgentDemonstration[] = [];
+  for (const [group, { n, correct }] of questions.entries()) {
+    // The store has each question's sum. Each of n scores in [0, 1] is at least minReward if their sum is so close to n.
+    if (n === 0 || n - correct > 1 - minReward) continue;
+    for (const rollout of job.runs.keys()) {
+      const step = addressStep(config, job.team);
+      found.push(
+        ...(await ofRollout(store, config, { run: EVALUATION, phase: `eval:${job.job}`, step, group, rollout })),
+      );
+    }
+  }
+  return found;
+}
+
+async function ofRollout(store: Store, { main }: RunConfig, address: RolloutAddress): Promise<AgentDemonstration[]> {
+  const outcome = await readOutcome(store, address);
+  if (outcome?.status !== "finished") return [];
+  const invocations = [...(await readInvocations(store, outcome)).values()];
+  const { run, step, group, rollout } = address;
+  const where = `rollout ${step}/${group}/${rollout} of '${run}'`;
+  return [
+    { agent: main, conversation: outcome.conversation },
+    ...invocations.map(({ request, conversation }) => ({ agent: request.agent, conversation })),
+  ]
+    .filter(({ conversation }) => conversation.stop === "answered")
+    .map(({ agent, conversation }) => ({ agent, where, demonstration: asDemonstration(conversation) }));
 }
 
 function asDemonstration({ prompt, turns }: Conversation): Demonstration {

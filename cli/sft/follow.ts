@@ -1,7 +1,13 @@
-/** @file Shows a supervised training: one live line in a terminal, a line per held-out loss otherwise, and its result. */
+/**
+ * @file Shows a supervised training: one live line in a terminal, a line per held-out loss, its losses as a chart beside the result's folder,
+ * and its result.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { heldOutLossAt, type Progress, recentLoss } from "../../sft/progress.ts";
 import type { AgentResult, AgentTraining } from "../../sft/train-agent.ts";
 import { openLiveLine } from "../terminal/live.ts";
+import { drawLosses } from "./loss-curve.ts";
 
 /** Number of steps over which the shown loss is averaged. */
 const RECENT = 20;
@@ -29,15 +35,27 @@ export async function followTraining(
         const line = progressLine(agent, progress, plan.tokens, speedOf(progress, from, started));
         live.show(() => line);
         const { step = 0 } = progress.evaluations.at(-1) ?? {};
-        if (step > evaluated) live.print(line);
+        if (step > evaluated) {
+          live.print(line);
+          writeCurve(training, progress);
+        }
         evaluated = step;
       },
     });
+    writeCurve(training, progress);
     live.print(resultLine(training, progress, isNew));
   } finally {
     live.close();
   }
 }
+
+/** A copy of what the training's state says, which every evaluation replaces. */
+function writeCurve({ agent, plan, folder }: AgentTraining, progress: Progress): void {
+  mkdirSync(dirname(folder), { recursive: true });
+  writeFileSync(curveFile(folder), drawLosses(agent, progress, plan.learningRate));
+}
+
+const curveFile = (folder: string): string => `${folder}-loss.svg`;
 
 /** The share that is held out can hit none of a few demonstrations. */
 function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {

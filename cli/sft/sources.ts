@@ -13,7 +13,7 @@ export type Source = (teachable: Teachable) => readonly PlacedDemonstration[];
 export interface SourceOptions {
   /** A file of messages, instead of the recipe's demonstrations. */
   readonly demonstrations?: string;
-  /** A run whose correct rollouts are the demonstrations. */
+  /** A run, or the folder of an evaluation, whose correct rollouts are the demonstrations. */
   readonly fromRun?: string;
   /** The least reward of such a rollout. */
   readonly minReward?: number;
@@ -36,7 +36,7 @@ export async function openDemonstrations(
     for (const one of own) refuseMalformed(one, teachable);
     if (own.length > 0) return own;
     throw none(
-      `run '${fromRun}' has no conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
+      `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a rollout of reward ${minReward} or more: lower --min-reward`,
     );
   };
 }

@@ -24,7 +24,9 @@ test("more than 1 % of the rollouts above d: one line after every tenth step", (
 
 test("a first step without variance: why, and what to do; later ones are not repeated", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
-  expect(malformed).toMatch(/no rollout is well-formed.*show \S+ 0; then let it imitate demonstrations first/);
+  expect(malformed).toMatch(
+    /no rollout is well-formed.*show \S+ 0; then teach it from demonstrations first: .* sft \S+ --to/,
+  );
   expect(stepWarnings(under({}), firstStep(4, 0.5))[0]).toMatch(
     /all rollouts of a question have the same reward.*show \S+ 0/,
   );

@@ -18,6 +18,7 @@ test("whether an example is held out depends on its own tokens alone", () => {
       for (const one of part.heldOut) expect(heldOut).toContain(one);
       for (const one of part.training) expect(training).toContain(one);
     }),
+    { numRuns: 20 },
   );
 });
 

@@ -1,14 +1,13 @@
 /** @file A demonstration has the tokens of the rollout that it demonstrates, and only what a rollout samples is trained on. */
 import { expect, test } from "vitest";
-import type { ChatLayout } from "../../engine/tokenizer/chat-layout.ts";
 import { exampleOf, refuseTooLong } from "../../sft/example.ts";
 
 /** Every character is a token; a response is preceded by `[` and followed by `]`. */
 const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
 const END = 0;
-const layout: Pick<ChatLayout, "prompt" | "responses"> = {
-  prompt: (question) => codes(`<${question}>`),
-  responses: (texts, earlier) => codes(`${earlier.length}[${texts.join()}]`),
+const layout = {
+  prompt: (question: string) => codes(`<${question}>`),
+  responses: (texts: readonly string[], earlier: readonly number[]) => codes(`${earlier.length}[${texts.join()}]`),
 };
 const tokenizer = { encodeTemplate: codes, endOfTurn: END };
 

@@ -1,0 +1,65 @@
+/** @file `<agent>-loss.svg`: the loss of each step's batch, raw and smoothed, and the held-out losses as points. */
+import { LineChart, ScatterChart } from "echarts/charts";
+import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
+import { use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import { heldOutLossAt, type Progress } from "../../sft/progress.ts";
+import {
+  AXIS,
+  COLORS,
+  COUNT_AXIS,
+  FONT,
+  LEGEND,
+  LINE_ICON,
+  openChart,
+  plotTop,
+  seriesColor,
+  smooth,
+  themed,
+  titled,
+} from "../chart-theme.ts";
+
+use([LineChart, ScatterChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
+
+const TRAINING = "training";
+const HELD_OUT = "held-out";
+
+export function drawLosses(agent: string, progress: Progress, learningRate: number): string {
+  const { losses, evaluations, best } = progress;
+  const lowest = heldOutLossAt(progress, best);
+  const found = lowest === undefined ? "nothing held out" : `lowest held-out loss ${lowest.toFixed(4)} at step ${best}`;
+  const legend = [{ name: TRAINING, icon: LINE_ICON }, ...(evaluations.length > 0 ? [{ name: HELD_OUT }] : [])];
+  const chart = openChart();
+  chart.setOption({
+    animation: false,
+    backgroundColor: COLORS.background[0],
+    textStyle: { fontFamily: FONT },
+    title: titled("Loss per assistant token", `${agent}: learning rate ${learningRate}, ${found}`),
+    legend: { ...LEGEND, data: legend },
+    grid: { left: 56, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
+    xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: losses.length },
+    yAxis: { ...AXIS, type: "value", min: 0 },
+    series: [...lossLines(losses), ...heldOutPoints(progress)],
+  });
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return themed(svg);
+}
+
+/** A thin raw line, and a thick smoothed one that carries the label. The loss of a step is measured before its update. */
+function lossLines(losses: readonly number[]) {
+  const color = seriesColor(0);
+  const shared = { type: "line" as const, showSymbol: false, silent: true };
+  const points = (values: readonly (number | null)[]) => values.map((loss, step) => [step, loss]);
+  return [
+    { ...shared, data: points(losses), lineStyle: { color, width: 1, opacity: 0.28 }, z: 1 },
+    { ...shared, name: TRAINING, data: points(smooth(losses)), lineStyle: { color, width: 2.5 }, color, z: 2 },
+  ];
+}
+
+function heldOutPoints({ evaluations }: Progress) {
+  if (evaluations.length === 0) return [];
+  const data = evaluations.map(({ step, loss }) => [step, loss]);
+  const itemStyle = { color: COLORS.heldOut[0], opacity: 1 };
+  return [{ type: "scatter" as const, name: HELD_OUT, data, symbolSize: 10, itemStyle, z: 3 }];
+}

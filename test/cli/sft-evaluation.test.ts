@@ -1,0 +1,46 @@
+/** @file A team behind an API answers the user's own questions; its correct answers are demonstrations. Benchmarks are refused. */
+import { readdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
+import { says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { projectOfFile, RELAY } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const folder = projectOfFile();
+const server = await startOpenAiServer(({ body }) => {
+  const question = body.messages.find(({ role }) => role === "user")?.content ?? "";
+  return says(question.includes("Alby") ? "here" : "elsewhere");
+});
+afterEach(() => vi.restoreAllMocks());
+afterAll(() => server.close());
+
+async function evaluated(results: string, ...suite: string[]): Promise<string> {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const liveness = 'liveness={"heartbeatSeconds":0.2,"leaseSeconds":1.2,"pollSeconds":0.02}';
+  const team = [`openai:${server.url}#planner`, "--recipe", RELAY, "--arm", "mgrpo"];
+  await told("eval", ...team, ...suite, "--results", join(folder, results), "--set", liveness);
+  const [only = expect.fail()] = readdirSync(join(folder, results));
+  return join(folder, results, only);
+}
+
+test("only correctly answered questions teach", { timeout: 60_000 }, async () => {
+  const questions = join(folder, "towns.jsonl");
+  const towns = ["Alby", "Corby"].map((id) => JSON.stringify({ id, prompt: `Where is ${id}?`, answer: "here" }));
+  writeFileSync(questions, towns.join("\n"));
+  const from = await evaluated("towns", "--suite", questions, "--runs", "2");
+  expect(await correctConversations(from, 0.9)).toMatchObject([
+    {
+      agent: "main",
+      demonstration: { prompt: "Where is Alby?", turns: [{ text: "<answer>here</answer>", responses: [] }] },
+    },
+  ]);
+});
+
+test("a published benchmark is not trained on", { timeout: 60_000 }, async () => {
+  const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
+  const from = await evaluated("gaia", "--suite", "gaia", "--data", data, "--attachments", "all", "--runs", "1");
+  await expect(correctConversations(from, 0)).rejects.toThrow(
+    "asks questions of benchmark gaia, which must not be trained on",
+  );
+});

@@ -1,0 +1,68 @@
+/** @file Where demonstrations come from: correct rollouts with their sub-agents, lines of a file by agent, and none at all. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import * as z from "zod";
+import { ofSteps } from "../../cli/sft/correct-rollouts.ts";
+import { openDemonstrations } from "../../cli/sft/sources.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import type { Teachable } from "../../sft/check.ts";
+import { config, storeOfFinishedRun } from "./records.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-sft-sources-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const teachable = (agent: string): Teachable => ({
+  agent,
+  config: {
+    system: "",
+    limits: { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 },
+  },
+  toolbox: { parameters: new Map([["search", z.strictObject({ query: z.string() })]]) },
+});
+
+test("a correct rollout teaches its main agent and its answered sub-agents; a wrong one nobody", async () => {
+  const store = await storeOfFinishedRun();
+  const found = await ofSteps(store, config, 1, 0.9);
+  expect(found.map(({ agent, where }) => [agent, where])).toEqual([
+    ["main", `rollout 0/0/0 of '${config.run}'`],
+    ["searcher", `rollout 0/0/0 of '${config.run}'`],
+  ]);
+  const [main] = found;
+  expect(main?.demonstration.turns.map(({ responses }) => responses)).toEqual([["Lisbon"]]);
+  expect(await ofSteps(store, config, 1, 1.1)).toEqual([]);
+});
+
+const line = (agent: string | undefined, answer: string) =>
+  JSON.stringify({
+    messages: [
+      { role: "user", content: "q" },
+      { role: "assistant", content: answer },
+    ],
+    agent,
+  });
+
+async function fromFile(lines: readonly string[], only?: string) {
+  const demonstrations = join(folder, "demos.jsonl");
+  writeFileSync(demonstrations, lines.join("\n"));
+  return openDemonstrations(await openRecipe("atlas"), config, { demonstrations }, only);
+}
+
+test("a file's lines go to the agents that they name, and unnamed ones to the only agent", async () => {
+  const named = await fromFile([line("main", "a"), line("searcher", "b")]);
+  expect(named(teachable("searcher")).map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
+  const mixed = await fromFile([line(undefined, "a"), line("searcher", "b")], "main");
+  expect(mixed(teachable("main")).map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
+  await expect(fromFile([line("main", "a"), line(undefined, "b")])).rejects.toThrow(
+    'demos.jsonl:2 does not say which agent it is for: add "agent", or train one with --agent',
+  );
+});
+
+test("no demonstrations at all: one line that says where they could come from", async () => {
+  const recipe = await openRecipe("atlas");
+  const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
+  expect(() => none(teachable("main"))).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
+  const missing = openDemonstrations(recipe, config, { demonstrations: "nowhere.jsonl" });
+  await expect(missing).rejects.toThrow("--demonstrations nowhere.jsonl: no such file");
+});
