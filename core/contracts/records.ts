@@ -22,6 +22,7 @@ import {
   Version,
   WorkerId,
 } from "./names.ts";
+import { OptimizerProbe } from "./server-optimizer.ts";
 
 /** Identifies one `resume --extend-…`, so that a retry after a lost response is recognized as already applied. */
 const ExtensionId = z.string().max(40);
@@ -179,6 +180,8 @@ export const AgentRecord = z.strictObject({
   fence: z.int().nonnegative(),
   /** Takeovers since the last new version. The third halts the run. */
   takeovers: z.int().nonnegative(),
+  /** What its newest trainer measured of its server's own optimizer. Absent: AdamW with the config's settings. */
+  optimizer: OptimizerProbe.exactOptional(),
 });
 export type AgentRecord = z.infer<typeof AgentRecord>;
 
