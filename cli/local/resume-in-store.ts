@@ -1,9 +1,10 @@
 /** @file Resumes a run that is in its store: with a larger budget if the user extends it, and never with a spent one. */
 import { randomUUID } from "node:crypto";
+import { ToolSpendingRecord } from "../../core/contracts/bills.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import { FleetRecord, type RunRecord, ToolSpendingRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";

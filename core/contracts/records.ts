@@ -2,7 +2,7 @@
  * @file The DynamoDB records of runs. Each is one small item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`,
  * in keys.ts) are not part of the record.
  *
- *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the bills TOOLS, JUDGES, AGENTS; CALLS (tinker-calls.ts)
+ *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the bills TOOLS, JUDGES, AGENTS (bills.ts); CALLS (tinker-calls.ts)
  *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT, one per judged trajectory and judge
  *     lists of runs      RUNS, those that the clock ticks; ARCHIVE, the names of those that have left that list
  *     of the table       DEPLOYMENT (deployment.ts)
@@ -25,7 +25,7 @@ import {
 import { OptimizerProbe } from "./server-optimizer.ts";
 
 /** Identifies one `resume --extend-…`, so that a retry after a lost response is recognized as already applied. */
-const ExtensionId = z.string().max(40);
+export const ExtensionId = z.string().max(40);
 
 export const RunRecord = z.strictObject({
   run: RunName,
@@ -248,42 +248,6 @@ export const FleetRecord = z.strictObject({
   refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
 });
 export type FleetRecord = z.infer<typeof FleetRecord>;
-
-/** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
-export const ToolSpendingRecord = z.strictObject({
-  run: RunName,
-  /** Requests made. Answers from a cache do not count. */
-  calls: z.int().nonnegative(),
-  /** Millionths of a dollar. */
-  microUsd: z.int().nonnegative(),
-  /** Pages and results withheld from agents because they would leak a benchmark. */
-  blocked: z.int().nonnegative(),
-  /** Null: no limit. */
-  maxCalls: z.int().nullable(),
-  maxUsd: z.number().nullable(),
-  /** Id of the last request that raised the limits. */
-  extension: ExtensionId.exactOptional(),
-});
-export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
-
-/** The cost of turns of agents behind APIs (core/training/bills.ts). Only runs that paid for such a turn have one. */
-export const AgentSpendingRecord = z.strictObject({
-  run: RunName,
-  turns: z.int().nonnegative(),
-  /** Millionths of a dollar. */
-  microUsd: z.int().nonnegative(),
-});
-export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
-
-/** The cost of judge models' verdicts (core/training/bills.ts). Only runs that paid for a verdict have one. */
-export const JudgeSpendingRecord = z.strictObject({
-  run: RunName,
-  /** Answers without a verdict are paid for, but not counted here. */
-  verdicts: z.int().nonnegative(),
-  /** Millionths of a dollar. */
-  microUsd: z.int().nonnegative(),
-});
-export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;
 
 /** A verdict that is pending or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
 export const VerdictRecord = z.strictObject({

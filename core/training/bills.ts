@@ -2,9 +2,11 @@
  * @file The costs of a run besides its workers: tool requests (tool-spending.ts), judge verdicts at `judge.usdPerMillionTokens`, and turns of
  * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count toward `budget.usd`.
  */
+
+import { AgentSpendingRecord, JudgeSpendingRecord, ToolSpendingRecord } from "../contracts/bills.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
-import { AgentSpendingRecord, JudgeSpendingRecord, type RunRecord, ToolSpendingRecord } from "../contracts/records.ts";
+import type { RunRecord } from "../contracts/records.ts";
 import type { Table, TableChange, TableItem } from "../ports.ts";
 
 /** Micro-dollars in a dollar. */

@@ -6,9 +6,10 @@
  *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
  *                   halts.
  */
+
+import { ToolSpendingRecord } from "../../../../core/contracts/bills.ts";
 import { tableKeys } from "../../../../core/contracts/keys.ts";
 import { parse } from "../../../../core/contracts/parse.ts";
-import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
 import type { Allowance } from "../../../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openFolderObjects } from "../../../../adapters/tools/web/external/folder-objects.ts";
-import { ToolSpendingRecord } from "../../../../core/contracts/records.ts";
+import { ToolSpendingRecord } from "../../../../core/contracts/bills.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import type { ToolContext } from "../../../../core/ports.ts";
 import { extendToolBudget } from "../../../../core/training/tool-spending.ts";

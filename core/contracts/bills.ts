@@ -1,0 +1,40 @@
+/** @file The DynamoDB records of what a run pays for: requests of its tools (TOOLS), turns of agents behind APIs (AGENTS), verdicts (JUDGES). */
+import * as z from "zod";
+import { RunName } from "./names.ts";
+import { ExtensionId } from "./records.ts";
+
+/** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with paid tools have one. */
+export const ToolSpendingRecord = z.strictObject({
+  run: RunName,
+  /** Requests made. Answers from a cache do not count. */
+  calls: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+  /** Pages and results withheld from agents because they would leak a benchmark. */
+  blocked: z.int().nonnegative(),
+  /** Null: no limit. */
+  maxCalls: z.int().nullable(),
+  maxUsd: z.number().nullable(),
+  /** Id of the last request that raised the limits. */
+  extension: ExtensionId.exactOptional(),
+});
+export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
+
+/** The cost of turns of agents behind APIs (core/training/bills.ts). Only runs that paid for such a turn have one. */
+export const AgentSpendingRecord = z.strictObject({
+  run: RunName,
+  turns: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+});
+export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
+
+/** The cost of judge models' verdicts (core/training/bills.ts). Only runs that paid for a verdict have one. */
+export const JudgeSpendingRecord = z.strictObject({
+  run: RunName,
+  /** Answers without a verdict are paid for, but not counted here. */
+  verdicts: z.int().nonnegative(),
+  /** Millionths of a dollar. */
+  microUsd: z.int().nonnegative(),
+});
+export type JudgeSpendingRecord = z.infer<typeof JudgeSpendingRecord>;
