@@ -5,6 +5,7 @@ import { type Deployment, parseDeployment } from "../core/contracts/deployment.t
 import { tableKeys } from "../core/contracts/keys.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
+import { chosenBy } from "../core/training/resolve-config.ts";
 import { release } from "../gpu-workers/release.ts";
 import type { WorkerSpec } from "./local/workers.ts";
 
@@ -52,6 +53,25 @@ export function refuseOtherRelease(deployment: Deployment): void {
   throw new MgrpoError(
     "config-invalid",
     `release ${deployment.release} is deployed, and this is ${own}: launch from the checkout that was deployed, or deploy this one (npm run pack, then npx sst deploy)`,
+  );
+}
+
+/** Settings in the form of `--set` that give each agent of a run the policy of its fleet, unless the user chose one. */
+export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set: readonly string[]): string[] {
+  const chosen = chosenBy(set);
+  return fleets.flatMap(({ agent, policy }) => {
+    const path = `agents.${agent}.policy`;
+    return policy === undefined || !(agent in agents) || chosen(path) !== undefined ? [] : [`${path}=${policy}`];
+  });
+}
+
+/** Evaluations run on instances of their own, which cannot reach the server of an agent's instance. */
+export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fleets }: Deployment): void {
+  const served = fleets.find(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
+  if (!served || evaluation.suites.length === 0) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `evaluation.suites: agent '${served.agent}' is on a server that only the instance of fleet ${served.name} reaches: --set evaluation.suites=[]`,
   );
 }
 

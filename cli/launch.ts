@@ -14,7 +14,14 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { type BudgetExtension, extendsBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
+import {
+  fleetPolicies,
+  namesOfStage,
+  readDeployment,
+  refuseOtherRelease,
+  refuseUnreachableServers,
+  startedByHand,
+} from "./deployment.ts";
 import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
@@ -38,13 +45,17 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   const store = openAwsStore(names);
   try {
     const run = options.run ?? (await freeName(store, recipe.name, arm, seed));
-    const config = resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName });
     const deployment = await readDeployment(store.table);
+    const choice = { run, seed, arm, set: settingsOf(options), recipe: recipeName };
+    const own = resolveConfig(recipe, choice);
+    const policies = deployment ? fleetPolicies(own, deployment, choice.set) : [];
+    const config = policies.length > 0 ? resolveConfig(recipe, { ...choice, set: [...policies, ...choice.set] }) : own;
     const { findings, bases } = await preflight(config, {
       workers: "elsewhere",
       models: "read",
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
+        if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
         await refuseOther(store, config, extension);
       },
     });

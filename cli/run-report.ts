@@ -7,6 +7,7 @@ import { Benchmark, type EvaluationSuite } from "../core/contracts/evaluation-su
 import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { EvaluationScore } from "../core/contracts/records.ts";
+import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
 import { StepSummary } from "./step-summary.ts";
 
@@ -34,6 +35,8 @@ export const AgentResult = z.strictObject({
   checkpoint: z.string(),
   /** Of model.safetensors, or of tinker.json if the weights are on a server. */
   sha256: Sha256,
+  /** What was measured of the server's own optimizer, if that trained it. Absent: AdamW with the config's settings. */
+  optimizer: OptimizerProbe.exactOptional(),
 });
 export type AgentResult = z.infer<typeof AgentResult>;
 

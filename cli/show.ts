@@ -2,10 +2,11 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import type { Question } from "../core/contracts/question.ts";
+import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import { describeBills } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { readRefusals, readSpending, readWait } from "./local/follow.ts";
+import { readOptimizers, readRefusals, readSpending, readWait } from "./local/follow.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
@@ -102,18 +103,21 @@ async function showSteps({ config, state, step, reason, evaluations, summaries, 
     showEvaluations(summary.step + 1);
   }
   display.close();
-  const { spent, wait, refusals } = await read(async (store) => ({
+  const { spent, wait, refusals, optimizers } = await read(async (store) => ({
     spent: await readSpending(store, config),
     wait: await readWait(store, config),
     refusals: await readRefusals(store, config.run),
+    optimizers: await readOptimizers(store, config),
   }));
   if (!process.stdout.isTTY) {
     if (wait !== undefined) console.log(JSON.stringify({ kind: "waiting", step, for: wait }));
+    for (const found of optimizers) console.log(JSON.stringify({ kind: "optimizer", ...found }));
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
     return console.log(JSON.stringify({ kind: "spent", ...spent }));
   }
   console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps} ${clean(reason)}`);
   if (wait !== undefined) console.log(`  ${clean(wait)}`);
+  for (const { agent, optimizer } of optimizers) console.log(`  ${agent}: ${clean(describeOptimizer(optimizer))}`);
   for (const { fleet, reason: why } of refusals)
     console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${clean(why)}`));
   console.log(

@@ -1,7 +1,8 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
-import type { OptimizerConfig } from "./contracts/agent-config.ts";
+import type { StepOptimizer } from "./contracts/agent-config.ts";
 import type { Packing, Precision, ProviderChoice } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
+import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
 
 /** A file on this machine that is too large to hold in memory: it is read in parts, or mapped. It does not change while it is used. */
@@ -85,8 +86,11 @@ export interface Trainer {
   /** Per sequence, log-probs_T at the temperature, without a gradient. */
   logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]>;
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
-  /** AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of the scaled gradient. */
-  optimizerStep(config: OptimizerConfig, scale?: number): Promise<{ gradientNorm: number }>;
+  /**
+   * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is zero. Returns the norm of
+   * the scaled gradient. `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
+   */
+  optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
   /**
    * The state as files. If the engine has it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
    * `optimizer.safetensors`, or shards of them with an index. Their bytes are a function of the state. Engines whose server holds it: `tinker.json`, which names it there.
@@ -95,6 +99,8 @@ export interface Trainer {
   /** Replaces the trained weights and the optimizer's state (a fresh one if its file is absent), and drops any gradient. An adapter's base stays. */
   load(files: CheckpointFiles): Promise<void>;
   close(): Promise<void>;
+  /** What was measured of the server's own optimizer, for a trainer opened with `serverOptimizer`. */
+  readonly optimizerProbe?: OptimizerProbe;
 }
 
 /**
@@ -134,6 +140,8 @@ export interface EngineOptions {
   readonly microBatchTokens: number;
   /** Whether training computes prefixes that sequences share once. Absent: where the estimated gain is worth it. */
   readonly prefixTrees?: boolean;
+  /** Whether a trainer may step by an optimizer of its server's own. Absent: a server that ignores the settings of AdamW is refused. */
+  readonly serverOptimizer?: boolean;
   /** Maximum bytes of a file that a trainer saves, unless a single tensor is larger. Absent: 1 GiB. */
   readonly shardBytes?: number;
 }

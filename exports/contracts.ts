@@ -18,3 +18,4 @@ export { LoraConfig } from "../core/contracts/lora.ts";
 export { Question, QuestionFiles, QuestionSet, SuiteQuestions } from "../core/contracts/question.ts";
 export { AgentBatch, GroupRecord, RolloutScore, RunRecord, StepRecord } from "../core/contracts/records.ts";
 export { Invocation, Outcome, RolloutAddress, Sampling, Trajectory } from "../core/contracts/rollout.ts";
+export { OptimizerProbe, ServerOptimizer } from "../core/contracts/server-optimizer.ts";

@@ -41,8 +41,9 @@ export interface Policy {
 type Files = Manifest["files"];
 
 /** The engine's share of an agent's config, and of the run's limits where it computes. */
-export function engineOptions({ engine, limits }: AgentConfig, run?: EngineLimits): EngineOptions {
-  const options = { ...engine, contextTokens: limits.contextTokens };
+export function engineOptions({ engine, limits, optimizer }: AgentConfig, run?: EngineLimits): EngineOptions {
+  const serverOptimizer = optimizer.kind === "server" && { serverOptimizer: true };
+  const options = { ...engine, ...serverOptimizer, contextTokens: limits.contextTokens };
   return run ? { ...options, limits: { turnSeconds: run.turnSeconds, trainingSeconds: run.trainingSeconds } } : options;
 }
 

@@ -6,6 +6,7 @@
 
 import { checkoutRelease } from "./archive.ts";
 import type { Clock } from "./clock.ts";
+import { SERVER_POLICY } from "./fleet.ts";
 import type { Storage } from "./storage.ts";
 import type { DeployedFleet } from "./workers.ts";
 
@@ -15,13 +16,14 @@ export function describeDeployment({ table, bucket }: Storage, clock: Clock, fle
     release,
     bucket: bucket.name,
     clockRule: clock.rule.name,
-    fleets: fleets.map(({ name, agent, roles, max, group }) => ({
+    fleets: fleets.map(({ name, agent, roles, max, group, server }) => ({
       name,
       agent,
       max,
       release,
       roles: roles.split(","),
       group: group.name,
+      ...(server !== undefined && { policy: SERVER_POLICY }),
     })),
   });
   new aws.dynamodb.TableItem("Deployment", {

@@ -14,6 +14,31 @@ export interface Fleet {
   readonly max: number;
   /** Number of on-demand instances; all others are spot. */
   readonly onDemand: number;
+  /** The base model of a SkyRL server that an instance starts beside its worker. Absent: no server. */
+  readonly server?: string;
+}
+
+/** The server listens on the instance's loopback address only, since it checks no key. */
+export const SERVER_PORT = 8000;
+
+/** The policy of agents whose fleet has a server: it selects the server's model by the name of the agent's model folder. */
+export const SERVER_POLICY = `tinker:http://127.0.0.1:${SERVER_PORT}`;
+
+/**
+ * The fleets with their servers. The versions of an agent are on its server's disk, so such a fleet is a single on-demand instance that
+ * samples and trains.
+ */
+export function withServers(fleets: readonly Fleet[], servers: ReadonlyMap<string, string>): Fleet[] {
+  for (const name of servers.keys()) {
+    const fleet = fleets.find((one) => one.name === name);
+    if (!fleet) throw new Error(`MGRPO_SERVERS: sst.config.ts has no fleet ${name}`);
+    if (fleet.gpu && fleet.agent !== "*" && /^(rollout,train|train,rollout)$/.test(fleet.roles)) continue;
+    throw new Error(`MGRPO_SERVERS: fleet ${name} must have a GPU, and serve one agent's rollouts and training`);
+  }
+  return fleets.map((fleet) => {
+    const server = servers.get(fleet.name);
+    return server === undefined ? fleet : { ...fleet, server, max: 1, onDemand: 1 };
+  });
 }
 
 /** As core/contracts/deployment.ts parses it. */

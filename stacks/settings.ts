@@ -10,6 +10,8 @@ export interface Settings {
   readonly monthlyUsd: number;
   /** False: only the serverless part, for workers on your own machines. */
   readonly fleets: boolean;
+  /** Fleet -> base model of the SkyRL server on its instance. */
+  readonly servers: ReadonlyMap<string, string>;
   /** True: the recipes of the user's project are deployed too (MGRPO_PROJECT). */
   readonly project: boolean;
 }
@@ -28,6 +30,7 @@ export function readSettings(
     MGRPO_MONTHLY_USD: monthly = "100",
     MGRPO_FLEETS: fleets,
     MGRPO_PROJECT,
+    MGRPO_SERVERS: servers = "",
   } = environment;
   const monthlyUsd = Number(monthly);
   if (!(monthlyUsd > 0)) throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
@@ -37,5 +40,24 @@ export function readSettings(
     );
   if (keep && !alertEmail)
     throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
-  return { stage, keep, alertEmail, monthlyUsd, fleets: fleets !== "none", project: Boolean(MGRPO_PROJECT) };
+  return {
+    ...{ stage, keep, alertEmail, monthlyUsd },
+    fleets: fleets !== "none",
+    servers: readServers(servers),
+    project: Boolean(MGRPO_PROJECT),
+  };
+}
+
+/** `main=Qwen/Qwen3-4B,searcher=Qwen/Qwen3-1.7B`. A model's name goes into the boot script, so it may not contain anything else. */
+function readServers(text: string): ReadonlyMap<string, string> {
+  const entries = text.split(",").filter((entry) => entry !== "");
+  return new Map(
+    entries.map((entry): [string, string] => {
+      const [, fleet, model] = /^([a-z][a-z0-9-]*)=([\w.-]+\/[\w.-]+)$/.exec(entry) ?? [];
+      if (fleet !== undefined && model !== undefined) return [fleet, model];
+      throw new Error(
+        `MGRPO_SERVERS: '${entry}': write <fleet>=<owner>/<model>, separated by commas, e.g. main=Qwen/Qwen3-4B`,
+      );
+    }),
+  );
 }

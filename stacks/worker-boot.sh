@@ -1,8 +1,8 @@
 #!/bin/bash
-# First boot of a worker's instance, as root. stacks/workers.ts prepends its settings: FLEET, GPU, PORT, NODE_VERSION, ARCHIVE, LOCK
-# and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, KEYS.
+# First boot of a worker's instance, as root. stacks/workers.ts prepends its settings: FLEET, GPU, PORT, SERVER_MODEL, SERVER_PORT, NODE_VERSION,
+# ARCHIVE, LOCK and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, KEYS.
 #
-#   booting --doctor--> worker under systemd, one run after another --no run needs it--> ended, with no replacement
+#   booting --doctor--> server, if the fleet has one --it answers--> worker under systemd, one run after another --no run needs it--> ended, with no replacement
 #      '-- no driver, doctor's complaint --'  '-- five failures in ten minutes --> the same, with the reason
 #                                             '-- spot notice: drained; the group starts another instance
 #                                             '-- tick sets the group to 0: drained, ended by AWS
@@ -23,7 +23,7 @@ metadata() {
   curl -fsS -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
 }
 ship_log() {
-  { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -o cat; } |
+  { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -u mgrpo-server -o cat; } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
 # The reason is the last line of the log. If the autoscaling group cannot be reached, a shutdown ends the instance.
@@ -143,6 +143,65 @@ OnUnitActiveSec=5min
 [Install]
 WantedBy=timers.target
 UNIT
+
+# SkyRL's Tinker server, if the fleet has one. It checks no key: it listens on the loopback address only. Its user cannot read the worker's
+# environment or get the instance's credentials. uv is verified by its hash; the packages are the newest of a fixed day.
+UV=uv-0.13.9-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
+UV_URL=https://files.pythonhosted.org/packages/3d/aa/26d64642d808de4a652579ef950d7cd2d37f080a8babf9c67c6b75fc4c3f/$UV
+UV_SHA256=d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19
+SERVER_WAITS=60
+if [ -n "$SERVER_MODEL" ]; then
+  mkdir -p /opt/skyrl/bin
+  cd /opt/skyrl
+  curl -fsSO --retry 5 "$UV_URL"
+  echo "$UV_SHA256  $UV" | sha256sum -c -
+  python3 -m zipfile -e "$UV" wheel
+  install -m 755 wheel/uv-*.data/scripts/uv bin/uv
+  cat > pyproject.toml <<'PROJECT'
+[project]
+name = "skyrl-server"
+version = "0"
+requires-python = "==3.12.*"
+dependencies = ["skyrl==0.3.0", "transformers==5.8.0"]
+[project.optional-dependencies]
+tinker = ["skyrl[tinker]==0.3.0", "tinker==0.24.1"]
+jax = ["skyrl[jax,gpu]==0.3.0", "jax==0.12.0.1", "flax==0.12.12", "optax==0.2.8"]
+[tool.uv]
+exclude-newer = "2026-11-20T00:00:00Z"
+PROJECT
+  useradd --system --home-dir /opt/skyrl skyrl
+  chown -R skyrl /opt/skyrl
+  cat > /etc/systemd/system/mgrpo-server.service <<UNIT
+[Unit]
+Description=SkyRL's Tinker server
+After=network-online.target
+StartLimitIntervalSec=600
+StartLimitBurst=5
+OnFailure=mgrpo-end@without-server.service
+[Service]
+User=skyrl
+WorkingDirectory=/opt/skyrl
+Environment=HOME=/opt/skyrl PATH=/opt/skyrl/bin:/usr/bin:/bin UV_PYTHON_DOWNLOADS=never
+ExecStartPre=/opt/skyrl/bin/uv sync --extra tinker --extra jax
+ExecStart=/opt/skyrl/bin/uv run --no-sync -m skyrl.tinker.api --base-model $SERVER_MODEL --backend jax --host 127.0.0.1 --port $SERVER_PORT --backend-config '{"max_lora_adapters":24,"max_lora_rank":32}' --database-url sqlite:////opt/skyrl/tinker.db --checkpoints-base /opt/skyrl/checkpoints
+TimeoutStartSec=1800
+Restart=on-failure
+RestartSec=5
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/opt/skyrl
+PrivateTmp=yes
+ProtectHome=yes
+CapabilityBoundingSet=
+IPAddressDeny=169.254.169.254
+UNIT
+  systemctl daemon-reload
+  systemctl start mgrpo-server || end_instance "the server cannot be installed: see journalctl -u mgrpo-server above"
+  until curl -fsS -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
+    [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer at port $SERVER_PORT"
+    sleep 5
+  done
+fi
 
 systemctl daemon-reload
 systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer

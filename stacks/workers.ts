@@ -4,7 +4,7 @@
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { readFileSync } from "node:fs";
-import { type Fleet, refuseUnusable } from "./fleet.ts";
+import { type Fleet, refuseUnusable, SERVER_PORT, withServers } from "./fleet.ts";
 import { createNetwork, type Network } from "./network.ts";
 import { createRelease, type Release } from "./release.ts";
 import { createWorkerSecrets, type WorkerKey, type WorkerSecrets } from "./secrets.ts";
@@ -36,10 +36,11 @@ interface Common {
 export async function createWorkers(
   storage: Storage,
   settings: Settings,
-  fleets: readonly Fleet[],
+  wanted: readonly Fleet[],
   judge: sst.Secret,
 ): Promise<readonly DeployedFleet[]> {
   if (!settings.fleets) return [];
+  const fleets = withServers(wanted, settings.servers);
   refuseUnusable(fleets);
   const common: Common = {
     storage,
@@ -133,6 +134,8 @@ function bootScript(fleet: Fleet, { storage, release, secrets }: Common): $util.
     FLEET: fleet.name,
     GPU: fleet.gpu ? "yes" : "no",
     PORT: String(PORT),
+    SERVER_MODEL: fleet.server ?? "",
+    SERVER_PORT: String(SERVER_PORT),
     NODE_VERSION,
     ARCHIVE: release.archive.key,
     ARCHIVE_SHA256: release.archive.sha256,

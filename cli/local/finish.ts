@@ -17,7 +17,7 @@ import { type CaseStudyResult, caseStudyResults } from "../held-out/scores.ts";
 import { type AgentResult, buildReport, type RunReport, type TeamEvaluation } from "../run-report.ts";
 import type { StepSummary } from "../step-summary.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
-import { readRun } from "./follow.ts";
+import { readOptimizers, readRun } from "./follow.ts";
 import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
 
 /** Writes each agent's last weights, tokenizer and config into `<folder>/<agent>/`. */
@@ -40,13 +40,18 @@ export async function exportCheckpoints(
   const team = parseJson(TeamManifest, bytes, key);
   const checkpoints = openCheckpoints(config.run, store, openExternalFiles());
   await checkpoints.verifyTeam(team);
+  const optimizers = new Map((await readOptimizers(store, config)).map(({ agent, optimizer }) => [agent, optimizer]));
   const results: Record<string, AgentResult> = {};
   for (const [agent, { version }] of Object.entries(team.agents)) {
     const manifest = await checkpoints.manifest(agent, version);
     const path = join(folder, agent);
     const files = exportedFiles(await checkpoints.files(manifest, "inference"), manifest, form);
     const written = await writeFiles(path, files);
-    results[agent] = { version, checkpoint: relative(process.cwd(), path), sha256: weightsSha256(written) };
+    const optimizer = optimizers.get(agent);
+    results[agent] = {
+      ...{ version, checkpoint: relative(process.cwd(), path), sha256: weightsSha256(written) },
+      ...(optimizer && { optimizer }),
+    };
   }
   return results;
 }

@@ -20,6 +20,7 @@ import {
   StepRecord,
   WorkerRecord,
 } from "../../core/contracts/records.ts";
+import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
@@ -32,6 +33,7 @@ import { waitingFor } from "../waiting.ts";
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
   | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation }
+  | { readonly kind: "optimizer"; readonly agent: string; readonly optimizer: OptimizerProbe }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
@@ -62,6 +64,11 @@ export async function* followRun(
       yield { kind: "step", summary: await readSummary(store, config, step, seconds) };
     if (run.status !== "running" || now - looked >= POLL_SECONDS) {
       looked = now;
+      for (const found of await readOptimizers(store, config)) {
+        if (reported.has(`optimizer of ${found.agent}`)) continue;
+        reported.add(`optimizer of ${found.agent}`);
+        yield { kind: "optimizer", ...found };
+      }
       const jobs = await readJobs(store, config.run);
       for (const job of jobs.filter((one) => one.state === "done" && !reported.has(one.job))) {
         reported.add(job.job);
@@ -121,6 +128,20 @@ async function waitOf(
 export async function readWait(store: Store, config: RunConfig): Promise<string | undefined> {
   const run = await readRun(store, config.run);
   return run.status === "halted" ? undefined : waitOf(store, config, run, await readJobs(store, config.run));
+}
+
+/** What was measured of the servers whose own optimizers train agents. */
+export async function readOptimizers(
+  store: Store,
+  { run, agents }: RunConfig,
+): Promise<{ readonly agent: string; readonly optimizer: OptimizerProbe }[]> {
+  const declared = Object.keys(agents).filter((name) => agents[name]?.optimizer.kind === "server");
+  const items = await store.table.getAll(declared.map((name) => tableKeys.agent(run, name)));
+  return items.flatMap((item, i) => {
+    if (!item) return [];
+    const { agent, optimizer } = parse(AgentRecord, item, `AGENT ${declared[i]} of ${run}`);
+    return optimizer ? [{ agent, optimizer }] : [];
+  });
 }
 
 /** Fleets whose instances would not serve the run, and why. */

@@ -5,6 +5,7 @@
 import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { RunEvent } from "../local/follow.ts";
 import type { TeamEvaluation } from "../run-report.ts";
 import type { StepSummary } from "../step-summary.ts";
@@ -82,6 +83,7 @@ class LiveTable implements Display {
   event(event: RunEvent): void {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
+    if (event.kind === "optimizer") this.say(`  ${event.agent}: ${describeOptimizer(event.optimizer)}`);
     if (event.kind === "waiting") {
       this.#activity = event.for;
       this.#draw();

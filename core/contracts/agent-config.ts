@@ -4,6 +4,7 @@ import { EngineConfig } from "./engine.ts";
 import { AgentEndpoint } from "./language-model.ts";
 import { LoraConfig } from "./lora.ts";
 import { AgentName } from "./names.ts";
+import { ServerOptimizer } from "./server-optimizer.ts";
 
 export const OptimizerConfig = z.strictObject({
   learningRate: z.number().positive().default(5e-4).describe("AdamW's learning rate."),
@@ -22,6 +23,7 @@ export type OptimizerConfig = z.infer<typeof OptimizerConfig>;
 
 /** An agent's optimizer over a whole run. */
 export const ScheduledOptimizer = OptimizerConfig.extend({
+  kind: z.literal("adamw").exactOptional().describe("adamw: AdamW with these settings."),
   schedule: z
     .enum(["constant", "linear"])
     .default("constant")
@@ -32,6 +34,19 @@ export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 /** How an agent's model learns which tools it has. */
 export const ToolPrompt = z.enum(["auto", "template", "system", "none"]);
 export type ToolPrompt = z.infer<typeof ToolPrompt>;
+
+/** Whose optimizer trains an agent: AdamW with our settings, or the one that its Tinker server brings. */
+const AgentOptimizer: z.ZodType<
+  ScheduledOptimizer | ServerOptimizer,
+  "server" | z.input<typeof ScheduledOptimizer> | z.input<typeof ServerOptimizer>
+> = z.preprocess(
+  (value) => (value === "server" ? { kind: "server" } : value),
+  z.discriminatedUnion("kind", [ScheduledOptimizer, ServerOptimizer]),
+);
+export type AgentOptimizer = z.infer<typeof AgentOptimizer>;
+
+/** The optimizer of one step: its learning rate is that of the schedule. */
+export type StepOptimizer = OptimizerConfig | Pick<ServerOptimizer, "kind" | "learningRate">;
 
 const AgentLimits = z.strictObject({
   turns: z.int().positive().default(8).describe("Turns of one conversation."),
@@ -85,7 +100,9 @@ export const AgentConfig = z.strictObject({
     .describe(
       "Trains a LoRA adapter instead of the whole model. {}: the default adapter. Null: all weights are trained.",
     ),
-  optimizer: ScheduledOptimizer.prefault({}).describe("AdamW, and its learning-rate schedule."),
+  optimizer: AgentOptimizer.prefault({}).describe(
+    'AdamW and its schedule. "server" is short for {"kind": "server"}, the optimizer of a Tinker server.',
+  ),
   workers: z
     .int()
     .positive()

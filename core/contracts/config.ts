@@ -14,6 +14,7 @@ import { endpointFaults } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
+import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 
 /**
@@ -189,6 +190,7 @@ function configFaults(config: RunConfig): Fault[] {
   return [
     ...teamFaults(config),
     ...tinkerFaults(config),
+    ...serverOptimizerFaults(config.agents),
     ...engineFaults(config.agents),
     ...budgetFaults(config),
     ...evaluationFaults(config),

@@ -23,6 +23,7 @@ import {
   Version,
   WorkerId,
 } from "./names.ts";
+import { OptimizerProbe } from "./server-optimizer.ts";
 
 export const RunRecord = z.strictObject({
   run: RunName,
@@ -177,6 +178,8 @@ export const AgentRecord = z.strictObject({
   fence: z.int().nonnegative(),
   /** Takeovers since the last new version. The third halts the run. */
   takeovers: z.int().nonnegative(),
+  /** What its newest trainer measured of its server's own optimizer. Absent: AdamW with the config's settings. */
+  optimizer: OptimizerProbe.exactOptional(),
 });
 export type AgentRecord = z.infer<typeof AgentRecord>;
 

@@ -2,6 +2,7 @@
  * @file The costs of a run besides its workers: tool requests (tool-spending.ts), judge verdicts at `judge.usdPerMillionTokens`, and turns of
  * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count toward `budget.usd`.
  */
+
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
 import type { RunRecord } from "../contracts/records.ts";

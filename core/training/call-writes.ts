@@ -1,8 +1,9 @@
 /**
- * @file The conditional writes of a trainer's calls, as data: the record of those to its Tinker server (CALLS), and the claim that it gives up
- * when a call takes too long. Each is safe to repeat.
+ * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), what was measured of
+ * that server's optimizer, and the claim that it gives up when a call takes too long. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
+import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
 
@@ -18,6 +19,11 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
     set: [[["calls"], calls]],
     when: [{ equals: [["writer"], worker] }],
   };
+}
+
+/** Records what was measured of the optimizer that trains the agent. */
+export function recordOptimizer(run: string, agent: string, optimizer: OptimizerProbe): TableChange {
+  return { key: tableKeys.agent(run, agent), set: [[["optimizer"], optimizer]], when: [{ exists: ["version"] }] };
 }
 
 /** Releases the claim after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */

@@ -1,6 +1,6 @@
 /** @file The learning rate over a run. */
 
-import type { OptimizerConfig, ScheduledOptimizer } from "../contracts/agent-config.ts";
+import type { AgentOptimizer, StepOptimizer } from "../contracts/agent-config.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import type { StepRecord } from "../contracts/records.ts";
 
@@ -12,8 +12,11 @@ export function progressAt(
   return Math.max(step / steps, sampledTokens === null ? 0 : sampledBefore / sampledTokens);
 }
 
-/** The optimizer config at this progress. */
-export function optimizerAt({ schedule, ...optimizer }: ScheduledOptimizer, progress: number): OptimizerConfig {
-  const factor = schedule === "linear" ? 1 - progress : 1;
-  return { ...optimizer, learningRate: optimizer.learningRate * factor };
+/** The optimizer at this progress. */
+export function optimizerAt(optimizer: AgentOptimizer, progress: number): StepOptimizer {
+  const factor = optimizer.schedule === "linear" ? 1 - progress : 1;
+  const learningRate = optimizer.learningRate * factor;
+  if (optimizer.kind === "server") return { kind: "server", learningRate };
+  const { schedule, kind, ...config } = optimizer;
+  return { ...config, learningRate };
 }

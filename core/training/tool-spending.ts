@@ -2,6 +2,7 @@
  * @file What the tools of a run may request from paid backends, across all workers. A request is counted before it is made, so no worker
  * passes the limit. Then the run is halted, and `resume --extend-tool-calls` or `--extend-tool-usd` lets it continue.
  */
+
 import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 import { MgrpoError } from "../errors.ts";

@@ -22,6 +22,8 @@ interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  /** The members of a discriminated union. */
+  readonly oneOf?: readonly Schema[];
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
@@ -61,7 +63,20 @@ function nestedOf(path: string, value: Schema): Setting[] {
   if (inner.items?.properties) return settingsOf(`${path}[]`, inner.items);
   if (typeof inner.additionalProperties === "object" && inner.additionalProperties.properties)
     return settingsOf(`${path}.<name>`, inner.additionalProperties);
+  if (inner.oneOf) return merged(inner.oneOf.flatMap((member) => settingsOf(path, member)));
   return settingsOf(path, inner);
+}
+
+/** A setting that several members of a union have is listed once, with what each says. */
+function merged(settings: readonly Setting[]): Setting[] {
+  const paths = [...new Set(settings.map(({ path }) => path))];
+  return paths.map((path) => {
+    const same = settings.filter((setting) => setting.path === path);
+    const each = (of: (setting: Setting) => string, join: string) =>
+      [...new Set(same.map(of))].filter((text) => text !== "" && text !== "required").join(join);
+    const [type, fallback] = [each((one) => one.type, " or "), each((one) => one.fallback, " or ")];
+    return { path, type, fallback, description: each((one) => one.description, " ") };
+  });
 }
 
 /** A default can be the setting's own or part of the enclosing object's. */
@@ -95,6 +110,7 @@ function withoutNull(schema: Schema): Schema {
 function typeOf(schema: Schema): string {
   if (schema.enum) return schema.enum.map((value) => code(JSON.stringify(value))).join(", ");
   if (schema.const !== undefined) return code(JSON.stringify(schema.const));
+  if (schema.oneOf) return "object";
   if (schema.anyOf) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
   if (schema.type === "array") return `list of ${schema.items ? typeOf(schema.items) : "values"}`;
   const type = String(schema.type ?? "JSON");

@@ -2,6 +2,7 @@
  * @file What every local trainer trains, all weights or an adapter: the weights, their gradient and Adam's moments, and how they are saved and
  * loaded. The base under an adapter belongs to the engine.
  */
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
@@ -39,7 +40,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     layout,
     weights,
     gradient,
-    async optimizerStep(optimizer, scale) {
+    async optimizerStep(optimizer: OptimizerConfig, scale) {
       checkGradient(gradient);
       const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale);
       gradient.fill(0);

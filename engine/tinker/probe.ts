@@ -3,12 +3,15 @@
  * responds like any other.
  *
  *     gradient   of one sequence, of two copies, and of one with masked tokens appended  -> sums or means, over tokens and over sequences
- *     Adam       an epsilon of 1e6 must stop the weights from moving                      -> refused if it does not
+ *     rate       a learning rate of 0 must stop the weights from moving                   -> refused if it does not
+ *     Adam       an epsilon of 1e6 stops the weights from moving, or it is not looked at  -> `followsEpsilon`
+ *     momentum   a step without gradient and with beta1 0 moves nothing, or the same      -> `followsBeta1`
  *     clipping   a norm of 1e-9 stops the weights from moving, or the server does not clip -> `clips`
- *     sign       a step with neither must make the sequence more likely                   -> refused if it does not
+ *     sign       a step with none of these must make the sequence more likely             -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
  *     numbers    a pass repeated under its number must return the first result            -> `remembersCalls`
  */
+import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TinkerClient, TinkerModel } from "./client/client.ts";
 import type { AdamParams, Datum, OptimizerResult, SamplingParams } from "./client/messages.ts";
@@ -23,11 +26,19 @@ export interface ServerBehavior {
   readonly clips: boolean;
   /** Whether a call repeated under its number is answered with its first result, so that a dead process's step can be resumed. */
   readonly remembersCalls: boolean;
+  readonly optimizer: Omit<OptimizerProbe, "server">;
 }
 
 /** Learning rate of the steps that should move the weights; Adam's first step moves every weight by about this. */
 const LEARNING_RATE = 0.01;
-const STILL: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1e-8, weight_decay: 0, grad_clip_norm: 0 };
+const STILL = {
+  learning_rate: 0,
+  beta1: 0,
+  beta2: 0,
+  eps: 1e-8,
+  weight_decay: 0,
+  grad_clip_norm: 0,
+} satisfies AdamParams;
 const GREEDY: SamplingParams = { max_tokens: 4, temperature: 0, top_k: -1, top_p: 1, seed: 0 };
 /** Tolerance of measured ratios, which are one of two values that differ by a factor of 2. */
 const TOLERANCE = 0.2;
@@ -84,23 +95,55 @@ export async function probeServer(
   const overSequences = nearest("a sequence sent twice", (await step([plain(), plain()])) / one, 2);
   const overTokens = nearest("masked tokens", (await step([padded()])) / one, 0.5) === "same" ? "sum" : "mean";
 
-  const moves: number[] = [];
-  let before = first;
-  for (const params of [{ eps: 1e6 }, { grad_clip_norm: 1e-9, eps: 1e-3 }, {}]) {
-    await step([plain()], { learning_rate: LEARNING_RATE, ...params });
-    const after = await logProbs();
-    moves.push(meanMove(before.subarray(prompt.length, tokens.length), after.subarray(prompt.length)));
-    before = after;
-  }
-  const [byEpsilon = 0, byClipping = 0, free = 0] = moves;
-  if (!(free > 0)) refuse("a step along the gradient does not make its tokens more likely");
-  if (Math.abs(byEpsilon) > NO_MOVE * free)
-    refuse("it does not look at the settings of Adam (epsilon), and steps by its own");
+  const action = (row: Float32Array) => row.subarray(prompt.length, tokens.length);
+  const zero = () => gradientDatum(tokens, first.subarray(0, tokens.length), new Float32Array(tokens.length), 1);
+  const moves = await movesOf(
+    [
+      () => Promise.resolve(),
+      () => step([plain()], { learning_rate: LEARNING_RATE, eps: 1e6 }),
+      () => step([plain()], { learning_rate: LEARNING_RATE, grad_clip_norm: 1e-9, eps: 1e-3 }),
+      () => step([plain()], { learning_rate: LEARNING_RATE }),
+      () => step([zero()], { learning_rate: LEARNING_RATE }),
+    ],
+    action(first),
+    async () => action(await logProbs()),
+  );
   return {
     overTokens,
     overSequences: overSequences === "same" ? "mean" : "sum",
-    clips: Math.abs(byClipping) < NO_MOVE * free,
+    ...optimizerOf(moves),
     remembersCalls: await model.remembersCalls([scoringDatum(longer)]),
+  };
+}
+
+/** How far each action moves the log-probs. */
+async function movesOf(
+  actions: readonly (() => Promise<unknown>)[],
+  first: Float32Array,
+  logProbs: () => Promise<Float32Array>,
+): Promise<number[]> {
+  const moves: number[] = [];
+  let before = first;
+  for (const act of actions) {
+    await act();
+    const after = await logProbs();
+    moves.push(meanMove(before, after));
+    before = after;
+  }
+  return moves;
+}
+
+function optimizerOf(moves: readonly number[]): Pick<ServerBehavior, "clips" | "optimizer"> {
+  const [byNoRate = 0, byEpsilon = 0, byClipping = 0, free = 0, byMomentum = 0] = moves;
+  const isStill = (move: number) => Math.abs(move) < NO_MOVE * Math.abs(free);
+  const followsEpsilon = isStill(byEpsilon);
+  // Where epsilon is not followed, the first step is the one from a fresh adapter.
+  const rise = followsEpsilon ? free : byEpsilon;
+  if (!(rise > 0)) refuse("a step along the gradient does not make its tokens more likely");
+  if (!isStill(byNoRate)) refuse("it steps at a learning rate of its own, whatever it is sent");
+  return {
+    clips: followsEpsilon && isStill(byClipping),
+    optimizer: { followsEpsilon, followsBeta1: isStill(byMomentum), rise, learningRate: LEARNING_RATE },
   };
 }
 

@@ -1,7 +1,8 @@
 /**
  * @file A Sampler on a server: one request per sample, at most `slots` of them at a time. Each request sends the whole prefix; the server's own
- * prefix cache makes that cheap. A trained version is sampled from a separate model that is never trained: SkyRL's JAX backend loads sampler
- * weights over those of the model that saved them, and its other backends sample a model's newest weights whatever the path.
+ * prefix cache makes that cheap. A version is sampled from a separate model that is never trained: SkyRL's JAX backend loads sampler
+ * weights over those of the model that saved them, and its other backends sample a model's newest weights whatever the path, and cannot sample
+ * the base model. So version 0 is sampled from a fresh adapter, which is the base model.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
@@ -20,8 +21,8 @@ export async function openTinkerSampler(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const sampledModel = version.weights === null ? undefined : await openSampledModel(server, base, version);
-  const model: SampledModel = sampledModel ? { model_path: sampledModel.path } : { base_model: base };
+  const sampledModel = await openSampledModel(server, base, version);
+  const model: SampledModel = { model_path: sampledModel.path };
   const closed = new AbortController();
   const withSlot = limitConcurrency(slots);
 
@@ -46,7 +47,7 @@ export async function openTinkerSampler(
     release() {},
     async close() {
       closed.abort();
-      await sampledModel?.close();
+      await sampledModel.close();
     },
   };
 }

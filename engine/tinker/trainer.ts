@@ -8,7 +8,8 @@
  * weights are scaled by their number, which is known only at the step. A step's calls are a function of weights and batch, byte for
  * byte, which lets a successor resume a dead process's step (journal.ts).
  */
-import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
+import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type {
   CallJournal,
@@ -51,28 +52,32 @@ interface TrainerContext {
 export async function openTinkerTrainer(
   server: TinkerServer,
   files: CheckpointFiles,
-  { contextTokens, microBatchTokens }: EngineOptions,
+  { contextTokens, microBatchTokens, serverOptimizer = false }: EngineOptions,
   journal: CallJournal = NO_JOURNAL,
 ): Promise<Trainer> {
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
   const behavior = await server.behavior(base, version, vocabulary);
+  if (!serverOptimizer) refuseOwnOptimizer(behavior.optimizer, server.baseUrl);
   const model = await JournaledModel.open(server, base, version, { journal, canResume: behavior.remembersCalls });
   const limits = { vocabulary, contextTokens, microBatchTokens };
-  return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model);
+  const optimizerProbe = serverOptimizer ? { server: server.baseUrl, ...behavior.optimizer } : undefined;
+  return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model, optimizerProbe);
 }
 
 class TinkerTrainer implements Trainer {
+  readonly optimizerProbe?: OptimizerProbe;
   readonly #context: TrainerContext;
   #model: JournaledModel;
   #gradient: GradientTerm[] = [];
   /** Log-probs under the current weights, by tokens: the linear loss needs them a second time. */
   readonly #logProbs = new Map<string, Float32Array>();
 
-  constructor(context: TrainerContext, model: JournaledModel) {
+  constructor(context: TrainerContext, model: JournaledModel, optimizerProbe?: OptimizerProbe) {
     this.#context = context;
     this.#model = model;
+    if (optimizerProbe) this.optimizerProbe = optimizerProbe;
   }
 
   async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
@@ -98,7 +103,7 @@ class TinkerTrainer implements Trainer {
     return { loss: total, logProbs };
   }
 
-  async optimizerStep(config: OptimizerConfig, scale = 1): Promise<{ gradientNorm: number }> {
+  async optimizerStep(config: StepOptimizer, scale = 1): Promise<{ gradientNorm: number }> {
     const { behavior, server, limits } = this.#context;
     const terms = this.#gradient;
     for (const { gradient_T } of terms) checkGradient(gradient_T);
@@ -175,7 +180,17 @@ class TinkerTrainer implements Trainer {
   }
 }
 
-function adamParams(config: OptimizerConfig, clips: boolean, baseUrl: string): AdamParams {
+function refuseOwnOptimizer({ followsEpsilon, followsBeta1 }: ServerBehavior["optimizer"], baseUrl: string): void {
+  if (followsEpsilon && followsBeta1) return;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `${baseUrl} does not follow the settings of Adam (${followsEpsilon ? "beta1" : "epsilon"}), but steps by its own: set agents.<name>.optimizer to "server" to train with those, or use a server that follows them`,
+  );
+}
+
+/** For the server's own optimizer, everything but the learning rate is left to the server. */
+function adamParams(config: StepOptimizer, clips: boolean, baseUrl: string): AdamParams {
+  if ("kind" in config) return { learning_rate: config.learningRate };
   const { learningRate, beta1, beta2, epsilon, weightDecay, maxGradientNorm } = config;
   if (maxGradientNorm !== null && !clips) {
     throw new MgrpoError(

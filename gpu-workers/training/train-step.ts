@@ -11,7 +11,7 @@
  *        linear          log-probs first, then core's d(loss)/d(logProb) as weights: every other option
  */
 
-import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
@@ -32,7 +32,7 @@ export interface TrainingEntry extends LossTerm {
 
 export interface TrainStepConfig {
   readonly algorithm: AlgorithmConfig;
-  readonly optimizer: OptimizerConfig;
+  readonly optimizer: StepOptimizer;
   /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
   readonly temperature: number;
 }

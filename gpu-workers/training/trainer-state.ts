@@ -7,6 +7,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Manifest, Part } from "../../core/contracts/checkpoint.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { type Checkpoints, isOptimizer, weightsSha256 } from "../checkpoints.ts";
 import { engineOptions } from "../policy.ts";
 import type { RunContext } from "../run-context.ts";
@@ -115,7 +116,15 @@ export class TrainerState {
       engineOptions(this.config, run.config.limits),
       callJournal(run, agent, worker),
     );
+    await this.#recordOptimizer(this.#trainer);
     return this.#trainer;
+  }
+
+  async #recordOptimizer({ optimizerProbe }: Trainer): Promise<void> {
+    if (!optimizerProbe) return;
+    const { run, agent } = this.#parts;
+    run.log.info("optimizer", { agent, ...optimizerProbe });
+    await run.store.table.update(recordOptimizer(run.name, agent, optimizerProbe));
   }
 }
 

@@ -4,6 +4,8 @@ import { followRun, type RunEvent } from "../../cli/local/follow.ts";
 import { waitingFor } from "../../cli/waiting.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord } from "../../core/contracts/records.ts";
+import { ServerOptimizer } from "../../core/contracts/server-optimizer.ts";
+import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { config, groups, job, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
 
 const options = (from: number) => ({ from, pollSeconds: 0.001, signal: new AbortController().signal });
@@ -46,6 +48,29 @@ test("a finished run says which of its evaluations it is at, until all are done"
       await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
   }
   expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
+});
+
+test("what was measured of a server's own optimizer is said once", async () => {
+  const optimizer = {
+    server: "http://gpu1:8000",
+    followsEpsilon: false,
+    followsBeta1: false,
+    rise: 1,
+    learningRate: 0.01,
+  };
+  const { main, ...others } = config.agents;
+  if (!main) throw new Error("no main agent");
+  const declared = { ...main, policy: "tinker:http://gpu1:8000", optimizer: ServerOptimizer.parse({ kind: "server" }) };
+  const store = await storeOfFinishedRun();
+  const record: AgentRecord = { run: RUN, agent: "main", version: 1, trainer: "", fence: 1, takeovers: 0 };
+  await store.table.insert(tableKeys.agent(RUN, "main"), { ...record });
+  await store.table.update(recordOptimizer(RUN, "main", optimizer));
+  const seen: RunEvent[] = [];
+  const changed = { ...config, agents: { ...others, main: declared } };
+  for await (const event of followRun(store, changed, options(1))) seen.push(event);
+  expect(seen.filter(({ kind }) => kind === "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer }]);
+  // Without a declaration, no server has an optimizer of its own.
+  expect((await events(1)).filter(({ kind }) => kind === "optimizer")).toEqual([]);
 });
 
 test("waiting for: the missing workers, the rollouts, the trainers", () => {

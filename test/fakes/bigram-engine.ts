@@ -1,4 +1,5 @@
 /** @file The bigram softmax of toy-trainer.ts as an engine with AdamW: everything a model has, in microseconds. */
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
@@ -27,7 +28,7 @@ export const bigramEngine: PolicyEngine = {
     return {
       logProbs: (sequences, temperature) => toy.logProbs(sequences, temperature),
       forwardBackward: (batch, loss, temperature) => toy.forwardBackward(batch, loss, temperature),
-      async optimizerStep(config, scale) {
+      async optimizerStep(config: OptimizerConfig, scale) {
         const weights = new Float32Array(toy.logits);
         const gradientNorm = adamStep(weights, new Float32Array(toy.gradient), adam, config, scale);
         toy.logits = new Float64Array(weights);

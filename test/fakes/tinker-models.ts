@@ -2,6 +2,7 @@
  * @file The models of a Tinker server, on a local engine: the losses, reductions and optimizer steps as SkyRL's JAX backend
  * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them.
  */
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type {
   CheckpointFiles,
   EngineOptions,
@@ -26,8 +27,12 @@ export interface TinkerRules {
   readonly clips: boolean;
   /** Whether numbered work that is sent again is done once (SkyRL, as long as its database exists) or twice. */
   readonly remembers: boolean;
-  /** Whether Adam's settings are applied, or replaced by the server's own (SkyRL's FSDP and Megatron). */
-  readonly adam: boolean;
+  /** Whether Adam's settings are applied, or replaced by the server's own: all of them (SkyRL's FSDP and Megatron), or the betas. */
+  readonly adam: "request" | "own" | "own-betas";
+  /** Whether the base model can be sampled without an adapter (not on SkyRL's Megatron). */
+  readonly samplesBase: boolean;
+  /** Whether the learning rate is applied. */
+  readonly rate: boolean;
   /**
    * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads it over the weights of the model that saved it,
    * which must exist, unless it was loaded last: then the model's current weights are sampled (SkyRL's JAX).
@@ -35,8 +40,9 @@ export interface TinkerRules {
   readonly samples: "path" | "slot";
 }
 
-export const SKYRL_JAX: TinkerRules = { reduction: "mean", clips: false, remembers: true, adam: true, samples: "slot" };
-export const HOSTED: TinkerRules = { reduction: "sum", clips: true, remembers: true, adam: true, samples: "path" };
+const RULES = { remembers: true, adam: "request", rate: true, samplesBase: true } as const;
+export const SKYRL_JAX: TinkerRules = { ...RULES, reduction: "mean", clips: false, samples: "slot" };
+export const HOSTED: TinkerRules = { ...RULES, reduction: "sum", clips: true, samples: "path" };
 
 /** A refusal that a future ends with. */
 export class OperationFailed extends Error {}
@@ -131,12 +137,9 @@ export class TinkerModels {
     }));
     model.gradient = [];
     if (batch.length > 0) await model.trainer.forwardBackward(batch, { kind: "linear" }, 1);
-    const { learning_rate: learningRate, grad_clip_norm: clip = 0 } = params;
-    const { beta1, beta2, eps, weight_decay } = this.rules.adam ? params : OWN_ADAM;
-    const maxGradientNorm = this.rules.clips && clip > 0 ? clip : null;
-    const config = { learningRate, beta1, beta2, epsilon: eps, weightDecay: weight_decay, maxGradientNorm };
+    const config = configOf(params, this.rules);
     const { gradientNorm } = await model.trainer.optimizerStep(config);
-    if (learningRate > 0) model.steps += 1;
+    if (config.learningRate > 0) model.steps += 1;
     model.files = undefined;
     return gradientNorm;
   }
@@ -160,6 +163,8 @@ export class TinkerModels {
     prompt: readonly number[],
     { seed = 0, stop = [], ...params }: SamplingParams,
   ): Promise<SampleResult> {
+    if ("base_model" in from && !this.rules.samplesBase)
+      throw new OperationFailed("Sampling requested for unknown model_id(s)");
     const files = "base_model" in from ? this.base : await this.filesToSample(from.model_path);
     const opened = this.samplers.get(files) ?? this.engine.openSampler(files, this.options);
     this.samplers.set(files, opened);
@@ -201,7 +206,20 @@ export class TinkerModels {
   }
 }
 
-const OWN_ADAM = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 };
+/** SkyRL's FSDP and Megatron. */
+export const OWN_ADAM: Omit<OptimizerConfig, "learningRate"> = {
+  ...{ beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 },
+};
+
+/** Absent settings have the API's defaults. */
+function configOf(params: AdamParams, { adam, rate, clips }: TinkerRules): OptimizerConfig {
+  const { beta1 = 0.9, beta2 = 0.95, eps = 1e-12, weight_decay = 0, grad_clip_norm: clip = 0 } = params;
+  const learningRate = rate ? params.learning_rate : 1e-3;
+  if (adam === "own") return { ...OWN_ADAM, learningRate };
+  const maxGradientNorm = clips && clip > 0 ? clip : null;
+  const config = { learningRate, beta1, beta2, epsilon: eps, weightDecay: weight_decay, maxGradientNorm };
+  return adam === "own-betas" ? { ...config, beta1: OWN_ADAM.beta1, beta2: OWN_ADAM.beta2 } : config;
+}
 
 /** The whole sequence of a datum: its inputs and its last target. */
 function tokensOf({ model_input, loss_fn_inputs }: Datum): number[] {

@@ -19,13 +19,15 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { cacheFolder } from "../../adapters/checkpoints/cache.ts";
+import { SERVED_MODEL } from "./evaluations.ts";
 import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
 /** A fake: the archive of `npm run pack` has a few megabytes. */
 const ARCHIVE = "archive";
-const FAKED = "aws curl journalctl node npm nvidia-smi shutdown sleep systemctl tar useradd".split(" ");
+const UV = "uv";
+const FAKED = "aws chown curl journalctl node npm nvidia-smi python3 shutdown sleep systemctl tar useradd".split(" ");
 
 const END =
   "aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity --instance-id i-0abc";
@@ -41,6 +43,10 @@ case "$name $*" in
   *spot/instance-action) [ -e "$STAGE/asked" ] || { touch "$STAGE/asked"; exit 22; } ;;
   *SHASUMS256.txt) printf '%s  %s\\n' "$NODE_SHA256" "$NODE_FILE" > SHASUMS256.txt ;;
   *linux-x64.tar.xz) printf ${NODE_ARCHIVE} > "$NODE_FILE" ;;
+  "curl "*.whl) printf ${UV} > "$(basename "\${@: -1}")" ;;
+  "python3 "*" wheel") mkdir -p wheel/uv-0.data/scripts && touch wheel/uv-0.data/scripts/uv ;;
+  *healthz) [ "$FAULT" != silent ] && [ -e "$STAGE/asked-server" ] || { touch "$STAGE/asked-server"; exit 7; } ;;
+  "systemctl start mgrpo-server") [ "$FAULT" != install ] ;;
   nvidia-smi*) [ "$FAULT" != driver ] ;;
   "node "*doctor) [ "$FAULT" != doctor ] || { echo '{"state":"broken","name":"engine compiled"}'; exit 1; } ;;
   *"--quiet - "*) cat > "$STAGE/shipped" ;;
@@ -55,7 +61,7 @@ esac
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-function boot(fault = "", fleet = "FleetMain") {
+function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "prod") {
   const stage = mkdtempSync(join(tmpdir(), "boot-"));
   onTestFinished(() => rmSync(stage, { recursive: true }));
   for (const folder of ["bin", "etc/systemd/system", "opt", "run", "tmp", "var/log"])
@@ -65,10 +71,12 @@ function boot(fault = "", fleet = "FleetMain") {
   chmodSync(join(stage, "player"), 0o755);
   for (const name of FAKED) symlinkSync(join(stage, "player"), join(stage, "bin", name));
 
-  const template = theOne(ofKind(inject("prod"), "LaunchTemplate"), `${fleet}Template`).inputs;
+  const template = theOne(ofKind(inject(deployment), "LaunchTemplate"), `${fleet}Template`).inputs;
   const script = Buffer.from(template.userData, "base64")
     .toString()
     .replace(/^ARCHIVE_SHA256=.*$/m, `ARCHIVE_SHA256=${sha256(ARCHIVE)}`)
+    .replace(/^SERVER_WAITS=.*$/m, "SERVER_WAITS=2")
+    .replace(/^UV_SHA256=.*$/m, `UV_SHA256=${sha256(UV)}`)
     .replace(/(?<![\w.$}/])\/(?=(etc|opt|run|tmp|var)\b)/g, `${stage}/`);
   const version = /^NODE_VERSION='(.*)'$/m.exec(script)?.[1];
   const bash = (input: string) =>
@@ -137,6 +145,39 @@ test.each([
   expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
   expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
   expect(read("etc/mgrpo/worker.env")).toBeUndefined();
+});
+
+test("a server is installed from a verified uv and answers before its worker is started", () => {
+  const { read, unit, calls, ended } = boot("", "FleetMain", "served");
+  expect(ended).toBeUndefined();
+  const first = (part: string) => calls.findIndex((call) => call.includes(part));
+  const order = [".whl", "/opt/skyrl skyrl", "start mgrpo-server", "/api/v1/healthz", "enable --now mgrpo-worker"];
+  expect(order.map(first).every((at, i, all) => at > (all[i - 1] ?? -1))).toBe(true);
+  // It does not answer at once.
+  expect(calls.filter((call) => call.includes("healthz"))).toHaveLength(2);
+  const server = unit("mgrpo-server");
+  expect(server).toContain(`--base-model ${SERVED_MODEL} --backend jax --host 127.0.0.1 --port 8000 `);
+  // It neither is the worker's user, whose environment has keys, nor reaches the instance's credentials.
+  expect(server).toMatch(/^User=skyrl$/m);
+  expect(server).toMatch(/^IPAddressDeny=169\.254\.169\.254$/m);
+  expect(server).not.toContain("worker.env");
+  expect(server).toMatch(/^OnFailure=mgrpo-end@without-server\.service$/m);
+  expect(read("opt/skyrl/pyproject.toml")).toMatch(/^dependencies = \["skyrl==/m);
+  expect(calls).not.toContain(expect.stringContaining("autoscaling"));
+});
+
+test("a fleet without a server starts none", () => {
+  expect(boot().calls.filter((call) => /skyrl|mgrpo-server|\.whl/.test(call))).toEqual([]);
+});
+
+test.each([
+  ["installed", "install", /the server cannot be installed/],
+  ["answering", "silent", /the server does not answer at port 8000/],
+])("without a server that is %s, the instance ends and starts no worker", (_, fault, reason) => {
+  const { calls, ended } = boot(fault, "FleetMain", "served");
+  expect(JSON.parse(ended ?? "").reason).toMatch(reason);
+  expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
+  expect(calls.some((call) => call.includes("mgrpo-worker mgrpo-interruption"))).toBe(false);
 });
 
 test.each(["done", "failing"])(

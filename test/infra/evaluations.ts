@@ -7,6 +7,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Stage prod, with everything. */
     prod: Deployment;
+    /** A stage whose fleet of the main agent has a SkyRL server. */
+    served: Deployment;
     /** Another stage, without fleets, and with a user's project. */
     serverless: Deployment;
   }
@@ -14,6 +16,8 @@ declare module "vitest" {
 
 /** A user's project: the template of create-mgrpo. */
 const PROJECT = resolve(import.meta.dirname, "../../create/template");
+
+export const SERVED_MODEL = "Qwen/Qwen3-4B";
 
 /** Secrets by their `sst secret set` name, with values that occur only where they belong. */
 export const SECRETS = {
@@ -27,5 +31,6 @@ export async function setup(project: TestProject): Promise<void> {
   const secrets = Object.fromEntries(Object.entries(SECRETS).map(([name, value]) => [`SST_SECRET_${name}`, value]));
   // Goes first: the other deployment leaves dist/ without a project.
   project.provide("serverless", await evaluate("home", { MGRPO_FLEETS: "none", MGRPO_PROJECT: PROJECT }));
+  project.provide("served", await evaluate("served", { ...secrets, MGRPO_SERVERS: `main=${SERVED_MODEL}` }));
   project.provide("prod", await evaluate("prod", { ...secrets, MGRPO_ALERT_EMAIL: "ops@example.org" }));
 }

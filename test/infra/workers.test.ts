@@ -41,6 +41,25 @@ test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS'
   expect(template.keyName).toBeUndefined();
 });
 
+test("a fleet with a server is one on-demand instance, and its policy is in the deployment's record", () => {
+  const served = inject("served");
+  const { maxSize, mixedInstancesPolicy } = theOne(ofKind(served, "Group"), "FleetMain").inputs;
+  expect([maxSize, mixedInstancesPolicy.instancesDistribution.onDemandBaseCapacity]).toEqual([1, 1]);
+  const { item } = theOne(ofKind(served, "TableItem"), "Deployment").inputs;
+  const fleets = parseDeployment({ deployment: JSON.parse(item).deployment.S })?.fleets;
+  const policies = fleets?.map(({ name, policy }) => [name, policy]);
+  expect(policies).toEqual([
+    ["main", "tinker:http://127.0.0.1:8000"],
+    ["searcher", undefined],
+    ["eval", undefined],
+  ]);
+  // The server adds no permission and no open port.
+  const of = (deployment: typeof prod) => statementsOf(deployment).filter((one) => one.of === "FleetMainPolicy");
+  const actions = (deployment: typeof prod) => of(deployment).flatMap(({ statement }) => statement.actions);
+  expect(actions(served)).toEqual(actions(prod));
+  expect(ofKind(served, "SecurityGroup")[0]?.inputs.ingress).toEqual(ofKind(prod, "SecurityGroup")[0]?.inputs.ingress);
+});
+
 test("only workers reach workers; nothing is billed by the hour", () => {
   const [group] = ofKind(prod, "SecurityGroup");
   expect(group?.inputs.ingress).toEqual([{ protocol: "tcp", fromPort: 7800, toPort: 7800, self: true }]);

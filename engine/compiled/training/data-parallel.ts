@@ -3,6 +3,7 @@
  * step the first lane sums the gradients, always in the same order, and updates; the others copy its weights. Only the first lane
  * has optimizer state.
  */
+import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
@@ -46,7 +47,7 @@ export function dataParallel(
       return { loss: total, logProbs };
     },
 
-    async optimizerStep(config, scale = 1) {
+    async optimizerStep(config: OptimizerConfig, scale = 1) {
       const gradients = await Promise.all(others.map((lane) => lane.takeGradient()));
       const done = await first.optimizerStep(config, scale, gradients);
       if (others.length > 0) {

@@ -33,12 +33,13 @@ export type LossFunction = z.infer<typeof LossFunction>;
 export const PassInput = z.object({ data: z.array(Datum), loss_fn: LossFunction });
 export type PassInput = z.infer<typeof PassInput>;
 
+/** A server has defaults for what is absent. */
 export const AdamParams = z.object({
   learning_rate: z.number().nonnegative(),
-  beta1: z.number().min(0).lt(1),
-  beta2: z.number().min(0).lt(1),
-  eps: z.number().positive(),
-  weight_decay: z.number().nonnegative(),
+  beta1: z.number().min(0).lt(1).optional(),
+  beta2: z.number().min(0).lt(1).optional(),
+  eps: z.number().positive().optional(),
+  weight_decay: z.number().nonnegative().optional(),
   /** 0: no clipping. SkyRL silently ignores it. */
   grad_clip_norm: z.number().nonnegative().optional(),
 });

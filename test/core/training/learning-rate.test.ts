@@ -18,6 +18,11 @@ test("the engine's optimizer config has no schedule", () => {
   expect(optimizerAt(ScheduledOptimizer.parse({}), 0)).not.toHaveProperty("schedule");
 });
 
+test("a server's optimizer gets the learning rate of its schedule, and nothing else", () => {
+  const optimizer = { kind: "server", learningRate: 0.8, schedule: "linear" } as const;
+  expect(optimizerAt(optimizer, 0.25)).toEqual({ kind: "server", learningRate: expect.closeTo(0.6) });
+});
+
 test("progress: the share of steps, or of sampled tokens if that is larger", () => {
   const at = (sampledTokens: number | null, step: number, sampledBefore: number) =>
     progressAt({ steps: 10, sampledTokens }, { step, sampledBefore });

@@ -45,6 +45,15 @@ test.each([
     /config of run 'r': algorithm: Unrecognized key: "aligment": there are mainReward, subReward, alignment, ratio, /,
   ],
   [["agents.main.limits.turn=3"], /agents\.main\.limits: Unrecognized key: "turn": there are turns, turnTokens, /],
+  [["agents.main.optimizer.beta=0"], /agents\.main\.optimizer: Unrecognized key: "beta": there are .*beta1, beta2, /],
+  [
+    ["agents.main.optimizer=server"],
+    /agents\.main\.optimizer: "server" needs policy tinker:<url>, not 'compiled': write AdamW's settings/,
+  ],
+  [
+    ["agents.main.policy=tinker:http://gpu1:8000", 'agents.main.optimizer={"kind":"server","maxGradientNorm":1}'],
+    /agents\.main\.optimizer: Unrecognized key: "maxGradientNorm"/,
+  ],
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value, it has no 'count'/],
@@ -53,6 +62,15 @@ test.each([
 ])("refused: --set %s", (set, message) => {
   expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
+});
+
+test("server is short for the server's optimizer at the default learning rate", () => {
+  const optimizerOf = (optimizer: string) => {
+    const set = ["agents.main.policy=tinker:http://gpu1:8000", `agents.main.optimizer=${optimizer}`];
+    return resolveConfig(recipe, { ...choice, set }).agents["main"]?.optimizer;
+  };
+  expect(optimizerOf("server")).toEqual({ kind: "server", learningRate: 4e-5, schedule: "linear" });
+  expect(optimizerOf('{"kind":"server","learningRate":1e-5}')).toMatchObject({ kind: "server", learningRate: 1e-5 });
 });
 
 test("single-agent needs a recipe with one agent", () => {

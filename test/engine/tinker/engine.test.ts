@@ -112,14 +112,6 @@ test("the log-probs of a step are computed once, and a request has no more token
   expect([count("forward"), count("forward_backward"), count("optim_step")]).toEqual([3, 3, 1]);
 });
 
-test.each<[string, Partial<TinkerRules>, RegExp]>([
-  ["takes settings of Adam of its own", { adam: false }, /engine-unsupported: .*does not look at the settings of Adam/],
-])("a server that %s is refused", async (_, rules, message) => {
-  const { engine, files: base, server } = tiny({ ...HOSTED, ...rules });
-  expect(await refusal(engine.openTrainer(base, OPTIONS))).toMatch(message);
-  expect(server.models.loaded).toEqual([]);
-});
-
 test.each([HOSTED, SKYRL_JAX])(
   "a version is sampled unchanged by later training, and does not affect training: %o",
   async (rules) => {

@@ -204,7 +204,8 @@ test("each version has one more step behind it than the one before", () => {
 });
 
 test("weights that no kept version names are deleted on the server", async () => {
-  const { left } = await runWith([], { steps: 4 });
+  // One of the steps has nothing to learn.
+  const { left } = await runWith([], { steps: 5 });
   expect(left).toEqual([3, 4]);
 });
 

@@ -3,6 +3,7 @@
  * than one; TINKER_API_KEY, where it wants one). Its model takes part with tokens below 30 only, so any vocabulary will do.
  */
 import { describe, expect, test } from "vitest";
+import { describeOptimizer } from "../../../core/contracts/server-optimizer.ts";
 import type { PolicyEngine, Trainer } from "../../../core/ports.ts";
 import { openTinkerClient } from "../../../engine/tinker/client/client.ts";
 import { tinkerEngine } from "../../../engine/tinker/engine.ts";
@@ -14,27 +15,27 @@ import { OPTIONS } from "../tiny.ts";
 const url = process.env["MGRPO_TINKER_URL"];
 if (url === undefined) console.log("live Tinker server: skipped, MGRPO_TINKER_URL is not set");
 
+const baseUrl = url ?? "";
+const apiKey = process.env["TINKER_API_KEY"];
+const config = new TextEncoder().encode(JSON.stringify({ vocab_size: 30 }));
+
+async function open() {
+  const { supported_models: models } = await openTinkerClient({ baseUrl, apiKey }).capabilities();
+  const name = process.env["MGRPO_TINKER_MODEL"] ?? models[0]?.model_name ?? "";
+  const policy = `tinker:${baseUrl}#${encodeURIComponent(name)}`;
+  const files = tinkerBase(policy, "any", new Map([["config.json", config]]), [1, "live"], 8);
+  return { engine: tinkerEngine(policy, { apiKey }), files };
+}
+
+const lesson = [1, 12, 5, 5, 23, 8, 2];
+const sequence = { tokens: lesson, weights_T: Float32Array.from(lesson, () => -1 / 6) };
+const adam = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: null };
+const step = async (by: Trainer) => {
+  const { loss } = await by.forwardBackward([sequence], { kind: "linear" }, 1);
+  return { loss, ...(await by.optimizerStep(adam)) };
+};
+
 describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => {
-  const baseUrl = url ?? "";
-  const apiKey = process.env["TINKER_API_KEY"];
-  const config = new TextEncoder().encode(JSON.stringify({ vocab_size: 30 }));
-
-  async function open() {
-    const { supported_models: models } = await openTinkerClient({ baseUrl, apiKey }).capabilities();
-    const name = process.env["MGRPO_TINKER_MODEL"] ?? models[0]?.model_name ?? "";
-    const policy = `tinker:${baseUrl}#${encodeURIComponent(name)}`;
-    const files = tinkerBase(policy, "any", new Map([["config.json", config]]), [1, "live"], 8);
-    return { engine: tinkerEngine(policy, { apiKey }), files };
-  }
-
-  const lesson = [1, 12, 5, 5, 23, 8, 2];
-  const sequence = { tokens: lesson, weights_T: Float32Array.from(lesson, () => -1 / 6) };
-  const adam = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: null };
-  const step = async (by: Trainer) => {
-    const { loss } = await by.forwardBackward([sequence], { kind: "linear" }, 1);
-    return { loss, ...(await by.optimizerStep(adam)) };
-  };
-
   test("is probed, trains, saves, is sampled from, and continues from the saved weights", async () => {
     const { engine, files } = await open();
     const trainer = await engine.openTrainer(files, OPTIONS);
@@ -54,6 +55,19 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     expect(again.loss).toBeCloseTo(second.loss, 3);
     expect(again.gradientNorm).toBeCloseTo(second.gradientNorm, 2);
     await Promise.all([trainer.close(), sampler.close()]);
+  });
+
+  test("trains by the server's own optimizer, if that is declared", async () => {
+    const { engine, files } = await open();
+    const trainer = await engine.openTrainer(files, { ...OPTIONS, serverOptimizer: true });
+    if (trainer.optimizerProbe) console.log(describeOptimizer(trainer.optimizerProbe));
+    const learn = async () => {
+      const { loss } = await trainer.forwardBackward([sequence], { kind: "linear" }, 1);
+      return { loss, ...(await trainer.optimizerStep({ kind: "server", learningRate: 0.01 })) };
+    };
+    const first = await learn();
+    expect((await learn()).loss).toBeLessThan(first.loss);
+    await trainer.close();
   });
 
   test("answers a dead process's calls with its results", async () => {

@@ -6,6 +6,7 @@
  *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
  *                   halts.
  */
+
 import { tableKeys } from "../../../../core/contracts/keys.ts";
 import { parse } from "../../../../core/contracts/parse.ts";
 import type { Allowance } from "../../../../core/contracts/rollout.ts";
