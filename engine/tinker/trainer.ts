@@ -28,7 +28,7 @@ import { gradientNormOf, type ServerBehaviour } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-/** A sequence's part of the gradient, up to its last token with a weight. */
+/** A sequence's part of the gradient, up to its last token with a weight; equal sequences are one term, as the gradient is linear in `gradient_T`. */
 interface GradientTerm {
   readonly tokens: readonly number[];
   readonly logProbs_T: Float32Array;
@@ -66,7 +66,8 @@ export async function openTinkerTrainer(
 class TinkerTrainer implements Trainer {
   readonly #context: TrainerContext;
   #model: JournaledModel;
-  #gradient: GradientTerm[] = [];
+  /** By tokens. */
+  readonly #gradient = new Map<string, GradientTerm>();
   /** Log-probs under the current weights, by tokens: the linear loss needs them a second time. */
   readonly #logProbs = new Map<string, Float32Array>();
 
@@ -100,7 +101,7 @@ class TinkerTrainer implements Trainer {
 
   async optimizerStep(config: OptimizerConfig, scale = 1): Promise<{ gradientNorm: number }> {
     const { behaviour, server, limits } = this.#context;
-    const terms = this.#gradient;
+    const terms = [...this.#gradient.values()];
     for (const { gradient_T } of terms) checkGradient(gradient_T);
     const params = adamParams(config, behaviour.clips, server.baseUrl);
     const scaleOf = ({ tokens }: GradientTerm) =>
@@ -145,17 +146,19 @@ class TinkerTrainer implements Trainer {
   }
 
   #reset(): void {
-    this.#gradient = [];
+    this.#gradient.clear();
     this.#logProbs.clear();
   }
 
   #addTerm(tokens: readonly number[], logProbs_T: Float32Array, gradient_T: Float32Array): void {
     const end = gradient_T.findLastIndex((g) => g !== 0) + 1;
     if (end === 0) return;
-    this.#gradient.push({
+    const key = tokens.slice(0, end).join();
+    const known = this.#gradient.get(key);
+    this.#gradient.set(key, {
       tokens: tokens.slice(0, end),
       logProbs_T: logProbs_T.subarray(0, end),
-      gradient_T: gradient_T.subarray(0, end),
+      gradient_T: known ? known.gradient_T.map((g, t) => g + (gradient_T[t] ?? 0)) : gradient_T.subarray(0, end),
     });
   }
 
