@@ -11,7 +11,6 @@ import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
-import { onDistinctSequences } from "../gpu-workers/training/distinct.ts";
 
 const MODEL: ModelConfig = {
   layers: 3,
@@ -64,8 +63,7 @@ for (const { name, temperature } of POLICIES) {
   const distinct = new Set(trajectories.map(({ tokens }) => tokens.join())).size;
   print(`engine.${name}.sample`, sampling, { temperature, trajectories: trajectories.length, distinct });
   const trainer = await compiledEngine.openTrainer(files, OPTIONS);
-  const distinctly = onDistinctSequences(trainer);
-  const training = await medianSeconds(() => distinctly.forwardBackward(trajectories, loss, temperature));
+  const training = await medianSeconds(() => trainer.forwardBackward(trajectories, loss, temperature));
   print(`engine.${name}.train`, training, { temperature, trajectories: trajectories.length, distinct });
   await trainer.close();
 }

@@ -11,7 +11,7 @@ import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../core/p
 import { stream } from "../core/random.ts";
 import type { ModelConfig } from "../engine/checkpoint/config.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
-import { planMicroBatches, rowCount } from "../engine/compiled/training/micro-batches.ts";
+import { planMicroBatches, rowCount } from "../engine/compiled/training/batch-plan.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
 

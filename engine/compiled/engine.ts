@@ -12,8 +12,8 @@ import type { ProviderDecision } from "./providers.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
 import { openSampler, openTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
+import { assignBatch } from "./training/batch-plan.ts";
 import { dataParallel } from "./training/data-parallel.ts";
-import { assignBatch } from "./training/micro-batches.ts";
 
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];

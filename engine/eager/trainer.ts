@@ -1,74 +1,109 @@
-/** @file The trainer in plain tfjs: one sequence at a time, gradients by autodiff. Tests check the compiled trainer against it. */
+/** @file The trainer in plain tfjs, a row at a time: a prefix tree of all sequences that share a prefix, or one sequence. Simple rather than fast. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
-import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions, Loss, Trainer } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { openTrainedState } from "../checkpoint/trained-state.ts";
 import { readCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
-import { type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
+import { type LossRows, loss as lossOf } from "../model/losses.ts";
+import {
+  EVERY_PREDICTION,
+  type LossVectors,
+  lossVectors,
+  type Predictions,
+  predictions,
+  scatterLogProbs,
+  type WantedPredictions,
+  weightedPredictions,
+} from "../model/predictions.ts";
+import { type PrefixTree, prefixTree, type Sequences } from "../model/prefix-tree.ts";
+import { planTrees } from "../model/tree-plan.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
-import { headOf, hiddenStates, weightTensors } from "./model.ts";
+import { predictedLogProbs, treeStates, weightTensors } from "./model.ts";
 
 export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
   const { config, lora, layout, weights, gradient, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
   const base = lora && readCheckpoint(files);
   const frozen = () => (base ? weightTensors(base.layout, base.weights) : {});
-
-  /** [T - 1]: row t predicts token t + 1. */
-  const rowLogProbs = (given: Record<string, tf.Tensor>, tokens: readonly number[], temperature: number) => {
-    const hidden = hiddenStates(config, given, tokens.slice(0, -1), lora);
-    const targets = tf.tensor1d(tokens.slice(1), "int32");
-    return targetLogProbs(hidden, headOf(config, given), targets, tf.scalar(1 / temperature));
-  };
-  const check = (tokens: readonly number[]) => checkTokens(tokens, config.vocabulary, options.contextTokens);
   const compute = <T>(work: () => T): T => onBackend(backend, work);
 
-  const backward = (sequence: TrainingSequence, loss: Loss, temperature: number) => {
-    const { tokens } = sequence;
-    if (tokens.length < 2) return { loss: 0, logProbs_T: new Float32Array(tokens.length) };
-    let rows: tf.Tensor1D | undefined;
+  const logProbsOf = (given: Record<string, tf.Tensor>, { tree, wanted }: EagerRow, temperature: number) =>
+    predictedLogProbs(config, given, treeStates(config, given, tree, lora), wanted, temperature);
+
+  /** Adds to the gradient. */
+  const backward = (row: EagerRow, vectors: LossVectors, loss: Loss, temperature: number) => {
+    let logProbs: tf.Tensor1D | undefined;
     const frozenTensors = frozen();
     const { value, grads } = tf.valueAndGrads((...values) => {
       const given = { ...frozenTensors, ...Object.fromEntries(values.map((tensor, i) => [names[i] ?? "", tensor])) };
-      rows = tf.keep(rowLogProbs(given, tokens, temperature));
-      return lossOf(rows, lossRows(sequence, loss));
+      logProbs = tf.keep(logProbsOf(given, row, temperature));
+      return lossOf(logProbs, lossRows(vectors, loss));
     })(Object.values(weightTensors(layout, weights)));
     addTo(views(layout, gradient), names, grads);
-    const logProbs_T = Float32Array.of(0, ...(rows?.dataSync() ?? []));
-    rows?.dispose();
-    return { loss: value.dataSync()[0] ?? 0, logProbs_T };
+    const found = (logProbs?.dataSync() ?? new Float32Array()) as Float32Array;
+    logProbs?.dispose();
+    return { loss: value.dataSync()[0] ?? 0, logProbs: found };
   };
 
   return {
     async logProbs(sequences, temperature) {
-      sequences.forEach(check);
-      return sequences.map((tokens) =>
-        tokens.length < 2
-          ? new Float32Array(tokens.length)
-          : compute(() =>
-              Float32Array.of(
-                0,
-                ...rowLogProbs({ ...frozen(), ...weightTensors(layout, weights) }, tokens, temperature).dataSync(),
-              ),
-            ),
-      );
+      for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
+      const found = sequences.map((tokens) => new Float32Array(tokens.length));
+      for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
+        const given = () => ({ ...frozen(), ...weightTensors(layout, weights) });
+        const logProbs = compute(() => logProbsOf(given(), row, temperature).dataSync());
+        scatterLogProbs(found, row.wanted, logProbs as Float32Array);
+      }
+      return found;
     },
     async forwardBackward(batch, loss, temperature) {
       for (const sequence of batch) {
-        check(sequence.tokens);
+        checkTokens(sequence.tokens, config.vocabulary, options.contextTokens);
         checkTrainingSequence(sequence, loss);
       }
-      const passes = batch.map((sequence) => compute(() => backward(sequence, loss, temperature)));
-      return {
-        loss: passes.reduce((sum, pass) => sum + pass.loss, 0),
-        logProbs: passes.map((pass) => pass.logProbs_T),
-      };
+      const sequences = batch.map(({ tokens }) => tokens);
+      const found = sequences.map((tokens) => new Float32Array(tokens.length));
+      let total = 0;
+      for (const row of rowsOf(sequences, weightedPredictions(batch, loss), options)) {
+        const pass = compute(() => backward(row, lossVectors(row.wanted, batch, loss), loss, temperature));
+        scatterLogProbs(found, row.wanted, pass.logProbs);
+        total += pass.loss;
+      }
+      return { loss: total, logProbs: found };
     },
     ...state,
     async close() {},
   };
+}
+
+/** One row, and the predictions that are wanted of it. */
+export interface EagerRow {
+  readonly tree: PrefixTree;
+  readonly wanted: Predictions;
+}
+
+/** Shares what can be shared. */
+export function rowsOf(
+  sequences: Sequences,
+  wanted: WantedPredictions,
+  { prefixTrees = true, microBatchTokens }: Pick<EngineOptions, "prefixTrees" | "microBatchTokens">,
+): EagerRow[] {
+  const limits = { tokens: microBatchTokens, predictions: Number.POSITIVE_INFINITY };
+  const every = sequences.map((_, member) => [member]);
+  const rows = prefixTrees
+    ? planTrees(
+        sequences,
+        () => 0,
+        (tokens) => tokens,
+        limits,
+      )
+    : every;
+  return rows.map((members) => {
+    const tree = prefixTree(members.map((member) => sequences[member] ?? []));
+    return { tree, wanted: predictions(members, sequences, (i, t) => tree.nodes[i]?.[t] ?? 0, wanted) };
+  });
 }
 
 /** Adds each gradient to the sum of its parameter, in place. */
@@ -85,17 +120,14 @@ function addTo(
   });
 }
 
-function lossRows(sequence: TrainingSequence, loss: Loss): LossRows {
-  const { weights_T, advantages_T, behaviorLogProbs_T } = sequence;
-  const none = new Float32Array(weights_T.length);
-  const row = (values: Float32Array | undefined) => tf.tensor1d((values ?? none).slice(1));
-  const linear = loss.kind === "linear";
+export function lossRows(vectors: LossVectors, loss: Loss): LossRows {
+  const [lowest, highest] = loss.kind === "linear" ? [1, 1] : [1 - loss.clipLow, 1 + loss.clipHigh];
   return {
-    linearWeights: row(linear ? weights_T : none),
-    clippedWeights: row(linear ? none : weights_T),
-    advantages: row(advantages_T),
-    behaviorLogProbs: row(linear ? none : behaviorLogProbs_T?.map((value, t) => (weights_T[t] === 0 ? 0 : value))),
-    lowest: tf.scalar(linear ? 1 : 1 - loss.clipLow),
-    highest: tf.scalar(linear ? 1 : 1 + loss.clipHigh),
+    linearWeights: tf.tensor1d(vectors.linearWeights),
+    clippedWeights: tf.tensor1d(vectors.clippedWeights),
+    advantages: tf.tensor1d(vectors.advantages),
+    behaviorLogProbs: tf.tensor1d(vectors.behaviorLogProbs),
+    lowest: tf.scalar(lowest),
+    highest: tf.scalar(highest),
   };
 }

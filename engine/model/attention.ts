@@ -1,4 +1,4 @@
-/** @file Causal grouped-query attention within each sequence. */
+/** @file Causal grouped-query attention within each row: a sequence, or a prefix tree in depth-first order. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import type { Attend } from "./transformer.ts";
@@ -15,11 +15,14 @@ function mergeHeads(x: tf.Tensor4D): tf.Tensor2D {
   return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch * tokens, heads * width]);
 }
 
+/** Additive: [T, T] for all rows, or [B, 1, T, T]. */
+export type Mask = tf.Tensor2D | tf.Tensor4D;
+
 /**
- * mask [T, T]: 0 where column <= row, -1e30 elsewhere. Queries are split into `blocks` equal parts, each of which attends
- * to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
+ * mask: 0 where the query in a row of it sees the key in a column, which is never a later one; -1e30 elsewhere. Queries are split into `blocks`
+ * equal parts, each of which attends to the keys up to its end: with four, 3/8 of the [T, T] scores are never computed. T is a multiple of `blocks`.
  */
-export function causalAttention(config: ModelConfig, mask: tf.Tensor2D, blocks: number): Attend {
+export function causalAttention(config: ModelConfig, mask: Mask, blocks: number): Attend {
   const { heads, kvHeads } = config;
   return ({ q, k, v }) =>
     mergeHeads(attention(splitHeads(q, heads), splitHeads(k, kvHeads), splitHeads(v, kvHeads), mask, blocks));
@@ -42,7 +45,7 @@ function head(x: tf.Tensor4D, ends: number, count: number): tf.Tensor4D {
  * softmax(q k^T + mask) v with q [B, H, T, hd], k and v [B, KV, T, hd]. A hand-written gradient: sum(dP * P) over keys equals sum(dO * O)
  * over the head, which saves passes over the [T, T] matrices.
  */
-function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: tf.Tensor2D, blocks: number): tf.Tensor4D {
+function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, blocks: number): tf.Tensor4D {
   const operation = tf.customGrad<tf.Tensor4D>((...inputs) => {
     const [queries, keys, values, save] = inputs as unknown as [tf.Tensor4D, tf.Tensor4D, tf.Tensor4D, tf.GradSaveFunc];
     const passes = Array.from({ length: blocks }, (_, i) => forward(queries, keys, values, mask, i, blocks));
@@ -75,14 +78,20 @@ function grouped(x: tf.Tensor4D, kvHeads: number): tf.Tensor4D {
   return tf.reshape(x, [batch, kvHeads, (heads / kvHeads) * tokens, width]);
 }
 
+/** The mask of some queries and the first `seen` keys. */
+function maskPart(mask: Mask, begin: number, queries: number, seen: number): Mask {
+  const size = [...mask.shape.slice(0, -2), queries, seen];
+  return tf.slice(mask, [...size.slice(0, -2).map(() => 0), begin, 0], size);
+}
+
 /** Block i: attention weights [B, KV, G * U, E] over the E keys up to its end, and its output [B, H, U, hd]. */
-function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: tf.Tensor2D, i: number, blocks: number) {
+function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, i: number, blocks: number) {
   const block = part(q, i, blocks);
   const [batch, heads, rows] = block.shape;
   const kvHeads = k.shape[1];
   const [keys, values] = [head(k, i + 1, blocks), head(v, i + 1, blocks)];
   const seen = keys.shape[2];
-  const hidden = blocks === 1 ? mask : tf.slice2d(mask, [i * rows, 0], [rows, seen]);
+  const hidden = blocks === 1 ? mask : maskPart(mask, i * rows, rows, seen);
   const scores = tf.reshape(tf.matMul(grouped(block, kvHeads), keys, false, true), [batch, heads, rows, seen]);
   const weights = tf.reshape(tf.softmax(tf.add(scores, hidden)), [batch, kvHeads, -1, seen]) as tf.Tensor4D;
   return { weights, read: tf.reshape(tf.matMul(weights, values), block.shape) };

@@ -78,12 +78,11 @@ export function prefixTree(sequences: Sequences): PrefixTree {
   };
 }
 
-/** [count, count], additive: a node sees its ancestors and itself, padding sees itself. */
-export function treeMask({ ends }: Pick<PrefixTree, "ends">, count: number): Float32Array {
-  const mask = new Float32Array(count * count).fill(MASK_VALUE);
+/** Writes the additive mask [count, count]: a node sees its ancestors and itself, padding sees itself. */
+export function fillTreeMask(mask: Float32Array, { ends }: Pick<PrefixTree, "ends">, count: number): void {
+  mask.fill(MASK_VALUE);
   for (let k = 0; k < count; k++) {
     const end = ends[k] ?? k + 1;
     for (let q = k; q < end; q++) mask[q * count + k] = 0;
   }
-  return mask;
 }

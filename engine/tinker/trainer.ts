@@ -29,7 +29,7 @@ import { gradientNormOf, type ServerBehavior } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-/** A sequence's part of the gradient, up to its last token with a weight. */
+/** A sequence's part of the gradient, up to its last token with a weight; equal sequences are one term, as the gradient is linear in `gradient_T`. */
 interface GradientTerm {
   readonly tokens: readonly number[];
   readonly logProbs_T: Float32Array;
@@ -70,7 +70,8 @@ class TinkerTrainer implements Trainer {
   readonly optimizerProbe?: OptimizerProbe;
   readonly #context: TrainerContext;
   #model: JournaledModel;
-  #gradient: GradientTerm[] = [];
+  /** By tokens. */
+  readonly #gradient = new Map<string, GradientTerm>();
   /** Log-probs under the current weights, by tokens: the linear loss needs them a second time. */
   readonly #logProbs = new Map<string, Float32Array>();
 
@@ -105,7 +106,7 @@ class TinkerTrainer implements Trainer {
 
   async optimizerStep(config: StepOptimizer, scale = 1): Promise<{ gradientNorm: number }> {
     const { behavior, server, limits } = this.#context;
-    const terms = this.#gradient;
+    const terms = [...this.#gradient.values()];
     for (const { gradient_T } of terms) checkGradient(gradient_T);
     const params = adamParams(config, behavior.clips, server.baseUrl);
     const scaleOf = ({ tokens }: GradientTerm) =>
@@ -150,17 +151,19 @@ class TinkerTrainer implements Trainer {
   }
 
   #reset(): void {
-    this.#gradient = [];
+    this.#gradient.clear();
     this.#logProbs.clear();
   }
 
   #addTerm(tokens: readonly number[], logProbs_T: Float32Array, gradient_T: Float32Array): void {
     const end = gradient_T.findLastIndex((g) => g !== 0) + 1;
     if (end === 0) return;
-    this.#gradient.push({
+    const key = tokens.slice(0, end).join();
+    const known = this.#gradient.get(key);
+    this.#gradient.set(key, {
       tokens: tokens.slice(0, end),
       logProbs_T: logProbs_T.subarray(0, end),
-      gradient_T: gradient_T.subarray(0, end),
+      gradient_T: known ? known.gradient_T.map((g, t) => g + (gradient_T[t] ?? 0)) : gradient_T.subarray(0, end),
     });
   }
 

@@ -5,7 +5,7 @@
  *   continued   without the space that some tokenizers put before a text's first word, for template text that follows other text
  *   data        with the control tokens removed from vocabulary and added tokens: untrusted text becomes ordinary tokens only
  *
- * Behaviour of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
+ * Behavior of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
  * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces by default.
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";

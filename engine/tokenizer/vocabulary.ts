@@ -94,7 +94,7 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
     added_tokens: json.added_tokens.filter(({ content }) => !removed.has(content) && content !== unknown),
     model: {
       ...json.model,
-      // Unigram ids are positions: the piece stays, under a spelling that no normalised text contains.
+      // Unigram ids are positions: the piece stays, under a spelling that no normalized text contains.
       vocab: Array.isArray(vocab)
         ? vocab.map(([piece, score], id): [string, number] => [removed.has(piece) ? `\u0000${id}\u0000` : piece, score])
         : Object.fromEntries(Object.entries(vocab).filter(([piece]) => !removed.has(piece))),

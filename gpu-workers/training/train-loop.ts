@@ -27,7 +27,6 @@ import { haltIfRefused } from "../halt.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
-import { onDistinctSequences } from "./distinct.ts";
 import { batchParts } from "./parts.ts";
 import { type TrainStepConfig, trainStep } from "./train-step.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
@@ -176,10 +175,9 @@ async function trainVersion(
   const base = await checkpoints.manifest(agent, version - 1);
   const config = stepConfig(run.config, trainer.config, step);
   const hasKl = config.algorithm.kl.coefficient > 0;
-  const reference = hasKl ? onDistinctSequences(meter.trainer(await trainer.reference())) : undefined;
+  const reference = hasKl ? meter.trainer(await trainer.reference()) : undefined;
   const { stats, trained, files } = await trainer.use(base, async (engine) => {
-    const metered = onDistinctSequences(meter.trainer(engine));
-    const result = await trainStep(metered, batchParts(role, step, signal), config, reference);
+    const result = await trainStep(meter.trainer(engine), batchParts(role, step, signal), config, reference);
     if (!result.trained) return { ...result, files: base.files };
     const saved = await trainer.save((weights) => role.preload(version, replaceFiles(base.files, weights)));
     return { ...result, files: replaceFiles(base.files, saved) };

@@ -24,7 +24,7 @@ function computed(nodes: readonly GraphNode[]): GraphNode[] {
 }
 
 test("gradients are computed from the head down, a layer's before the backward pass reaches the layer below", () => {
-  const { nodes } = traceTrain({ config: TINY, lora: null }).graph;
+  const { nodes } = traceTrain("sequences")({ config: TINY, lora: null }).graph;
   const order = computed(nodes);
   expect(order).toHaveLength(nodes.length);
   const gradients = order.flatMap(({ outputs }) => outputs).filter((name) => name.startsWith("d:"));

@@ -30,7 +30,7 @@ const castsOf = (nodes: readonly GraphNode[]) =>
   new Map(nodes.flatMap(({ op, outputs, attributes }) => (op === "Cast" ? [[outputs[0], attributes["to"]]] : [])));
 
 test.each([
-  ["training", traceTrain({ config: TINY, lora: null }).graph],
+  ["training", traceTrain("sequences")({ config: TINY, lora: null }).graph],
   ["decoding in blocks", traceBlock({ config: TINY, lora: null }).graph],
 ])("%s: products read and write bfloat16, except logits and sums", (_name, traced) => {
   const nodes = flat(withHalfPrecision(traced, new Map(), ON_GPU).nodes);
@@ -53,7 +53,7 @@ test("the logits are exact in both graphs, and in training the sums of norms and
   const exactOf = ({ nodes }: Graph) => flat(nodes).filter((node) => isProduct(node) && node.exact).length;
   expect(exactOf(traceBlock({ config: TINY, lora: null }).graph)).toBe(1);
   const norms = TINY.layers * 4 + 1;
-  expect(exactOf(traceTrain({ config: TINY, lora: null }).graph)).toBeGreaterThanOrEqual(1 + 2 * norms);
+  expect(exactOf(traceTrain("sequences")({ config: TINY, lora: null }).graph)).toBeGreaterThanOrEqual(1 + 2 * norms);
 });
 
 test("a bfloat16 weight is multiplied as stored, a float16 weight is cast, and rows of both are looked up first", () => {

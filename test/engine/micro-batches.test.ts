@@ -3,16 +3,22 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { microBatches } from "../../engine/compiled/training/micro-batches.ts";
 
-const LIMIT = 256;
+const LIMITS = { tokens: 256, scores: 256 * 300, predictions: 256 };
+const cut = (lengths: readonly number[], limits = LIMITS) =>
+  microBatches(
+    lengths.map((tokens) => ({ tokens, predictions: tokens })),
+    limits,
+  );
+const WIDE = { tokens: 4096, scores: 4096 * 300, predictions: 4096 };
 
 test("micro-batches hold every sequence once, padded to a multiple of four, within the limit unless alone", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 40 }), (lengths) => {
-      const batches = microBatches(lengths, LIMIT);
-      expect(batches.flatMap(({ members }) => members).sort((a, b) => a - b)).toEqual(lengths.map((_, i) => i));
-      for (const { members, tokens } of batches) {
-        expect(tokens).toBe(4 * Math.ceil(Math.max(...members.map((member) => lengths[member] ?? 0)) / 4));
-        if (members.length > 1) expect(members.length * tokens).toBeLessThanOrEqual(LIMIT);
+      const batches = cut(lengths);
+      expect(batches.flatMap(({ rows }) => rows).sort((a, b) => a - b)).toEqual(lengths.map((_, i) => i));
+      for (const { rows, tokens } of batches) {
+        expect(tokens).toBe(4 * Math.ceil(Math.max(...rows.map((row) => lengths[row] ?? 0)) / 4));
+        if (rows.length > 1) expect(rows.length * tokens).toBeLessThanOrEqual(LIMITS.tokens);
       }
     }),
   );
@@ -20,10 +26,10 @@ test("micro-batches hold every sequence once, padded to a multiple of four, with
 
 // Together 8 x 200 tokens; apart 4 x 200 and 4 x 20, and one more run, which costs as much as 48 tokens.
 test("short sequences are not padded to the length of long ones where another micro-batch costs less", () => {
-  const parts = microBatches([20, 200, 20, 200, 20, 200, 20, 200], 4096);
-  expect(parts.map(({ members, tokens }) => [members.length, tokens])).toEqual([
+  const parts = cut([20, 200, 20, 200, 20, 200, 20, 200], WIDE);
+  expect(parts.map(({ rows, tokens }) => [rows.length, tokens])).toEqual([
     [4, 200],
     [4, 20],
   ]);
-  expect(microBatches([20, 24, 20, 24], 4096)).toHaveLength(1);
+  expect(cut([20, 24, 20, 24], WIDE)).toHaveLength(1);
 });

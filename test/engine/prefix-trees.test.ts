@@ -1,45 +1,18 @@
 /** @file Prefix trees in training: every parameter's gradient, the loss and the log-probs equal those of the sequences apart. */
 import { expect, test } from "vitest";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
-import { stream } from "../../core/random.ts";
 import { readAdapter } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { readCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { planMicroBatches } from "../../engine/compiled/training/micro-batches.ts";
+import { planMicroBatches } from "../../engine/compiled/training/batch-plan.ts";
+import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
 const LINEAR: Loss = { kind: "linear" };
 const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
-
-/**
- * Rollouts of two questions with a shared system message: a prompt, a turn that some rollouts share, a tool result, a turn, and some rollouts
- * twice. Advantages of both signs meet on shared tokens.
- */
-function rollouts(vocabulary: number, seed = 1): TrainingSequence[] {
-  const { integer, uniform } = stream("prefix trees", seed);
-  const draw = (count: number) => Array.from({ length: count }, () => integer(vocabulary));
-  const system = draw(20);
-  return [0, 1].flatMap((question) => {
-    const prompt = [...system, ...draw(15 + question)];
-    const turns = [draw(4), draw(6), draw(1)];
-    return Array.from({ length: 8 }, (_, k) => {
-      const turn = turns[k % 3] ?? [];
-      const response = k < 4 ? [1, 2, 3] : draw(5);
-      const tokens =
-        k === 7 ? [...prompt, ...turn] : [...prompt, ...turn, ...response, ...(k < 2 ? [7, 7, 8] : draw(k))];
-      const isAction = (t: number) => t >= prompt.length && (t < prompt.length + turn.length || t % 2 === 0);
-      return {
-        tokens,
-        weights_T: Float32Array.from(tokens, (_x, t) => (isAction(t) ? 0.1 + 0.01 * k : 0)),
-        advantages_T: new Float32Array(tokens.length).fill(k % 2 ? 0.5 + uniform() : -0.7),
-        behaviorLogProbs_T: Float32Array.from(tokens, (token, t) => -3.3 - 0.02 * ((token + t) % 9)),
-      };
-    });
-  });
-}
 
 /** With beta1 = 0, the first moment after one unclipped step is the gradient. */
 async function takeGradient(trainer: Trainer): Promise<Float32Array> {
@@ -74,10 +47,10 @@ test.each<[string, Map<string, Uint8Array>, Loss, Partial<EngineOptions>]>([
   const { config, layout } = readCheckpoint(files);
   const { parameters } = readAdapter(files, config)?.layout ?? layout;
   const options = { ...OPTIONS, microBatchTokens: 256, ...more };
-  const batch = rollouts(config.vocabulary);
+  const batch = branchingRollouts(config.vocabulary);
   const sequences = batch.map(({ tokens }) => tokens);
   const plan = planMicroBatches(sequences, () => 0, config, options);
-  expect(plan.some(({ tree }) => tree)).toBe(true);
+  expect(plan.some(({ trees }) => trees)).toBe(true);
   const trees = await passOf(files, batch, loss, options);
   const apart = await passOf(files, batch, loss, { ...options, prefixTrees: false });
   expect(trees.gradient).not.toEqual(apart.gradient);

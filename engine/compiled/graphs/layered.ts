@@ -18,7 +18,7 @@ import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts
 import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
 import { logProbsByParts } from "./head.ts";
-import { ATTENTION_BLOCKS, declareLossRows } from "./train.ts";
+import { ATTENTION_BLOCKS, declareLossRows, declarePositions, type RowKind } from "./train.ts";
 import { declareWeights } from "./weights.ts";
 
 /** Name of a layer's input; for layer L, of the last layer's output. */
@@ -31,21 +31,22 @@ const TOKENS = ATTENTION_BLOCKS * symbolic.tokens;
 const ROWS = symbolic.batch * TOKENS;
 
 /** Inputs: tokens [B, T]; cos, sin, mask; weights. Outputs: x:0 ... x:L, each [B * T, D]. */
-export function traceForward(shape: PolicyShape): TracedGraph {
-  return traceGraph("layered-states", (scope) => {
-    const { config } = shape;
-    const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
-    const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
-    const layers = declareDecoder(shape, scope);
-    const embedded = tf.gather(weightNamed(weights, EMBEDDING), tokens);
-    let x = tf.reshape(embedded, [ROWS, config.width]) as tf.Tensor2D;
-    scope.output(layerInputName(0), x);
-    for (let layer = 0; layer < config.layers; layer++) {
-      x = layers(weights)(layer, x);
-      scope.output(layerInputName(layer + 1), x);
-    }
-  });
-}
+export const traceForward =
+  (kind: RowKind) =>
+  (shape: PolicyShape): TracedGraph =>
+    traceGraph("layered-states", (scope) => {
+      const { config } = shape;
+      const weights = declareWeights(layerParameters(shape, [EMBEDDING]), scope);
+      const tokens = scope.input<tf.Tensor2D>("tokens", [symbolic.batch, TOKENS], "int32");
+      const layers = declareDecoder(shape, scope, kind);
+      const embedded = tf.gather(weightNamed(weights, EMBEDDING), tokens);
+      let x = tf.reshape(embedded, [ROWS, config.width]) as tf.Tensor2D;
+      scope.output(layerInputName(0), x);
+      for (let layer = 0; layer < config.layers; layer++) {
+        x = layers(weights)(layer, x);
+        scope.output(layerInputName(layer + 1), x);
+      }
+    });
 
 /** Inputs: rows [R, D] of x:L; targets [R]; inverseTemperature; weights. Outputs: logProbs [R]. */
 export function traceHead(shape: PolicyShape): TracedGraph {
@@ -88,34 +89,35 @@ export function traceHeadLoss(shape: PolicyShape): TracedGraph {
  * Inputs: x:0 ... x:L-1 and d:x [B * T, D]; cos, sin, mask; weights. Outputs: gradients of the layers' trained parameters; in full
  * training also d:x:0.
  */
-export function traceBackward(shape: PolicyShape): TracedGraph {
-  return traceGraph("layered-backward", (scope) => {
-    const { config, lora } = shape;
-    const weights = declareWeights(layerParameters(shape, []), scope);
-    const layers = declareDecoder(shape, scope);
-    const states = Array.from({ length: config.layers }, (_, layer) =>
-      scope.input<tf.Tensor2D>(layerInputName(layer), [ROWS, config.width]),
-    );
-    const { parameters } = lora ? adapterLayout(config, lora) : parameterLayout(config);
-    let dy = scope.input<tf.Tensor2D>(LAST_GRADIENT, [ROWS, config.width]);
-    let previous: readonly tf.Tensor[] = [];
-    for (let layer = config.layers - 1; layer >= 0; layer--) {
-      const names = parameters.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
-      const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
-        layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
-      // Recomputation waits for all gradients of the layer above, so that one layer's activations exist at a time.
-      const x = controlDependency(states[layer] as tf.Tensor2D, previous);
-      const given = [x, ...names.map((name) => weightNamed(weights, name))];
-      const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
-      gradients.forEach((gradient, i) => {
-        outputGradient(scope, names[i] ?? "", gradient);
-      });
-      dy = dx as tf.Tensor2D;
-      previous = [dx as tf.Tensor2D, ...gradients];
-    }
-    if (!lora) scope.output(FIRST_GRADIENT, dy);
-  });
-}
+export const traceBackward =
+  (kind: RowKind) =>
+  (shape: PolicyShape): TracedGraph =>
+    traceGraph("layered-backward", (scope) => {
+      const { config, lora } = shape;
+      const weights = declareWeights(layerParameters(shape, []), scope);
+      const layers = declareDecoder(shape, scope, kind);
+      const states = Array.from({ length: config.layers }, (_, layer) =>
+        scope.input<tf.Tensor2D>(layerInputName(layer), [ROWS, config.width]),
+      );
+      const { parameters } = lora ? adapterLayout(config, lora) : parameterLayout(config);
+      let dy = scope.input<tf.Tensor2D>(LAST_GRADIENT, [ROWS, config.width]);
+      let previous: readonly tf.Tensor[] = [];
+      for (let layer = config.layers - 1; layer >= 0; layer--) {
+        const names = parameters.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
+        const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
+          layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
+        // Recomputation waits for all gradients of the layer above, so that one layer's activations exist at a time.
+        const x = controlDependency(states[layer] as tf.Tensor2D, previous);
+        const given = [x, ...names.map((name) => weightNamed(weights, name))];
+        const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(given, dy);
+        gradients.forEach((gradient, i) => {
+          outputGradient(scope, names[i] ?? "", gradient);
+        });
+        dy = dx as tf.Tensor2D;
+        previous = [dx as tf.Tensor2D, ...gradients];
+      }
+      if (!lora) scope.output(FIRST_GRADIENT, dy);
+    });
 
 const named = (names: readonly string[], values: readonly tf.Tensor[]): WeightTensors =>
   Object.fromEntries(values.map((value, i) => [names[i] ?? "", value]));
@@ -126,13 +128,10 @@ function layerParameters(shape: PolicyShape, more: readonly string[]): Parameter
 }
 
 /** Declares positions and mask; returns the decoder of [B, T] tokens for given weights. */
-function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope) {
-  const { batch } = symbolic;
-  const cos = scope.input("cos", [batch, TOKENS, config.headWidth / 2]);
-  const sin = scope.input("sin", [batch, TOKENS, config.headWidth / 2]);
-  const mask = scope.input<tf.Tensor2D>("mask", [TOKENS, TOKENS]);
+function declareDecoder({ config, lora }: PolicyShape, scope: TraceScope, kind: RowKind) {
+  const { cos, sin, mask } = declarePositions(config, scope, kind);
   const attend = causalAttention(config, mask, ATTENTION_BLOCKS);
-  return (weights: WeightTensors) => decoder(config, weights, [batch, TOKENS], { cos, sin }, attend, lora);
+  return (weights: WeightTensors) => decoder(config, weights, [symbolic.batch, TOKENS], { cos, sin }, attend, lora);
 }
 
 const declareHeadInput = ({ config }: PolicyShape, scope: TraceScope) =>

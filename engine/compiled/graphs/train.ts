@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import "../../model/gradients.ts";
-import { causalAttention } from "../../model/attention.ts";
+import { causalAttention, type Mask } from "../../model/attention.ts";
 import { type LossRows, loss } from "../../model/losses.ts";
 import { transformer, type WeightTensors, weightNamed } from "../../model/transformer.ts";
 import type { PolicyShape } from "../policy-shape.ts";
@@ -29,49 +29,57 @@ export function trainedParameters(config: ModelConfig): Parameter[] {
   return parameterLayout(config).parameters.filter(({ name }) => name !== EMBEDDING || config.tied);
 }
 
+/** What the rows of a run are. Trees have a mask each, and predict several tokens after one. */
+export type RowKind = "sequences" | "trees";
+
 /** Outputs: logProbs [R]. */
-export function traceLogProbs({ config }: PolicyShape): TracedGraph {
-  return traceGraph("log-probs", (scope) => {
-    const inputs = declareInputs(config, scope);
-    const weights = declareWeights(trainedParameters(config), scope);
-    scope.output("logProbs", forward(config, inputs, weights, inputs.embedded).logProbs);
-  });
-}
-
-/**
- * Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. A token makes at most one
- * prediction.
- */
-export const traceTrain = (shape: PolicyShape): TracedGraph => traceTrainGraph("train", shape, 1);
-
-/** The same, where a token makes several predictions: one per branch that follows it. */
-export const traceTrainTree = (shape: PolicyShape): TracedGraph => traceTrainGraph("train-tree", shape, symbolic.picks);
-
-function traceTrainGraph(name: string, { config }: PolicyShape, picks: number): TracedGraph {
-  return traceGraph(name, (scope) => {
-    const inputs = declareInputs(config, scope, picks);
-    const weights = declareWeights(trainedParameters(config), scope);
-    const rows = declareLossRows(scope);
-    const names = Object.keys(weights);
-    let pass: ReturnType<typeof logProbsByParts> | undefined;
-    const lossOf = (...values: tf.Tensor[]) => {
-      const [embedded, ...parameters] = values;
-      const given = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
-      pass = forward(config, inputs, given, embedded as tf.Tensor3D);
-      tf.keep(pass.logProbs);
-      return loss(pass.logProbs, rows);
-    };
-    const { value, grads } = tf.valueAndGrads(lossOf)([inputs.embedded, ...Object.values(weights)]);
-    if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
-    scope.output("loss", value);
-    scope.output("logProbs", pass.logProbs);
-    scope.output("targetRows", pass.targetRows);
-    const [embeddedGradient, ...gradients] = grads;
-    scope.output("embeddedGradient", embeddedGradient as tf.Tensor);
-    gradients.forEach((gradient, i) => {
-      outputGradient(scope, names[i] ?? "", gradient);
+export const traceLogProbs =
+  (kind: RowKind) =>
+  ({ config }: PolicyShape): TracedGraph =>
+    traceGraph("log-probs", (scope) => {
+      const inputs = declareInputs(config, scope, kind);
+      const weights = declareWeights(trainedParameters(config), scope);
+      scope.output("logProbs", forward(config, inputs, weights, inputs.embedded).logProbs);
     });
-  });
+
+/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
+export const traceTrain =
+  (kind: RowKind) =>
+  ({ config }: PolicyShape): TracedGraph =>
+    traceGraph("train", (scope) => {
+      const inputs = declareInputs(config, scope, kind);
+      const weights = declareWeights(trainedParameters(config), scope);
+      const rows = declareLossRows(scope);
+      const names = Object.keys(weights);
+      let pass: ReturnType<typeof logProbsByParts> | undefined;
+      const lossOf = (...values: tf.Tensor[]) => {
+        const [embedded, ...parameters] = values;
+        const given = Object.fromEntries(parameters.map((value, i) => [names[i] ?? "", value]));
+        pass = forward(config, inputs, given, embedded as tf.Tensor3D);
+        tf.keep(pass.logProbs);
+        return loss(pass.logProbs, rows);
+      };
+      const { value, grads } = tf.valueAndGrads(lossOf)([inputs.embedded, ...Object.values(weights)]);
+      if (!pass?.targetRows) throw new Error("the trace took no gradient of the head");
+      scope.output("loss", value);
+      scope.output("logProbs", pass.logProbs);
+      scope.output("targetRows", pass.targetRows);
+      const [embeddedGradient, ...gradients] = grads;
+      scope.output("embeddedGradient", embeddedGradient as tf.Tensor);
+      gradients.forEach((gradient, i) => {
+        outputGradient(scope, names[i] ?? "", gradient);
+      });
+    });
+
+/** Rotary angles [B, T, hd / 2], and the mask: [T, T] for all sequences, or [B, 1, T, T]. */
+export function declarePositions({ headWidth }: ModelConfig, scope: TraceScope, kind: RowKind) {
+  const { batch } = symbolic;
+  const tokens = ATTENTION_BLOCKS * symbolic.tokens;
+  return {
+    cos: scope.input("cos", [batch, tokens, headWidth / 2]),
+    sin: scope.input("sin", [batch, tokens, headWidth / 2]),
+    mask: scope.input<Mask>("mask", kind === "trees" ? [batch, 1, tokens, tokens] : [tokens, tokens]),
+  };
 }
 
 export function declareLossRows(scope: TraceScope): LossRows {
@@ -90,7 +98,7 @@ interface ForwardInputs {
   readonly embedded: tf.Tensor3D;
   readonly cos: tf.Tensor;
   readonly sin: tf.Tensor;
-  readonly mask: tf.Tensor2D;
+  readonly mask: Mask;
   /** [R]: rows of B * T with wanted predictions, and their target tokens. */
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
@@ -99,14 +107,13 @@ interface ForwardInputs {
   readonly inverseTemperature: tf.Scalar;
 }
 
-function declareInputs(config: ModelConfig, scope: TraceScope, picks = 1): ForwardInputs {
+function declareInputs(config: ModelConfig, scope: TraceScope, kind: RowKind): ForwardInputs {
   const { batch } = symbolic;
   const tokens = ATTENTION_BLOCKS * symbolic.tokens;
+  const picks = kind === "trees" ? symbolic.picks : 1;
   return {
     embedded: scope.input("embedded", [batch, tokens, config.width]),
-    cos: scope.input("cos", [batch, tokens, config.headWidth / 2]),
-    sin: scope.input("sin", [batch, tokens, config.headWidth / 2]),
-    mask: scope.input("mask", [tokens, tokens]),
+    ...declarePositions(config, scope, kind),
     rows: scope.input("rows", [symbolic.rows], "int32"),
     targets: scope.input("targets", [symbolic.rows], "int32"),
     places: scope.input("places", [batch * tokens * picks], "int32"),

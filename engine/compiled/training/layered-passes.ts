@@ -28,8 +28,9 @@ import type { PolicyShape } from "../policy-shape.ts";
 import { sharedSession } from "../shared-sessions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
+import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
 import { headChunks } from "./head-chunks.ts";
-import { type MicroBatch, paddedLength, planMicroBatches, rowCount } from "./micro-batches.ts";
+import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { clipFeeds, forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 
@@ -90,7 +91,6 @@ export class LayeredPasses implements Passes {
     for (const sequence of batch) checkTrainingSequence(sequence, loss);
     const sequences = batch.map(({ tokens }) => tokens);
     const head = await this.#session("layered-head-loss", traceHeadLoss);
-    const backward = await this.#session("layered-backward", traceBackward);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wanted = weightedPredictions(batch, loss);
     const { config } = this.#state;
@@ -104,7 +104,7 @@ export class LayeredPasses implements Passes {
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
         total += outputs["loss"]?.[0] ?? 0;
       }
-      await this.#backward(backward, micro, state, lastGradient);
+      await this.#backward(micro, state, lastGradient);
     }
     return { loss: total, logProbs };
   }
@@ -119,7 +119,8 @@ export class LayeredPasses implements Passes {
     const { feeds: positions, sources } = forwardFeeds(batch, sequences, this.#rotary);
     const rows = sources.length;
     const layerInputs = this.#layerInputTensors(rows);
-    const session = await this.#session("layered-states", traceForward);
+    const kind = rowKind(batch);
+    const session = await this.#session(`layered-states-${kind}`, traceForward(kind));
     const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
     await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, layerInputs);
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
@@ -162,13 +163,14 @@ export class LayeredPasses implements Passes {
   }
 
   async #backward(
-    session: GraphSession,
     batch: MicroBatch,
     { positions, tokens, layerInputs }: ForwardState,
     lastGradient: Float32Array,
   ): Promise<void> {
     const { config, lora } = this.#state;
     const { sums, outputs: into } = this.#layerGradients;
+    const kind = rowKind(batch);
+    const session = await this.#session(`layered-backward-${kind}`, traceBackward(kind));
     const feeds: Feeds = {
       ...this.#weights,
       ...positions,

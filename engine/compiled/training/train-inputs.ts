@@ -2,12 +2,12 @@
 import type { Loss, TrainingSequence } from "../../../core/ports.ts";
 import { causalMask, type RotaryTable } from "../../model/positions.ts";
 import { lossVectors, type Predictions, predictions, type WantedPredictions } from "../../model/predictions.ts";
-import { type Sequences, treeMask } from "../../model/prefix-tree.ts";
+import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
-import { type MicroBatch, rowCount, rowOf } from "./micro-batches.ts";
+import { type MicroBatch, rowCount, stateOf } from "./batch-plan.ts";
 
 export const wantedPredictions = (batch: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
-  predictions(batch.members, sequences, rowOf(batch), wanted);
+  predictions(batch.members, sequences, stateOf(batch), wanted);
 
 /** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and the most predictions of one row. */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
@@ -37,32 +37,38 @@ export function forwardFeeds(
   sequences: Sequences,
   rotary: RotaryTable,
 ): { feeds: Feeds; sources: Int32Array } {
-  const { members, tokens, tree } = batch;
+  const { members, tokens, trees } = batch;
   const rows = rowCount(batch);
   const sources = new Int32Array(rows * tokens);
-  if (tree) sources.set(tree.tokens);
-  else {
-    members.forEach((member, b) => {
-      sources.set((sequences[member] ?? []).slice(0, tokens), b * tokens);
-    });
+  for (let b = 0; b < rows; b++) {
+    sources.set(trees?.[b]?.tokens ?? (sequences[members[b] as number] ?? []).slice(0, tokens), b * tokens);
   }
   const angles = (table: Float32Array) => {
-    const one = tree ? anglesAt(tree.positions, table, rotary.half, tokens) : table.subarray(0, tokens * rotary.half);
-    const all = new Float32Array(rows * one.length);
-    for (let b = 0; b < rows; b++) all.set(one, b * one.length);
+    const one = table.subarray(0, tokens * rotary.half);
+    const all = new Float32Array(rows * tokens * rotary.half);
+    for (let b = 0; b < rows; b++) {
+      const tree = trees?.[b];
+      all.set(tree ? anglesAt(tree.positions, table, rotary.half) : one, b * tokens * rotary.half);
+    }
     return tensor(all, [rows, tokens, rotary.half]);
   };
-  const feeds = {
-    cos: angles(rotary.cos),
-    sin: angles(rotary.sin),
-    mask: tensor(tree ? treeMask(tree, tokens) : causalMask(tokens), [tokens, tokens]),
-  };
+  const feeds = { cos: angles(rotary.cos), sin: angles(rotary.sin), mask: maskTensor(batch) };
   return { feeds, sources };
 }
 
-/** The rows of a rotary table at some positions, padded to `count` rows. */
-function anglesAt(positions: Int32Array, table: Float32Array, half: number, count: number): Float32Array {
-  const angles = new Float32Array(count * half);
+/** [T, T] for sequences, [B, 1, T, T] for trees. */
+function maskTensor({ tokens, trees }: MicroBatch): Feeds[string] {
+  if (!trees) return tensor(causalMask(tokens), [tokens, tokens]);
+  const masks = new Float32Array(trees.length * tokens * tokens);
+  trees.forEach((tree, b) => {
+    fillTreeMask(masks.subarray(b * tokens * tokens, (b + 1) * tokens * tokens), tree, tokens);
+  });
+  return tensor(masks, [trees.length, 1, tokens, tokens]);
+}
+
+/** The rows of a rotary table at some positions. */
+function anglesAt(positions: Int32Array, table: Float32Array, half: number): Float32Array {
+  const angles = new Float32Array(positions.length * half);
   positions.forEach((position, n) => {
     angles.set(table.subarray(position * half, (position + 1) * half), n * half);
   });

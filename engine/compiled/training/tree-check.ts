@@ -6,7 +6,7 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
-import { planBatch } from "./micro-batches.ts";
+import { planBatch } from "./batch-plan.ts";
 import type { Passes } from "./passes.ts";
 
 /** Rounding leaves fp32 log-probs equal to 1e-4, bf16 ones to some hundredths. A wrong mask or position changes them by tenths. */
@@ -28,7 +28,8 @@ export function checkedPasses(
   ) => {
     if (isChecked) return;
     // The last of a tree follows every other branch in its row.
-    const member = planBatch(sequences, () => 0, config, options).trees[0]?.at(-1);
+    const { rows } = planBatch(sequences, () => 0, config, options);
+    const member = rows.find((members) => members.length > 1)?.at(-1);
     if (member === undefined) return;
     const [alone] = await openApart().logProbs([sequences[member] ?? []], temperature);
     compare(found[member] ?? new Float32Array(), alone ?? new Float32Array(), (t) => isComputed(member, t), options);

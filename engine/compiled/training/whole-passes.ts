@@ -9,15 +9,18 @@ import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";
 import { EVERY_PREDICTION, type Predictions, scatterLogProbs, weightedPredictions } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
-import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
+import { type Feeds, tensor } from "../graph-session.ts";
 import { type GradientTensors, gradientTensors } from "../graphs/gradient.ts";
-import { traceLogProbs, traceTrain, traceTrainTree, trainedParameters, trainLengths } from "../graphs/train.ts";
+import { type RowKind, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
+import type { PolicyShape } from "../policy-shape.ts";
 import { sharedSession } from "../shared-sessions.ts";
 import type { Lengths } from "../trace/dimensions.ts";
+import type { TracedGraph } from "../trace/trace.ts";
 import { scatterAdd } from "./arrays.ts";
-import { type MicroBatch, paddedLength, planMicroBatches, rowCount } from "./micro-batches.ts";
+import { type MicroBatch, planMicroBatches, rowCount, rowKind } from "./batch-plan.ts";
+import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { clipFeeds, forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
 
@@ -40,9 +43,9 @@ export class WholePasses implements Passes {
 
   async logProbs(sequences: Sequences, temperature: number): Promise<Float32Array[]> {
     const { config } = this.#state;
-    const session = await sharedSession("log-probs", { config, lora: null }, this.#options, traceLogProbs);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     for (const micro of planMicroBatches(sequences, () => 1, config, this.#options)) {
+      const session = await this.#session("log-probs", micro, traceLogProbs);
       const wanted = wantedPredictions(micro, sequences, EVERY_PREDICTION);
       const { feeds, lengths } = this.#feeds(micro, sequences, temperature, wanted);
       const outputs = await session.run(lengths, feeds);
@@ -60,7 +63,7 @@ export class WholePasses implements Passes {
     const weightedCount = (member: number) => batch[member]?.weights_T.reduce((n, w) => n + (w === 0 ? 0 : 1), 0) ?? 0;
     let total = 0;
     for (const micro of planMicroBatches(sequences, weightedCount, config, this.#options)) {
-      const session = await this.#trainSession(micro);
+      const session = await this.#session("train", micro, traceTrain);
       const weighted = wantedPredictions(micro, sequences, wantedTokens);
       const { feeds, tokens, lengths } = this.#feeds(micro, sequences, temperature, weighted);
       const { sums, outputs: into } = this.#gradients;
@@ -73,9 +76,10 @@ export class WholePasses implements Passes {
     return { loss: total, logProbs };
   }
 
-  #trainSession({ tree }: MicroBatch): Promise<GraphSession> {
-    const [graph, trace] = tree ? (["train-tree", traceTrainTree] as const) : (["train", traceTrain] as const);
-    return sharedSession(graph, { config: this.#state.config, lora: null }, this.#options, trace);
+  #session(graph: string, batch: MicroBatch, trace: (kind: RowKind) => (shape: PolicyShape) => TracedGraph) {
+    const kind = rowKind(batch);
+    const shape = { config: this.#state.config, lora: null };
+    return sharedSession(`${graph}-${kind}`, shape, this.#options, trace(kind));
   }
 
   #feeds(

@@ -1,0 +1,54 @@
+/** @file Prefix trees are checked on first use: passes that compute a tree wrongly are refused, before a second batch. */
+import { expect, test } from "vitest";
+import { checkedPasses } from "../../engine/compiled/training/tree-check.ts";
+import { OPTIONS, TINY } from "./tiny.ts";
+
+const prompt = Array.from({ length: 60 }, (_, t) => t % 30);
+const batch = Array.from({ length: 8 }, (_, k) => {
+  const tokens = [...prompt, k, k, k];
+  return { tokens, weights_T: Float32Array.from(tokens, (_x, t) => (t < 60 ? 0 : 1)) };
+});
+const sequences = batch.map(({ tokens }) => tokens);
+const options = { ...OPTIONS, microBatchTokens: 512 };
+
+/** Every log-prob is `value`. */
+function passesWith(value: number) {
+  const calls: string[] = [];
+  const logProbsOf = (given: readonly (readonly number[])[]) =>
+    given.map(({ length }) => new Float32Array(length).fill(value));
+  return {
+    calls,
+    async logProbs(given: readonly (readonly number[])[]) {
+      calls.push(`logProbs of ${given.length}`);
+      return logProbsOf(given);
+    },
+    async forwardBackward(given: typeof batch) {
+      calls.push(`forwardBackward of ${given.length}`);
+      return { loss: 0, logProbs: logProbsOf(given.map(({ tokens }) => tokens)) };
+    },
+  };
+}
+
+test("one sequence of the first batch in trees is computed alone; later batches are not checked", async () => {
+  const [trees, apart] = [passesWith(-2), passesWith(-2.0001)];
+  const checked = checkedPasses(trees as never, () => apart as never, TINY, options);
+  await checked.logProbs([[1, 2, 3]], 1);
+  expect(apart.calls).toEqual([]);
+  for (let pass = 0; pass < 2; pass++) await checked.forwardBackward(batch, { kind: "linear" }, 1);
+  expect(apart.calls).toEqual(["logProbs of 1"]);
+});
+
+test("a log-prob that differs is refused with the setting that helps; without trees nothing is checked", async () => {
+  const off = checkedPasses(passesWith(-2) as never, () => passesWith(-2.5) as never, TINY, {
+    ...options,
+    prefixTrees: false,
+  });
+  await off.logProbs(sequences, 1);
+  for (const value of [-2.5, Number.NaN]) {
+    const wrong = checkedPasses(passesWith(-2) as never, () => passesWith(value) as never, TINY, options);
+    await expect(wrong.forwardBackward(batch, { kind: "linear" }, 1)).rejects.toMatchObject({
+      code: "engine-unsupported",
+      message: expect.stringMatching(/log-prob of token 60 is -2 .* set engine.prefixTrees to false/),
+    });
+  }
+});
