@@ -15,6 +15,7 @@ import { type BudgetExtension, extendsBudget } from "../core/training/run-budget
 import { composeFunctions } from "../functions/compose.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { namesOfStage, readDeployment, refuseOtherRelease, startedByHand } from "./deployment.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
@@ -38,7 +39,9 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   const store = openAwsStore(names);
   try {
     const run = options.run ?? (await freeName(store, recipe.name, arm, seed));
-    const config = resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName });
+    const config = await pinModels(
+      resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName }),
+    );
     const deployment = await readDeployment(store.table);
     const { findings, bases } = await preflight(config, {
       workers: "elsewhere",

@@ -58,7 +58,9 @@ export const AgentConfig = z.strictObject({
   model: z
     .string()
     .min(1)
-    .describe("Folder or s3:// prefix of a Hugging Face checkpoint. Behind an API: the model's name on the server."),
+    .describe(
+      "hf:<owner>/<name>[@<revision>] on the Hugging Face Hub, or folder or s3:// prefix of a checkpoint or PEFT adapter. Behind an API: the model's name on the server.",
+    ),
   policy: z
     .string()
     .default("compiled")
