@@ -27,7 +27,7 @@ import { checkTemplate, noteOnTools } from "./template-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
-const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+export const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /** Agent -> the files of its base model. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;

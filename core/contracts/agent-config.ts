@@ -30,7 +30,7 @@ export const ScheduledOptimizer = OptimizerConfig.extend({
 export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 
 /** How an agent's model learns which tools it has. */
-export const ToolPrompt = z.enum(["auto", "template", "system", "none"]);
+export const ToolPrompt = z.enum(["auto", "template", "system", "user", "none"]);
 export type ToolPrompt = z.infer<typeof ToolPrompt>;
 
 const AgentLimits = z.strictObject({
@@ -79,7 +79,7 @@ export const AgentConfig = z.strictObject({
       "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
     ),
   toolPrompt: ToolPrompt.default("auto").describe(
-    "What describes its tools: its chat template, the system message, or nothing (learned from demonstrations). auto: the template if it shows them and calls as <tool_call> JSON, else system.",
+    "What describes its tools: template, system message, head of the first user message (with the system text), or none. auto: the template if it shows tools and calls as <tool_call> JSON, else system.",
   ),
   limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
   lora: LoraConfig.nullable()
