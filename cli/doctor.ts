@@ -8,7 +8,7 @@ import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { type Check, checkEndpoints, checkLocalCloud, checkProvider, verifyEngines } from "./local/checks.ts";
 import { installCuda } from "./local/install-cuda.ts";
-import { checkModel } from "./local/model-needs.ts";
+import { checkModel } from "./local/model-checks.ts";
 import { checkRunsFolder } from "./local/run-folder.ts";
 import { describe } from "./terminal/fail.ts";
 import { flowWords, terminalWidth } from "./terminal/flow.ts";
@@ -32,7 +32,7 @@ export async function doctor({
   readonly set: readonly string[];
 }): Promise<void> {
   if (model === undefined && set.length > 0) {
-    throw new MgrpoError("config-invalid", "--set configures the agent of --model: add --model <folder>");
+    throw new MgrpoError("config-invalid", "--set configures the agent of --model: add --model <model>");
   }
   const checks = await checksFor(model, install, set);
   for (const check of checks) {

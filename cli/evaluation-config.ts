@@ -14,6 +14,7 @@ import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { TINKER } from "../engine/tinker/policy.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "./team-file.ts";
@@ -70,7 +71,7 @@ export async function planEvaluation(
   }
   if (checkpoints !== undefined)
     settings.push(...local.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
-  const config = resolveConfig(advised, { ...choice, set: settings });
+  const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
   if (config.evaluation.suites.length === 0) {
     throw new MgrpoError(
       "config-invalid",

@@ -22,6 +22,7 @@ import {
   refuseUnreachableServers,
   startedByHand,
 } from "./deployment.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
@@ -49,7 +50,8 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     const choice = { run, seed, arm, set: settingsOf(options), recipe: recipeName };
     const own = resolveConfig(recipe, choice);
     const policies = deployment ? fleetPolicies(own, deployment, choice.set) : [];
-    const config = policies.length > 0 ? resolveConfig(recipe, { ...choice, set: [...policies, ...choice.set] }) : own;
+    const chosen = policies.length > 0 ? resolveConfig(recipe, { ...choice, set: [...policies, ...choice.set] }) : own;
+    const config = await pinModels(chosen);
     const { findings, bases } = await preflight(config, {
       workers: "elsewhere",
       models: "read",

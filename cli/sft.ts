@@ -20,6 +20,7 @@ import { allTokens, exampleOf, refuseTooLong } from "../sft/example.ts";
 import type { Plan } from "../sft/learn.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readTrainingBase } from "./local/base-models.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { followTraining } from "./sft/follow.ts";
 import { openDemonstrations, type Source, type SourceOptions } from "./sft/sources.ts";
 
@@ -51,7 +52,7 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
   const recipe = await openRecipe(recipeName);
   const { arm, seed, set } = options;
   refuseIgnored(options);
-  const config = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const config = await pinModels(resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName }));
   const agents = agentsOf(config, options.agent);
   const source = await openDemonstrations(recipe, config, options, options.agent);
   const module = await openToolsModule(recipeName);

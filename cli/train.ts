@@ -2,6 +2,7 @@
 import type { Arm } from "../core/contracts/config.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { checkNewRun, createRunFolder, freeRunName } from "./local/run-folder.ts";
@@ -22,7 +23,9 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
   const run = options.run ?? freeRunName(recipe.name, arm, seed);
-  const config = resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName });
+  const config = await pinModels(
+    resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName }),
+  );
   await makeMissingModels(recipeName, recipe, config);
   const { findings, bases } = await preflight(config, {
     workers: "here",

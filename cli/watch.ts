@@ -25,6 +25,7 @@ import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { type Stop, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
@@ -174,7 +175,8 @@ export async function watchCheckpoints(
 async function teamConfig({ recipe: name, arm, seed, agent, models, set }: WatchedTeam): Promise<RunConfig> {
   const fixed = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...fixed, "steps=1"];
-  const config = resolveConfig(await openRecipe(name), { run: "eval", recipe: name, arm, seed, set: settings });
+  const advised = await openRecipe(name);
+  const config = await pinModels(resolveConfig(advised, { run: "eval", recipe: name, arm, seed, set: settings }));
   if (!config.agents[agent] || models[agent] !== undefined) {
     const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is not an agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);

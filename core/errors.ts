@@ -25,6 +25,8 @@ export type ErrorCode =
   | "step-closed"
   | "deadline"
   | "tool-backend"
+  | "hub-unavailable"
+  | "hub-refused"
   | "endpoint-unavailable"
   | "endpoint-refused"
   | "judge-failed"

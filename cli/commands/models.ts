@@ -14,7 +14,10 @@ function addDoctor(program: Command): void {
   program
     .command("doctor")
     .description("check this machine, and say how to install what is missing")
-    .option("--model <folder>", "check whether this model can be sampled and trained in the available memory")
+    .option(
+      "--model <model>",
+      "say what a model is, whether its chat template can be trained on and what memory it needs: a folder, hf:<owner>/<name>, s3:// prefix or GGUF file",
+    )
     .addOption(
       new Option("--set <path=value>", "with --model: a setting of its agent (repeatable)")
         .argParser(collect)

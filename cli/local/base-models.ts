@@ -1,5 +1,5 @@
 /**
- * @file Reads base models from folders or `s3://` prefixes and checks them before anything starts, so that a damaged one never reaches
+ * @file Reads base models from folders, `s3://` prefixes or the hub and checks them before anything starts, so that a damaged one never reaches
  * a worker.
  */
 import { basename, dirname, join, resolve } from "node:path";
@@ -7,6 +7,7 @@ import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -19,12 +20,14 @@ import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
+import { MGRPO } from "../terminal/name.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
+import { hubModelFolder, isHubModel } from "./hub-models.ts";
 import { checkTemplate, noteOnTools } from "./template-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
-const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+export const NEEDED = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /** Agent -> the files of its base model. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
@@ -94,7 +97,7 @@ function checkBase(
   if (policy.startsWith(TINKER)) {
     checkVocabulary(files, readVocabulary(files));
     noteOnTools(name, agent, checkTemplate(name, agent, files), note);
-    return tinkerBase(policy, basename(model), files, [seed, name]);
+    return tinkerBase(policy, basename(parseHubModel(model)?.repository ?? model), files, [seed, name]);
   }
   checkContext(files, limits.contextTokens);
   const config = checkCheckpoint(files);
@@ -104,13 +107,15 @@ function checkBase(
   return files;
 }
 
-/** The files of a folder, or of an `s3://` prefix through this machine's cache; for an adapter, also those of its base. */
+/** The files of a folder, or of an `s3://` prefix or hub model through this machine's cache; for an adapter, also those of its base. */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
   return withBaseModel(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));
 }
 
-async function readFolder(model: string, setting: string): Promise<CheckpointFiles> {
+async function readFolder(given: string, setting: string): Promise<CheckpointFiles> {
+  if (given.endsWith(".gguf")) throw notImported(given, setting);
+  const model = isHubModel(given) ? await hubModelFolder(given, setting) : given;
   const [, parent = "", name = ""] = /^(s3:\/\/.*)\/([^/]+)\/*$/.exec(model) ?? [];
   const [source, folder] = model.startsWith("s3://")
     ? [openS3Source(parent), name]
@@ -121,8 +126,17 @@ async function readFolder(model: string, setting: string): Promise<CheckpointFil
   });
   const files = [...(there?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
   if (files.length > 0) return source.read(folder, files);
-  const message = `${setting}: no checkpoint folder '${model}': give the folder of a model in the Hugging Face layout`;
+  const message = `${setting}: no checkpoint folder '${model}': give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout`;
   throw new MgrpoError("checkpoint-damaged", message);
+}
+
+/** A run's record holds the SHA-256 of files that several processes map: a GGUF is converted once, where its user wants 2 to 8 times its size. */
+function notImported(file: string, setting: string): MgrpoError {
+  const folder = file.replace(/\.gguf$/, "");
+  return new MgrpoError(
+    "config-invalid",
+    `${setting}: ${file} is a GGUF file: convert it once with ${MGRPO} import ${file} --to ${folder}, then name ${folder}`,
+  );
 }
 
 /** Refuses a model that workers on other machines cannot read: large files do not go through the store. */

@@ -1,23 +1,21 @@
 /**
- * @file The memory that a worker needs to sample from a model and train it: for one model, part by part (`mgrpo doctor --model`), and for
- * a whole team before it trains (preflight). Only the headers of files are read.
+ * @file The memory that a worker needs to sample from a model and train it: for one model, part by part, and for a whole team before it
+ * trains (preflight). Only the headers of files are read.
  */
-import { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Packing } from "../../core/contracts/engine.ts";
-import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { withSettings } from "../../core/training/resolve-config.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
-import { checkContext, readModelConfig } from "../../engine/checkpoint/config.ts";
+import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { storedWeights } from "../../engine/compiled/open-weights.ts";
+import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { machineBytes, resolvePacking } from "../../engine/compiled/packing.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
-import { type Bases, readModel } from "./base-models.ts";
+import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import type { Findings } from "./findings.ts";
 
@@ -33,16 +31,12 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   saving: "an adapter in place of all weights (lora={})",
 };
 
-/** `settings` configure an agent with this model, such as `lora.rank=8`. */
-export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
-  const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
-  const files = await readModel(model, "--model");
-  checkContext(files, agent.limits.contextTokens);
-  const { plan, lora, parameters, mapped } = needsOf(agent, files, false);
-  const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
+/** Part by part, then the sum. */
+export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored: StoredWeights): Check[] {
+  const { mapped } = stored;
+  const { plan, lora } = needsOf(agent, files, false, stored);
   const parts = Object.entries(plan).filter(([, bytes]) => bytes > 0);
   return [
-    { name: "model", state: "ok", found: `${(parameters / 1e6).toFixed(0)} million parameters; trained: ${trained}` },
     ...parts.map(([name, bytes]): Check => {
       const note = lora ? noteOn(name, mapped, agent.engine.packing) : "";
       return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${note}` };
@@ -120,14 +114,17 @@ export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): n
     : undefined;
 }
 
-function needsOf(agent: AgentConfig, files: CheckpointFiles, reference: boolean) {
+function needsOf(
+  agent: AgentConfig,
+  files: CheckpointFiles,
+  reference: boolean,
+  stored: StoredWeights = storedWeights(files, readModelConfig(files)),
+) {
   const config = readModelConfig(files);
-  const stored = storedWeights(files, config);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const options = engineOptions(agent);
   const packing = resolvePacking(config, lora, options, stored);
-  const plan = planMemory(config, lora, { ...options, packing }, stored, reference);
-  return { plan, lora, parameters: parameterLayout(config).length, mapped: stored.mapped };
+  return { plan: planMemory(config, lora, { ...options, packing }, stored, reference), lora };
 }
 
 const largestPart = (plan: MemoryPlan): keyof MemoryPlan =>

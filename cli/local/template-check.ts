@@ -1,8 +1,10 @@
 /**
  * @file Whether a model's chat template can be trained on: it accepts the agent's settings, shows its system message, and only appends as
- * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed.
+ * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed. A template that fails is
+ * refused with the first setting that would make it pass.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
@@ -10,15 +12,42 @@ import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.
 
 /** Numbers of tool responses per turn: one, several, and turns before them. */
 const SHAPES: readonly (readonly number[])[] = [[1], [2], [1, 1], [2, 1, 3]];
+/** Settings that help a template that rewrites earlier messages, best first. */
+const REMEDIES: readonly Partial<TemplateSettings>[] = [
+  { thinking: false },
+  { thinking: true },
+  { toolPrompt: "system" },
+  { toolPrompt: "user" },
+  { thinking: false, toolPrompt: "user" },
+];
 
 export type TemplateSettings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking" | "toolPrompt">;
 
 /** @throws MgrpoError `tokenizer-damaged`, `config-invalid` or `prefix-drift`. */
 export function checkTemplate(agent: string, settings: TemplateSettings, files: CheckpointFiles): ToolDisplay {
-  return tryTemplate(agent, settings, openTokenizer(files));
+  const tokenizer = openTokenizer(files);
+  try {
+    return renderTurns(agent, settings, tokenizer);
+  } catch (error) {
+    if (!isMgrpoError(error, "prefix-drift")) throw error;
+    const remedy = REMEDIES.find((changed) => passes(agent, { ...settings, ...changed }, tokenizer));
+    if (!remedy) throw error;
+    const set = Object.entries(remedy).map(([name, value]) => `agents.${agent}.${name} to ${JSON.stringify(value)}`);
+    throw new MgrpoError(error.code, `${error.message}; or set ${set.join(" and ")}`, { cause: error });
+  }
 }
 
-function tryTemplate(agent: string, settings: TemplateSettings, tokenizer: Tokenizer): ToolDisplay {
+function passes(agent: string, settings: TemplateSettings, tokenizer: Tokenizer): boolean {
+  try {
+    renderTurns(agent, settings, tokenizer);
+    return true;
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    return false;
+  }
+}
+
+function renderTurns(agent: string, settings: TemplateSettings, tokenizer: Tokenizer): ToolDisplay {
   const { system, thinking, toolPrompt } = settings;
   const callsNothing = settings.tools.length + settings.delegates.length === 0;
   const tools = callsNothing ? [] : [SENTINEL];

@@ -32,7 +32,7 @@ export const ScheduledOptimizer = OptimizerConfig.extend({
 export type ScheduledOptimizer = z.infer<typeof ScheduledOptimizer>;
 
 /** How an agent's model learns which tools it has. */
-export const ToolPrompt = z.enum(["auto", "template", "system", "none"]);
+export const ToolPrompt = z.enum(["auto", "template", "system", "user", "none"]);
 export type ToolPrompt = z.infer<typeof ToolPrompt>;
 
 /** Whose optimizer trains an agent: AdamW with our settings, or the one that its Tinker server brings. */
@@ -73,7 +73,9 @@ export const AgentConfig = z.strictObject({
   model: z
     .string()
     .min(1)
-    .describe("Folder or s3:// prefix of a Hugging Face checkpoint. Behind an API: the model's name on the server."),
+    .describe(
+      "hf:<owner>/<name>[@<revision>] on the Hugging Face Hub, or folder or s3:// prefix of a checkpoint or PEFT adapter. Behind an API: the model's name on the server.",
+    ),
   policy: z
     .string()
     .default("compiled")
@@ -92,7 +94,7 @@ export const AgentConfig = z.strictObject({
       "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
     ),
   toolPrompt: ToolPrompt.default("auto").describe(
-    "What describes its tools: its chat template, the system message, or nothing (learned from demonstrations). auto: the template if it shows them and calls as <tool_call> JSON, else system.",
+    "What describes its tools: template, system message, head of the first user message (with the system text), or none. auto: the template if it shows tools and calls as <tool_call> JSON, else system.",
   ),
   limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
   lora: LoraConfig.nullable()

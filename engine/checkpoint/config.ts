@@ -190,6 +190,10 @@ function refuse(key: string, value: unknown, supported: string): never {
   );
 }
 
+/** The `architectures` entry of config.json that this engine computes it as. */
+export const modelFamily = (files: CheckpointFiles): string =>
+  familyOf(parseJson(HuggingFaceConfig, configOf(files), "config.json", "checkpoint-damaged")).architecture;
+
 function configOf(files: CheckpointFiles): Uint8Array {
   const file = files.get("config.json");
   if (file) return wholeFile(file);

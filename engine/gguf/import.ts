@@ -30,11 +30,7 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
     throw new MgrpoError("not-found", `${path}: no such file`, { cause });
   });
   const model = await readGguf(path, size);
-  const texts = new Map([
-    ...tokenizerFiles(path, model.metadata),
-    ["config.json", jsonOf({ ...model.config, ...ropeScalingOf(path, size, model) })],
-    ["generation_config.json", jsonOf(generationOf(model))],
-  ]);
+  const texts = ggufTexts(path, size, model);
   const temporary = join(dirname(folder), `.${basename(folder)}.${process.pid}`);
   try {
     await mkdir(temporary, { recursive: true });
@@ -50,6 +46,15 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
     parameters: model.tensors.reduce((sum, tensor) => sum + elementsOf(tensor), 0),
     types: [...new Set(model.tensors.map(({ type }) => type.name))],
   };
+}
+
+/** The folder's files other than weights. `size`: of the GGUF file, in bytes. */
+export function ggufTexts(path: string, size: number, model: GgufModel): ReadonlyMap<string, string> {
+  return new Map([
+    ...tokenizerFiles(path, model.metadata),
+    ["config.json", jsonOf({ ...model.config, ...ropeScalingOf(path, size, model) })],
+    ["generation_config.json", jsonOf(generationOf(model))],
+  ]);
 }
 
 const jsonOf = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;

@@ -13,7 +13,7 @@ import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
-import { requireSystemMessage, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
+import { hasToolRole, requireSystemMessage, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
 
 export interface ChatLayout {
   /** What describes the agent's tools. */
@@ -51,13 +51,14 @@ const OPENED_THOUGHT = /<think>\s*(?:<\/think>\s*)?$/;
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
   const { agent, tools, thinking } = settings;
   const toolDisplay = toolDisplayOf(tokenizer, settings);
-  const isInSystem = toolDisplay === "system";
-  const system = isInSystem ? withTools(settings.system, tools) : settings.system;
+  const opening = openingOf(settings, toolDisplay);
   const shown = toolDisplay === "template" ? tools : [];
-  if (system !== "") requireSystemMessage(tokenizer, { ...settings, system, tools: shown }, isInSystem);
-  const responseMessages = isInSystem ? asUserMessage : asToolMessages;
+  const { system } = opening;
+  if (system !== "") requireSystemMessage(tokenizer, { ...settings, system, tools: shown }, toolDisplay === "system");
+  const describes = toolDisplay === "system" || toolDisplay === "user";
+  const responseMessages = describes || !hasToolRole(tokenizer, settings) ? asUserMessage : asToolMessages;
   const render = (shape: readonly number[]) =>
-    tokenizer.render(messagesOf(system, shape, responseMessages), shown, true, thinking);
+    tokenizer.render(messagesOf(opening, shape, responseMessages), shown, true, thinking);
   const piecesOf = (text: string, contents: number) => checkedPieces(tokenizer, agent, text, contents);
   const head = piecesOf(render([]), 1);
   const tails = new Map<string, Pieces>();
@@ -74,13 +75,27 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
   };
 }
 
+interface Opening {
+  /** The system message; empty: none. */
+  readonly system: string;
+  /** Before the question, in its message. */
+  readonly lead: string;
+}
+
+function openingOf({ system, tools }: ChatSettings, display: ToolDisplay): Opening {
+  if (display === "system") return { system: withTools(system, tools), lead: "" };
+  if (display !== "user") return { system, lead: "" };
+  const lead = withTools(system, tools);
+  return { system: "", lead: lead === "" ? "" : `${lead}\n\n` };
+}
+
 /** A conversation of that shape: `shape[turn]` is the turn's number of tool responses. */
 function messagesOf(
-  system: string,
+  { system, lead }: Opening,
   shape: readonly number[],
   responseMessages: (contents: readonly string[]) => ChatMessage[],
 ): ChatMessage[] {
-  const opening: ChatMessage[] = [{ role: "user", content: placeholder("user") }];
+  const opening: ChatMessage[] = [{ role: "user", content: lead + placeholder("user") }];
   if (system !== "") opening.unshift({ role: "system", content: system });
   const turns = shape.flatMap((responses, turn): ChatMessage[] => [
     { role: "assistant", content: placeholder(`turn-${turn}`) },
@@ -92,7 +107,7 @@ function messagesOf(
 const asToolMessages = (contents: readonly string[]): ChatMessage[] =>
   contents.map((content) => ({ role: "tool", content }));
 
-/** As the system message announces them. */
+/** As the description of the tools announces them, and for templates without a role for tools. */
 const asUserMessage = (contents: readonly string[]): ChatMessage[] =>
   contents.length > 0 ? [{ role: "user", content: responsesAsText(contents) }] : [];
 

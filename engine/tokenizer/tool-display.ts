@@ -1,5 +1,5 @@
 /**
- * @file What describes an agent's tools to its model: the chat template, the system message, or nothing. Decided by rendering a sentinel
+ * @file What describes an agent's tools to its model: the chat template, the system message, the first user message, or nothing. Decided by rendering a sentinel
  * tool, never by searching the template's source. The parser reads one format (parse-turn.ts): a template that shows tools but asks for
  * calls in another format counts as one that shows none.
  */
@@ -7,7 +7,7 @@ import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
 
-export type ToolDisplay = "template" | "system" | "none";
+export type ToolDisplay = "template" | "system" | "user" | "none";
 
 export interface ToolSettings {
   /** Names the agent in errors. */
@@ -32,6 +32,7 @@ const CALL_FORMAT = /<tool_call>\s*\{/;
 
 export function toolDisplayOf(tokenizer: Tokenizer, settings: ToolSettings): ToolDisplay {
   const { agent, tools, toolPrompt = "auto" } = settings;
+  if (toolPrompt === "user") return "user";
   if (tools.length === 0 || toolPrompt === "none") return "none";
   if (toolPrompt === "system") return "system";
   if (toolPrompt === "auto" && tokenizer.knowsTools) return "none";
@@ -63,9 +64,7 @@ export function requireSystemMessage(
   describesTools: boolean,
 ): void {
   const message = describesTools ? "the system message that describes its tools" : "the system message";
-  const remedy =
-    "use a template that writes it first, in a chat_template.jinja of the model's folder" +
-    (describesTools ? `, or teach the tools by demonstrations and set agents.${agent}.toolPrompt to "none"` : "");
+  const remedy = `set agents.${agent}.toolPrompt to "user", which puts it at the head of the first user message`;
   const refuse = (fault: string, cause?: unknown) => {
     throw new MgrpoError("config-invalid", `agent '${agent}': its chat_template ${fault} ${message}: ${remedy}`, {
       cause,
@@ -78,6 +77,21 @@ export function requireSystemMessage(
   } catch (error) {
     if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
     refuse("refuses", error);
+  }
+}
+
+/** Whether the template writes tool responses as messages of their own: some raise at them, or without an id of the call. */
+export function hasToolRole(tokenizer: Tokenizer, { thinking }: ToolSettings): boolean {
+  const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
+  tokenizer.render(conversation, [], true, thinking);
+  try {
+    const response = "response_of_tool";
+    return tokenizer
+      .render([...conversation, { role: "tool", content: response }], [], true, thinking)
+      .includes(response);
+  } catch (error) {
+    if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
+    return false;
   }
 }
 

@@ -1,18 +1,28 @@
-/** @file Models wherever the command line takes one: a PEFT folder brings its base, and an adapter of another base is one line. */
+/**
+ * @file Models wherever the command line takes one: a PEFT folder brings its base, a name of the hub its files and its commit, and
+ * `doctor --model` says what each is.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readBases, readModel } from "../../cli/local/base-models.ts";
+import { pinModels } from "../../cli/local/hub-models.ts";
+import { checkModel } from "../../cli/local/model-checks.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { importGguf } from "../../engine/gguf/import.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
+import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
 const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** With a row of the embedding for every token. */
+const ROOMY = { ...TINY, vocabulary: 400 };
 
 function write(name: string, files: CheckpointFiles): string {
   const folder = join(root, name);
@@ -55,4 +65,70 @@ test("an adapter of a base of another shape is refused in one line that names it
   await expect(reading).rejects.toThrow(
     /^model of agent 'main', .*two: adapter_model.safetensors: .* has shape \[.*\], on this base it would be \[.*\]: it is an adapter for another base; open it with its own$/,
   );
+});
+
+describe("a model of the hub", () => {
+  beforeAll(async () => {
+    const whole = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
+    const hub = await startHub("owner/tiny", whole);
+    vi.stubEnv("HF_ENDPOINT", hub.url);
+    vi.stubEnv("HF_HOME", join(root, "hf"));
+    vi.stubEnv("HF_TOKEN", TOKEN);
+    const silent = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    return async () => {
+      silent.mockRestore();
+      vi.unstubAllEnvs();
+      await hub.close();
+    };
+  });
+
+  test("is recorded with its commit; an API's model of such a name is not ours to look up", async () => {
+    const { agents } = await pinModels(configOf("hf:owner/tiny"));
+    expect(agents["main"]?.model).toBe(`hf:owner/tiny@${COMMIT}`);
+    const behindApi = structuredClone(configOf("hf:owner/other"));
+    Object.assign(behindApi.agents["main"] ?? {}, { policy: "openai" });
+    expect((await pinModels(behindApi)).agents["main"]?.model).toBe("hf:owner/other");
+    await expect(pinModels(configOf("hf:tiny"))).rejects.toThrow(
+      /^agents.main.model: 'hf:tiny' names no model of the hub: write hf:<owner>\/<name>/,
+    );
+  });
+
+  test("opens as a model, and as the base of an adapter that names it", async () => {
+    const files = await readModel("hf:owner/tiny", "--model");
+    expect(wholeFile(files.get("model.safetensors") ?? new Uint8Array())).toEqual(
+      tinyCheckpoint(ROOMY).get("model.safetensors"),
+    );
+    const opened = await readModel(write("adapters/three", adapterOf("hf:owner/tiny@main")), "--model");
+    expect(opened.get("config.json")).toEqual(files.get("config.json"));
+    const [model] = await checkModel("hf:owner/tiny", ["limits.contextTokens=16"]);
+    expect(model).toMatchObject({
+      state: "ok",
+      found: expect.stringMatching(/^Qwen3ForCausalLM, 0 million parameters/),
+    });
+  });
+});
+
+describe("a GGUF file", () => {
+  const path = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
+
+  test("is refused as a model of a run, with the command that converts it", async () => {
+    await expect(readBases(configOf(path), "train")).rejects.toThrow(
+      /^agents.main.model: .*tiny.gguf is a GGUF file: convert it once with .* import .*tiny.gguf --to .*tiny, then name .*tiny$/,
+    );
+  });
+
+  test("is described as the folder that it would become", async () => {
+    const folder = join(root, "from-gguf");
+    await importGguf(path, folder);
+    const settings = ["limits.contextTokens=16", "lora.rank=4"];
+    const [file, imported] = [await checkModel(path, settings), await checkModel(folder, settings)];
+    expect(file[0]).toMatchObject({
+      found: expect.stringMatching(/as .*Q4_1/),
+      advice: expect.stringMatching(/import/),
+    });
+    expect(file.slice(1, -1).filter(({ name }) => name !== "  weights")).toEqual(
+      imported.slice(1, -1).filter(({ name }) => name !== "  weights"),
+    );
+    await expect(checkModel("nowhere.gguf", [])).rejects.toThrow(/^nowhere.gguf: no such file$/);
+  });
 });

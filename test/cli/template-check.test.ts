@@ -1,4 +1,6 @@
 /** @file Chat templates before a run: rendered turn by turn, with a tool, and a line where the program decides how tools are shown. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkTemplate, noteOnTools, type TemplateSettings } from "../../cli/local/template-check.ts";
 import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
@@ -36,4 +38,41 @@ test("finds a template that rewrites an earlier turn, where the first turns stil
     /agent 'a': its chat_template rewrites earlier/,
   );
   expect(checkTemplate("a", { ...settings, tools: [] }, bpeFiles(forgetful))).toBe("none");
+});
+
+/** Real templates of Apache-2.0 models, on small tokenizers with the same markers: docs/models.md. */
+const real = (name: string) => readFileSync(join(import.meta.dirname, `../fixtures/templates/${name}.jinja`), "utf8");
+const mistral = (template: string) => {
+  const read = (name: string) =>
+    Uint8Array.from(readFileSync(join(import.meta.dirname, "../fixtures/tokenizers/mistral", name)));
+  const files = ["tokenizer.json", "tokenizer_config.json"].map((name) => [name, read(name)] as const);
+  return new Map([...files, ["chat_template.jinja", new TextEncoder().encode(template)]]);
+};
+const withSystem: TemplateSettings = { ...searcher, system: "Be brief." };
+
+test.each<[string, Partial<TemplateSettings>, string]>([
+  ["qwen2.5", {}, "template"],
+  ["qwen3", {}, "template"],
+  ["qwen3", { thinking: true }, "template"],
+  ["qwen3", { thinking: false }, "template"],
+  ["smollm2", {}, "system"],
+])("%s %j can be trained on; its tools are described by: %s", (name, settings, display) => {
+  expect(checkTemplate("a", { ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
+});
+
+test("Mistral's moves the system message to the last question: refused with the setting that helps", () => {
+  const files = mistral(real("mistral-nemo"));
+  expect(() => checkTemplate("a", withSystem, files)).toThrow(
+    /^agent 'a': its chat_template rewrites earlier messages .*; or set agents\.a\.toolPrompt to "user"$/,
+  );
+  expect(checkTemplate("a", { ...withSystem, toolPrompt: "user" }, files)).toBe("user");
+  expect(checkTemplate("a", { ...searcher, toolPrompt: "none" }, files)).toBe("none");
+});
+
+test("a template that strips thoughts only while thinking is on is refused with thinking off", () => {
+  const strips = TERSE_TEMPLATE.replace(
+    "{{- '<|im_start|>' + message.role",
+    "{{- ('' if loop.last or enable_thinking is defined and not enable_thinking else 'past ') + '<|im_start|>' + message.role",
+  );
+  expect(() => checkTemplate("a", searcher, bpeFiles(strips))).toThrow(/; or set agents\.a\.thinking to false$/);
 });

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import { Findings } from "../../cli/local/findings.ts";
-import { checkMemory, checkModel } from "../../cli/local/model-needs.ts";
+import { checkModel } from "../../cli/local/model-checks.ts";
+import { checkMemory } from "../../cli/local/model-needs.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineOptions } from "../../core/ports.ts";
@@ -71,6 +72,7 @@ test("doctor --model says what is needed part by part, and what to do when it do
     const parts = await checkModel(folder, ["lora.rank=4"]);
     expect(parts.map(({ name }) => name.trim())).toEqual([
       "model",
+      "template",
       "program",
       "weights",
       "adapter",

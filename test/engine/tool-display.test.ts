@@ -81,12 +81,25 @@ describe("a template without system messages", () => {
   ])("that %s them is refused in one line with what to do", (verb, template) => {
     expect(() => layoutOf(template, { system: "" })).toThrow(
       new RegExp(
-        `^agent 'a': its chat_template ${verb} the system message that describes its tools: use a template .* toolPrompt to "none"$`,
+        `^agent 'a': its chat_template ${verb} the system message that describes its tools: set agents\\.a\\.toolPrompt to "user", which puts it at the head of the first user message$`,
       ),
     );
     expect(() => layoutOf(template, { tools: [] })).toThrow(
-      new RegExp(`^agent 'a': its chat_template ${verb} the system message: use a template that writes it first`),
+      new RegExp(`^agent 'a': its chat_template ${verb} the system message: set agents\\.a\\.toolPrompt to "user"`),
     );
     expect(layoutOf(template, { tools: [], system: "" }).toolDisplay).toBe("none");
+    expect(layoutOf(template, { toolPrompt: "user" }).text).toBe(
+      `<|im_start|>user ${withTools("Be brief.", [search])}\n\nWhere?<|im_end|><|im_start|>assistant search<|im_end|>` +
+        "<|im_start|>user <tool_response>\nhere\n</tool_response>\n<tool_response>\nthere\n</tool_response><|im_end|>" +
+        "<|im_start|>assistant ",
+    );
   });
+});
+
+test("a template without a role for tools gets their responses as a user message", () => {
+  const roles = LEARNED.replace(
+    "{%- if message",
+    "{%- if message.role == 'tool' %}{{- raise_exception('roles') }}{%- elif message",
+  );
+  expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
 });

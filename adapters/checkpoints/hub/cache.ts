@@ -1,0 +1,75 @@
+/**
+ * @file The hub's cache on this machine, laid out as Hugging Face's Python library does, so that both share it:
+ *
+ *     models--<owner>--<name>/refs/<revision>              the commit of a branch or tag
+ *                             blobs/<hash>                 a file's bytes; SHA-256 for large files, the git hash for others
+ *                             snapshots/<commit>/<file>    a link to its blob
+ *
+ * Invariant: a blob has its name only when it is complete and its hash is right.
+ */
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import * as z from "zod";
+import { parseJson } from "../../../core/contracts/parse.ts";
+
+export interface RepositoryCache {
+  /** The commit that a branch or tag had when it was last looked up. */
+  readRef(revision: string): Promise<string | undefined>;
+  writeRef(revision: string, commit: string): Promise<void>;
+  snapshot(commit: string): string;
+  blob(hash: string): string;
+  /** Makes a blob appear in the snapshot of a commit. */
+  link(commit: string, file: string, hash: string): Promise<void>;
+}
+
+export function openRepositoryCache(cache: string, repository: string): RepositoryCache {
+  const root = join(cache, `models--${repository.replace("/", "--")}`);
+  const refOf = (revision: string) => join(root, "refs", revision);
+  const snapshot = (commit: string) => join(root, "snapshots", commit);
+  const blob = (hash: string) => join(root, "blobs", hash);
+  return {
+    snapshot,
+    blob,
+    readRef: (revision) =>
+      readFile(refOf(revision), "utf8").then(
+        (text) => text.trim(),
+        () => undefined,
+      ),
+    async writeRef(revision, commit) {
+      await mkdir(dirname(refOf(revision)), { recursive: true });
+      await writeFile(refOf(revision), commit);
+    },
+    async link(commit, file, hash) {
+      const path = join(snapshot(commit), file);
+      if (existsSync(path)) return;
+      await mkdir(dirname(path), { recursive: true });
+      await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "EEXIST") return undefined;
+        // Windows without the right to make links.
+        return copyFile(blob(hash), path);
+      });
+    },
+  };
+}
+
+const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
+const INDEX = "model.safetensors.index.json";
+const ADAPTER = ["adapter_config.json", "adapter_model.safetensors"];
+const MODEL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+
+/** Whether a snapshot has all files of a model or of an adapter: Python may have fetched only some. */
+export async function isComplete(folder: string): Promise<boolean> {
+  const files = new Set(await readdir(folder).catch(() => []));
+  // A link can outlive its blob.
+  const has = (name: string) => files.has(name) && existsSync(join(folder, name));
+  if (ADAPTER.every(has)) return true;
+  if (!MODEL.every(has)) return false;
+  return has(INDEX) ? shardsOf(await readFile(join(folder, INDEX))).every(has) : has("model.safetensors");
+}
+
+/** The names of the files that an index of weights lists. */
+export const shardsOf = (index: Uint8Array): string[] => [
+  ...new Set(Object.values(parseJson(Index, index, INDEX, "checkpoint-damaged").weight_map)),
+];
+export { INDEX as WEIGHTS_INDEX };

@@ -1,0 +1,51 @@
+/** @file Requests to the hub, whose failures are one line each: away, refused, or no such model. */
+import { MgrpoError } from "../../../core/errors.ts";
+import type { HubSettings } from "./settings.ts";
+
+/** A fetch for one repository. A file that a repository lacks is left to the caller. */
+export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init).catch((cause: unknown) => {
+      throw hubAway(url, reasonOf(cause), cause);
+    });
+    const { status, headers } = response;
+    const fault = headers.get("X-Error-Code") ?? "";
+    if (response.ok || fault === "EntryNotFound") return response;
+    await response.body?.cancel();
+    throw refusal(url, repository, status, fault);
+  };
+}
+
+export const hubAway = (url: string, reason: string, cause?: unknown): MgrpoError =>
+  new MgrpoError(
+    "hub-unavailable",
+    `${url} does not answer (${reason}): check the network or HF_ENDPOINT, or name a folder that has the model`,
+    { retryable: true, cause },
+  );
+
+function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
+  const name = `hf:${repository}`;
+  const token = "set HF_TOKEN to your token (hf auth login does the same)";
+  if (fault === "RevisionNotFound")
+    return new MgrpoError("not-found", `${name} has no such revision: write a branch, a tag or a full commit hash`);
+  if (fault === "GatedRepo")
+    return new MgrpoError("hub-refused", `${name} is gated: accept its terms at ${url}/${repository} and ${token}`);
+  if (fault === "RepoNotFound" || status === 404)
+    return new MgrpoError(
+      "not-found",
+      `${name}: ${url} has no such model, or it is private: check the name, or ${token}`,
+    );
+  if (status === 401 || status === 403)
+    return new MgrpoError(
+      "hub-refused",
+      `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
+    );
+  if (status === 429 || status >= 500) return hubAway(url, `status ${status}`);
+  return new MgrpoError("hub-refused", `${name}: ${url} answered ${status}: check the name and HF_ENDPOINT`);
+}
+
+function reasonOf(cause: unknown): string {
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  const { code, message } = inner as { code?: string; message?: string };
+  return code ?? message ?? String(inner);
+}

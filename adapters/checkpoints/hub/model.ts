@@ -1,0 +1,117 @@
+/** @file A model of the Hugging Face Hub as a folder on this machine: its commit, then its files, from the cache or downloaded into it. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { listFiles, modelInfo } from "@huggingface/hub";
+import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/hub-model.ts";
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { isComplete, openRepositoryCache, shardsOf, WEIGHTS_INDEX } from "./cache.ts";
+import { downloadBlob, type HubFile } from "./download.ts";
+import { hubFetch } from "./fetch.ts";
+import type { HubSettings } from "./settings.ts";
+
+export interface DownloadProgress {
+  readonly model: string;
+  readonly file: string;
+  /** Bytes of all files that are on disk, of all that are needed. */
+  readonly bytes: number;
+  readonly totalBytes: number;
+}
+
+export interface HubReporter {
+  progress(progress: DownloadProgress): void;
+  /** One line about a decision. */
+  note(message: string): void;
+}
+
+/**
+ * The same model with its revision as a commit. With the hub away, a branch or tag is the commit in the cache, and a note says so.
+ * @throws MgrpoError `not-found`, `hub-refused` or `hub-unavailable`.
+ */
+export async function resolveCommit(model: HubModel, settings: HubSettings, report: HubReporter): Promise<HubModel> {
+  const { repository, revision } = model;
+  if (isCommit(revision)) return model;
+  const cache = openRepositoryCache(settings.cache, repository);
+  const known = await cache.readRef(revision);
+  if (settings.isOffline) {
+    if (known !== undefined) return { repository, revision: known };
+    throw notCached(model, settings);
+  }
+  const { token, url } = settings;
+  const name = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
+  try {
+    const { sha } = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
+    await cache.writeRef(revision, sha);
+    return { repository, revision: sha };
+  } catch (error) {
+    if (!isMgrpoError(error, "hub-unavailable") || known === undefined) throw error;
+    report.note(`${error.message}; ${hubModelName(model)} is taken from the cache, commit ${known.slice(0, 12)}`);
+    return { repository, revision: known };
+  }
+}
+
+/** The folder with the model's files: JSON, templates, and weights as safetensors. */
+export async function fetchModel(model: HubModel, settings: HubSettings, report: HubReporter): Promise<string> {
+  const { repository, revision: commit } = await resolveCommit(model, settings, report);
+  const cache = openRepositoryCache(settings.cache, repository);
+  const folder = cache.snapshot(commit);
+  if (await isComplete(folder)) return folder;
+  if (settings.isOffline) throw notCached(model, settings);
+  const fetch = hubFetch(settings, repository);
+  const listed = await filesOf(repository, commit, settings, fetch);
+  const small = listed.filter(({ path }) => !path.endsWith(".safetensors"));
+  let done = 0;
+  let totalBytes = sum(small);
+  const fetchAll = async (files: readonly HubFile[]) => {
+    for (const file of files) {
+      const blob = cache.blob(file.hash);
+      const onBytes = (bytes: number) =>
+        report.progress({ model: hubModelName(model), file: file.path, bytes: done + bytes, totalBytes });
+      if (!existsSync(blob)) await downloadBlob({ repository, commit, file, blob, settings, fetch, onBytes });
+      await cache.link(commit, file.path, file.hash);
+      done += file.bytes;
+    }
+  };
+  await fetchAll(small);
+  const weights = await weightsOf(model, folder, listed);
+  totalBytes += sum(weights);
+  await fetchAll(weights);
+  return folder;
+}
+
+const sum = (files: readonly HubFile[]): number => files.reduce((total, { bytes }) => total + bytes, 0);
+
+/** Files of the repository's root that a model may need. */
+async function filesOf(
+  repository: string,
+  commit: string,
+  { url, token }: HubSettings,
+  fetch: typeof globalThis.fetch,
+): Promise<HubFile[]> {
+  const files: HubFile[] = [];
+  const request = { repo: { type: "model", name: repository } as const, revision: commit, hubUrl: url, fetch };
+  for await (const entry of listFiles({ ...request, ...(token && { accessToken: token }) })) {
+    if (entry.type !== "file" || !/^[^/\\]+\.(json|safetensors|jinja|txt)$/.test(entry.path)) continue;
+    files.push({ path: entry.path, bytes: entry.size, hash: entry.lfs?.oid ?? entry.oid ?? "" });
+  }
+  return files;
+}
+
+/** The weights as transformers reads them: a repository may hold a second copy in another form. */
+async function weightsOf(model: HubModel, folder: string, listed: readonly HubFile[]): Promise<HubFile[]> {
+  const index = join(folder, WEIGHTS_INDEX);
+  const names = existsSync(index) ? shardsOf(await readFile(index)) : ["model.safetensors"];
+  const wanted = new Set([...names, "adapter_model.safetensors"]);
+  const weights = listed.filter(({ path }) => wanted.has(path));
+  if (weights.length > 0) return weights;
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    `${hubModelName(model)} has no weights as safetensors: name a model that has, or convert it with transformers' save_pretrained`,
+  );
+}
+
+const notCached = (model: HubModel, { cache }: HubSettings) =>
+  new MgrpoError(
+    "hub-unavailable",
+    `${hubModelName(model)} is not complete in ${cache}, and HF_HUB_OFFLINE is set: unset it, or name a folder that has the model`,
+  );

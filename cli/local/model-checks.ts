@@ -1,0 +1,107 @@
+/**
+ * @file `mgrpo doctor --model`: what a model is, whether its chat template can be trained on, and what it needs. A folder, an s3:// prefix,
+ * a model of the hub, an adapter of one of these, or a GGUF file.
+ */
+import { stat } from "node:fs/promises";
+import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
+import { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { withSettings } from "../../core/training/resolve-config.ts";
+import { readAdapter, readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import { checkContext, modelFamily, readModelConfig } from "../../engine/checkpoint/config.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
+import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
+import { ggufTexts } from "../../engine/gguf/import.ts";
+import { readGguf } from "../../engine/gguf/metadata.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
+import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
+import { MGRPO } from "../terminal/name.ts";
+import { NEEDED, readModel } from "./base-models.ts";
+import type { Check } from "./checks.ts";
+import { memoryChecks } from "./model-needs.ts";
+import { checkTemplate } from "./template-check.ts";
+
+const SHOWN: Readonly<Record<ToolDisplay, string>> = {
+  template: "it shows the tools itself",
+  system: "it shows no tools with calls as <tool_call> and JSON, so the system message describes them",
+  user: "the first user message describes the tools",
+  none: "the tools are described nowhere: its model learned them from demonstrations",
+};
+
+/** `settings` configure an agent with this model, such as `lora.rank=8`. */
+export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
+  const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
+  const isGguf = model.endsWith(".gguf");
+  const { files, stored, origin } = isGguf ? await readGgufModel(model) : await readFiles(model);
+  checkContext(files, agent.limits.contextTokens);
+  const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
+  const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
+  const config = readModelConfig(files);
+  const parameters = Math.round(parameterLayout(config).length / 1e6);
+  if (NEEDED.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
+  const found = `${modelFamily(files)}, ${parameters} million parameters${origin}; trained: ${trained}`;
+  const advice = isGguf && { advice: `to train it: ${MGRPO} import ${model} --to ${model.replace(/\.gguf$/, "")}` };
+  return [
+    { name: "model", state: "ok", found, ...advice },
+    ...templateChecks(agent, files),
+    ...memoryChecks(agent, files, stored),
+  ];
+}
+
+interface ReadModel {
+  readonly files: CheckpointFiles;
+  readonly stored: StoredWeights;
+  /** Where it comes from, if the command did not say. */
+  readonly origin: string;
+}
+
+async function readFiles(model: string): Promise<ReadModel> {
+  const files = await readModel(model, "--model");
+  const config = readModelConfig(files);
+  const adapter = readAdapter(files, config);
+  return { files, stored: storedWeights(files, config), origin: adapter ? " with its adapter" : "" };
+}
+
+/** As the folder that `mgrpo import` makes. */
+async function readGgufModel(path: string): Promise<ReadModel> {
+  const { size } = await stat(path).catch((cause: unknown) => {
+    throw new MgrpoError("not-found", `${path}: no such file`, { cause });
+  });
+  const gguf = await readGguf(path, size);
+  const texts = [...ggufTexts(path, size, gguf)].map(([name, text]) => [name, new TextEncoder().encode(text)] as const);
+  const types = [...new Set(gguf.tensors.map(({ type }) => type.name))].join(", ");
+  const bytes = 4 * gguf.tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  return { files: new Map(texts), stored: { mapped: bytes > LARGE_FILE_BYTES, bytes }, origin: ` as ${types}` };
+}
+
+/** With a tool and a system message, which most agents have. */
+function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
+  const settings = { ...agent, tools: ["any"], system: agent.system || "Be brief." };
+  const missing = NEEDED.find((name) => !files.has(name));
+  if (missing !== undefined)
+    return [
+      { name: "template", state: "broken", found: `${missing} is missing`, advice: "take it from the base model" },
+    ];
+  try {
+    const display = checkTemplate("<name>", settings, files);
+    const found = `can be trained on, it appends turn by turn; ${SHOWN[display]}; ${thinkingOf(files)}`;
+    return [{ name: "template", state: "ok", found }];
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    return [{ name: "template", state: "broken", found: error.message }];
+  }
+}
+
+function thinkingOf(files: CheckpointFiles): string {
+  const { render } = openTokenizer(files);
+  try {
+    render([{ role: "user", content: "" }], [], true, true);
+    return "thinking can be set";
+  } catch (error) {
+    if (!isMgrpoError(error, "config-invalid")) throw error;
+    return "thinking cannot be set";
+  }
+}

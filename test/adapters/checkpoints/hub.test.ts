@@ -1,0 +1,195 @@
+/** @file Models of the hub: the cache's layout, what is downloaded once, resumed and verified, and each failure as one line. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fetchModel, type HubReporter, resolveCommit } from "../../../adapters/checkpoints/hub/model.ts";
+import { hubSettings } from "../../../adapters/checkpoints/hub/settings.ts";
+import { sha256 } from "../../../engine/hash.ts";
+import { COMMIT, type FakeHub, startHub, TOKEN } from "../../fakes/hub-server.ts";
+
+const MODEL = { repository: "owner/tiny", revision: "main" };
+const weights = new Uint8Array(100_000).map((_, i) => i % 251);
+const text = (value: string) => new TextEncoder().encode(value);
+const FILES = new Map([
+  ["config.json", text('{"model_type": "llama"}')],
+  ["tokenizer.json", text("{}")],
+  ["tokenizer_config.json", text("{ }")],
+  ["model.safetensors", weights],
+  ["consolidated.safetensors", weights.map((byte) => byte ^ 1)],
+  ["pytorch_model.bin", text("pickled")],
+]);
+
+let hub: FakeHub;
+let home: string;
+const notes: string[] = [];
+const report: HubReporter = { progress() {}, note: (message) => notes.push(message) };
+const settings = (more: Record<string, string> = {}) =>
+  hubSettings({ HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: TOKEN, ...more });
+const root = () => join(home, "hub", "models--owner--tiny");
+const blobOfWeights = () => join(root(), "blobs", sha256(weights));
+
+beforeEach(async () => {
+  hub = await startHub("owner/tiny", FILES);
+  home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
+  notes.length = 0;
+});
+afterEach(async () => {
+  await hub.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+describe("the cache", () => {
+  test("is laid out as Python's: refs, blobs by hash, snapshots of relative links", async () => {
+    const folder = await fetchModel(MODEL, settings(), report);
+    expect(folder).toBe(join(root(), "snapshots", COMMIT));
+    expect(readFileSync(join(root(), "refs", "main"), "utf8")).toBe(COMMIT);
+    expect(readlinkSync(join(folder, "model.safetensors"))).toBe(`../../blobs/${sha256(weights)}`);
+    // git hash-object of {}
+    expect(readlinkSync(join(folder, "tokenizer.json"))).toBe("../../blobs/9e26dfeeb6e641a33dae4961196235bdb965b21b");
+    for (const [name, bytes] of [...FILES].slice(0, 4))
+      expect(Uint8Array.from(readFileSync(join(folder, name))), name).toEqual(bytes);
+    expect(existsSync(join(folder, "consolidated.safetensors"))).toBe(false);
+    expect(existsSync(join(folder, "pytorch_model.bin"))).toBe(false);
+  });
+
+  test("answers a second time without a download, and a commit without any request", async () => {
+    await fetchModel(MODEL, settings(), report);
+    const before = hub.requests.length;
+    await fetchModel(MODEL, settings(), report);
+    expect(hub.requests.slice(before)).toEqual(["/api/models/owner/tiny/revision/main"]);
+    await fetchModel({ ...MODEL, revision: COMMIT }, settings(), report);
+    expect(hub.requests).toHaveLength(before + 1);
+  });
+
+  test("of Python is used: a snapshot that is there is not fetched", async () => {
+    const folder = join(root(), "snapshots", COMMIT);
+    mkdirSync(folder, { recursive: true });
+    for (const [name, bytes] of FILES) writeFileSync(join(folder, name), bytes);
+    expect(await fetchModel(MODEL, settings(), report)).toBe(folder);
+    expect(hub.requests).toEqual(["/api/models/owner/tiny/revision/main"]);
+  });
+
+  test("lies where the variables say", () => {
+    const at = (environment: Record<string, string>) => hubSettings(environment).cache;
+    expect(at({ HF_HUB_CACHE: "/a", HF_HOME: "/b" })).toBe("/a");
+    expect(at({ HF_HOME: "/b" })).toBe("/b/hub");
+    expect(at({ XDG_CACHE_HOME: "/c" })).toBe("/c/huggingface/hub");
+    writeFileSync(join(home, "token"), "hf_saved\n");
+    expect(hubSettings({ HF_HOME: home }).token).toBe("hf_saved");
+    expect(() => hubSettings({ HF_HOME: home, HF_TOKEN: "secret" })).toThrow(/^HF_TOKEN is no token .* hf_$/);
+  });
+});
+
+describe("a download", () => {
+  test("that breaks off continues where it stopped", async () => {
+    hub.faults.breakAfter = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 30_000];
+    await fetchModel(MODEL, settings(), report);
+    expect(hub.requests.at(-1)).toMatch(/model.safetensors bytes=\d+-99999$/);
+    expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
+  });
+
+  test("of a killed process continues too", async () => {
+    mkdirSync(join(root(), "blobs"), { recursive: true });
+    writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
+    utimesSync(`${blobOfWeights()}.incomplete`, 0, 0);
+    await fetchModel(MODEL, settings(), report);
+    expect(hub.requests.at(-1)).toMatch(/model.safetensors bytes=70000-99999$/);
+    expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
+  });
+
+  test("with other bytes than the hub lists is deleted and refused", async () => {
+    hub.faults.corrupts = true;
+    await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
+      /^hf:owner\/tiny: config.json arrived with other bytes than the hub lists \(.*\): start again to download it anew$/,
+    );
+    hub.faults.corrupts = false;
+    await fetchModel(MODEL, settings(), report);
+  });
+
+  test("reports bytes up to the total", async () => {
+    const seen: number[] = [];
+    let total = 0;
+    const progress: HubReporter["progress"] = ({ bytes, totalBytes }) => {
+      seen.push(bytes);
+      total = totalBytes;
+    };
+    await fetchModel(MODEL, settings(), { ...report, progress });
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect([seen.at(-1), total]).toEqual([total, 23 + 2 + 3 + 100_000]);
+  });
+});
+
+describe("one line for", () => {
+  const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(model, settings(more), report);
+  test.each<[string, () => Promise<unknown>, string, RegExp]>([
+    [
+      "no token",
+      () => fetching({ HF_TOKEN: "", HF_TOKEN_PATH: "/nowhere" }),
+      "hub-refused",
+      /is gated: accept its terms at .*owner\/tiny and set HF_TOKEN/,
+    ],
+    [
+      "an unknown name",
+      () => fetching({}, { ...MODEL, repository: "owner/huge" }),
+      "not-found",
+      /has no such model, or it is private/,
+    ],
+    [
+      "an unknown revision",
+      () => fetching({}, { ...MODEL, revision: "v9" }),
+      "not-found",
+      /hf:owner\/tiny has no such revision: write a branch/,
+    ],
+    [
+      "a hub that is away",
+      () => fetching({ HF_ENDPOINT: "http://127.0.0.1:40404" }),
+      "hub-unavailable",
+      /127\.0\.0\.1:40404 does not answer \(ECONNREFUSED\): check the network or HF_ENDPOINT/,
+    ],
+    [
+      "offline without a cache",
+      () => fetching({ HF_HUB_OFFLINE: "1" }),
+      "hub-unavailable",
+      /hf:owner\/tiny@main is not complete in .* HF_HUB_OFFLINE is set/,
+    ],
+  ])("%s", async (_, run, code, message) => {
+    const error = await run().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+    expect((error as Error).message).not.toContain("\n");
+  });
+
+  test("a model without safetensors", async () => {
+    await hub.close();
+    hub = await startHub(
+      "owner/tiny",
+      new Map([
+        ["config.json", text("{}")],
+        ["pytorch_model.bin", text("x")],
+      ]),
+    );
+    await expect(fetching()).rejects.toThrow(
+      /^hf:owner\/tiny@main has no weights as safetensors: name a model that has/,
+    );
+  });
+});
+
+test("with the hub away a branch is what the cache has, and a note says so", async () => {
+  await fetchModel(MODEL, settings(), report);
+  const away = settings({ HF_ENDPOINT: "http://127.0.0.1:40404" });
+  expect(await resolveCommit(MODEL, away, report)).toEqual({ ...MODEL, revision: COMMIT });
+  expect(notes).toEqual([
+    expect.stringMatching(/does not answer .*; hf:owner\/tiny@main is taken from the cache, commit 0123456789ab$/),
+  ]);
+  expect(await resolveCommit(MODEL, settings({ HF_HUB_OFFLINE: "1" }), report)).toEqual({ ...MODEL, revision: COMMIT });
+  expect(notes).toHaveLength(1);
+});

@@ -1,0 +1,97 @@
+/** @file A small Hugging Face Hub: the requests that a download makes, with the failures of the real one. */
+import { createHash } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { type HttpBindings, serve } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+
+export interface FakeHub {
+  readonly url: string;
+  /** Path and, for ranges, the bytes asked for. */
+  readonly requests: string[];
+  /** Changed by tests between requests. */
+  readonly faults: {
+    /** Answers every request with this status and code. */
+    status?: readonly [status: 401 | 403 | 404 | 503, code: string];
+    /** Breaks the connection after this many bytes of a large file; once for each entry. */
+    breakAfter?: number[];
+    /** Serves other bytes than it lists. */
+    corrupts?: boolean;
+  };
+  /** Branches and tags -> commit. */
+  readonly refs: Map<string, string>;
+  close(): Promise<void>;
+}
+
+export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
+export const TOKEN = "hf_test";
+
+/** Serves one repository's files. Files of weights are large files: the hub lists their SHA-256. */
+export async function startHub(repository: string, files: ReadonlyMap<string, Uint8Array>): Promise<FakeHub> {
+  const requests: string[] = [];
+  const faults: FakeHub["faults"] = {};
+  const refs = new Map([["main", COMMIT]]);
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  const refuse = (context: Context, status: 401 | 403 | 404 | 503, code: string) =>
+    context.json({ error: code }, status, { "X-Error-Code": code });
+  app.use(async (context, next) => {
+    const range = context.req.header("range");
+    requests.push(`${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
+    if (faults.status) return refuse(context, ...faults.status);
+    if (!context.req.path.includes(repository)) return refuse(context, 401, "RepoNotFound");
+    if (context.req.header("authorization") !== `Bearer ${TOKEN}`) return refuse(context, 401, "GatedRepo");
+    return next();
+  });
+  app.get("/api/models/:owner/:name/revision/:revision", (context) => {
+    const sha = refs.get(context.req.param("revision"));
+    return sha ? context.json({ id: repository, sha }) : refuse(context, 404, "RevisionNotFound");
+  });
+  app.get("/api/models/:owner/:name/tree/:revision", (context) => context.json(listing(files)));
+  app.get("/:owner/:name/resolve/:revision/:path", (context) => {
+    const bytes = files.get(context.req.param("path"));
+    if (!bytes) return refuse(context, 404, "EntryNotFound");
+    const body = faults.corrupts ? bytes.map((byte) => byte ^ 1) : bytes;
+    return answer(body, context.req.header("range"), faults, () => context.env.outgoing.destroy());
+  });
+  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+  await new Promise((resolve) => server.once("listening", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    faults,
+    refs,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+const hashOf = (name: string, text: string | Uint8Array) => createHash(name).update(text).digest("hex");
+
+function listing(files: ReadonlyMap<string, Uint8Array>): object[] {
+  return [...files].map(([path, bytes]) => {
+    const size = bytes.length;
+    const oid = createHash("sha1").update(`blob ${size}\0`).update(bytes).digest("hex");
+    const isLarge = path.endsWith(".safetensors");
+    return { type: "file", path, size, oid, ...(isLarge && { lfs: { oid: hashOf("sha256", bytes), size } }) };
+  });
+}
+
+function answer(body: Uint8Array, range: string | undefined, faults: FakeHub["faults"], hangUp: () => void): Response {
+  const [, from = "0", to = ""] = /^bytes=(\d+)-(\d*)$/.exec(range ?? "") ?? [];
+  const [start, end] = [Number(from), to === "" ? body.length : Math.min(Number(to) + 1, body.length)];
+  const part = body.slice(start, end);
+  const headers = {
+    ETag: '"etag"',
+    "Content-Length": String(part.length),
+    "Content-Range": `bytes ${start}-${end - 1}/${body.length}`,
+  };
+  const isProbe = range === "bytes=0-0";
+  const limit = isProbe ? undefined : faults.breakAfter?.shift();
+  const status = range === undefined ? 200 : 206;
+  if (limit === undefined || limit >= part.length) return new Response(part, { status, headers });
+  const broken = new ReadableStream({
+    start(controller) {
+      controller.enqueue(part.slice(0, limit));
+      setTimeout(hangUp, 20);
+    },
+  });
+  return new Response(broken, { status, headers });
+}
