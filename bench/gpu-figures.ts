@@ -1,0 +1,66 @@
+/** @file What `npm run gpu` runs on each device, and the table of its figures. */
+
+import type { StepSummary } from "../cli/step-summary.ts";
+import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
+
+/** A device and a precision of the compiled engine. */
+export interface Device {
+  readonly name: string;
+  readonly provider: ExecutionProvider;
+  readonly precision: Precision;
+}
+
+export const DEVICES: readonly Device[] = [
+  { name: "cpu", provider: "cpu", precision: "fp32" },
+  { name: "webgpu", provider: "webgpu", precision: "fp32" },
+  { name: "cuda", provider: "cuda", precision: "fp32" },
+  { name: "cuda-bf16", provider: "cuda", precision: "bf16" },
+];
+
+/** The arguments of `mgrpo` for one step of a recipe with these models, without evaluations. `models`: a folder per agent. */
+export function stepArguments(device: Device, run: string, models: string, set: readonly string[]): string[] {
+  const settings = ["main", "searcher"].flatMap((agent) => [
+    `agents.${agent}.model=${models}/${agent}`,
+    `agents.${agent}.engine.provider=${device.provider}`,
+    `agents.${agent}.engine.precision=${device.precision}`,
+  ]);
+  const all = [...settings, "evaluation.suites=[]", ...set];
+  return ["train", "recipes/gazetteer", "--steps", "1", "--run", run, ...all.flatMap((one) => ["--set", one])];
+}
+
+/** A step on a device: its figures, or why there are none. */
+export type Outcome = StepSummary | { readonly failed: string };
+
+const HEADER = [
+  "device",
+  "step, s",
+  "sampling, s",
+  "training, s",
+  "correct",
+  "most ratio - 1",
+  "KL of sampler and trainer",
+];
+
+/** A Markdown table with a row per device; seconds are those of the agents' workers together. */
+export function figuresTable(outcomes: ReadonlyMap<string, Outcome>): string {
+  const rows = [...outcomes].map(([name, outcome]) => [name, ...cellsOf(outcome)]);
+  return [HEADER, HEADER.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+function cellsOf(outcome: Outcome): string[] {
+  if ("failed" in outcome)
+    return [`not run: ${outcome.failed.replaceAll("|", "/")}`, ...Array(HEADER.length - 2).fill("")];
+  const workers = Object.values(outcome.workers);
+  const seconds = (of: "sampling" | "training") => workers.reduce((sum, worker) => sum + worker[of], 0).toFixed(1);
+  const trained = Object.values(outcome.training).flatMap((stats) => (stats && stats.gradientNorm > 0 ? stats : []));
+  const largest = (values: readonly number[]) =>
+    values.length === 0 ? "nothing to learn" : Math.max(...values).toExponential(1);
+  return [
+    outcome.seconds?.toFixed(1) ?? "",
+    seconds("sampling"),
+    seconds("training"),
+    outcome.correct.toFixed(2),
+    largest(trained.map((stats) => stats.maxRatioDeviation)),
+    largest(trained.map((stats) => stats.kl)),
+  ];
+}

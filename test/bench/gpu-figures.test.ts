@@ -1,0 +1,40 @@
+/** @file The step that `npm run gpu` runs on each device is a config of gazetteer, and its figures are shown as measured. */
+import { expect, test } from "vitest";
+import { DEVICES, figuresTable, type Outcome, stepArguments } from "../../bench/gpu-figures.ts";
+import { summarizeStep } from "../../cli/step-summary.ts";
+import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { recipe } from "../../recipes/gazetteer/recipe.ts";
+import { config, groups, manifests, step } from "../cli/records.ts";
+
+test.each(DEVICES)("a step on $name is one step of both agents there", (device) => {
+  const args = stepArguments(device, "gpu", "models/gazetteer", ["questionsPerStep=2"]);
+  const set = args.flatMap((argument, i) => (args[i - 1] === "--set" ? [argument] : []));
+  const resolved = resolveConfig(recipe, { run: "gpu", seed: 1, arm: "mgrpo", set });
+  expect(resolved).toMatchObject({ questionsPerStep: 2, evaluation: { suites: [] } });
+  for (const [name, { model, engine }] of Object.entries(resolved.agents)) {
+    expect(model).toBe(`models/gazetteer/${name}`);
+    expect(engine).toMatchObject({ provider: device.provider, precision: device.precision });
+  }
+});
+
+test("a table has a row per device, with the reason of one that did not run", () => {
+  const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 12.34);
+  const untrained = {
+    ...summary,
+    training: { main: null, searcher: { ...manifests[0]?.stats, gradientNorm: 0 } as TrainingStats },
+  };
+  const outcomes = new Map<string, Outcome>([
+    ["cpu", summary],
+    ["webgpu", untrained],
+    ["cuda", { failed: "no libcudart | here" }],
+  ]);
+  const [, , cpu, webgpu, cuda] = figuresTable(outcomes)
+    .split("\n")
+    .map((row) => row.split("|").map((cell) => cell.trim()));
+  // Two workers with 1 s of sampling and 0.5 s of training each.
+  expect(cpu?.slice(1, 5)).toEqual(["cpu", "12.3", "2.0", "1.0"]);
+  expect(webgpu?.slice(6, 8)).toEqual(["nothing to learn", "nothing to learn"]);
+  expect(cuda?.slice(1, 3)).toEqual(["cuda", "not run: no libcudart / here"]);
+  expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
+});
