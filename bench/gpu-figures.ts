@@ -1,6 +1,6 @@
 /** @file What `npm run gpu` runs on each device, and the table of its figures. */
 
-import type { StepSummary } from "../cli/step-summary.ts";
+import type { TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
 
 /** A device and a precision of the compiled engine. */
@@ -28,8 +28,17 @@ export function stepArguments(device: Device, run: string, models: string, set: 
   return ["train", "recipes/gazetteer", "--steps", "1", "--run", run, ...all.flatMap((one) => ["--set", one])];
 }
 
+/** The part of a step's summary, as `mgrpo train` prints it, that the table shows. */
+export interface StepFigures {
+  readonly seconds: number | null;
+  readonly correct: number;
+  /** By agent; null if it had nothing to learn from. */
+  readonly training: Readonly<Record<string, TrainingStats | null>>;
+  readonly workers: Readonly<Record<string, WorkerSeconds>>;
+}
+
 /** A step on a device: its figures, or why there are none. */
-export type Outcome = StepSummary | { readonly failed: string };
+export type Outcome = StepFigures | { readonly failed: string };
 
 const HEADER = [
   "device",

@@ -11,7 +11,7 @@ const PER_MINUTE = 64;
 const SLOTS = 8;
 const run = promisify(execFile);
 
-let figures: Figures & { readonly troubles: object };
+let figures: Figures & { readonly problems: object };
 
 beforeAll(async () => {
   const load = ["--rollouts-per-minute", String(PER_MINUTE), "--agents", "3", "--hours", "2"];
@@ -27,7 +27,7 @@ beforeAll(async () => {
 test("the run keeps the requested rate, with nothing lost", () => {
   expect(figures.reached).toBeGreaterThan(0.95 * PER_MINUTE);
   expect(figures.reached).toBeLessThan(1.05 * PER_MINUTE);
-  expect(figures.troubles).toEqual({});
+  expect(figures.problems).toEqual({});
 });
 
 test("each outcome is committed once and scored once", () => {

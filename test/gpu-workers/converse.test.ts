@@ -129,8 +129,9 @@ describe("drift", () => {
     await expect(playing).rejects.toThrow(/agent 'main': its chat_template rewrites earlier messages/);
   });
 
-  test("a template that leaves content out is refused", async () => {
-    const deaf = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("+ message.content + '</tool", "+ '</tool")));
+  test("a template that leaves the question out is refused", async () => {
+    const heard = "(message.content if message.role == 'assistant' else '')";
+    const deaf = openTokenizer(bpeFiles(TERSE_TEMPLATE.replace("' ' + message.content", `' ' + ${heard}`)));
     await expect(play(deaf, script(search), { settings: { toolPrompt: "none" } })).rejects.toThrow(
       /writes 1 messages' content 0 times/,
     );
