@@ -11,7 +11,6 @@ import { createReadStream, existsSync } from "node:fs";
 import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { downloadFile } from "@huggingface/hub";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { hubAway } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
@@ -92,6 +91,8 @@ async function append({ repository, commit, file, settings, fetch, onBytes }: Do
   if (size > file.bytes) await rm(path).then(() => (size = 0));
   onBytes(size);
   if (size === file.bytes) return;
+  // On demand: few commands download anything.
+  const { downloadFile } = await import("@huggingface/hub");
   const blob = await downloadFile({
     repo: { type: "model", name: repository },
     path: file.path,

@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { listFiles, modelInfo } from "@huggingface/hub";
 import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/hub-model.ts";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { isComplete, openRepositoryCache, shardsOf, WEIGHTS_INDEX } from "./cache.ts";
@@ -39,6 +38,7 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
   }
   const { token, url } = settings;
   const name = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
+  const { modelInfo } = await import("@huggingface/hub");
   try {
     const { sha } = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
     await cache.writeRef(revision, sha);
@@ -90,6 +90,7 @@ async function filesOf(
 ): Promise<HubFile[]> {
   const files: HubFile[] = [];
   const request = { repo: { type: "model", name: repository } as const, revision: commit, hubUrl: url, fetch };
+  const { listFiles } = await import("@huggingface/hub");
   for await (const entry of listFiles({ ...request, ...(token && { accessToken: token }) })) {
     if (entry.type !== "file" || !/^[^/\\]+\.(json|safetensors|jinja|txt)$/.test(entry.path)) continue;
     files.push({ path: entry.path, bytes: entry.size, hash: entry.lfs?.oid ?? entry.oid ?? "" });
