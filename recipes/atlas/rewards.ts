@@ -7,14 +7,10 @@
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Rewards } from "../../core/ports.ts";
+import { expertScore, searchQueries, shareOf, visitedPages } from "./expert-score.ts";
 import { factsOf } from "./questions/facts.ts";
 import { type LookUp, parseTask, termsOf } from "./questions/look-up.ts";
 import { type Page, readPage } from "./world/read-page.ts";
-
-/** Shares of the expert's score. */
-const SEARCHED = 0.2;
-const VISITED = 0.3;
-const REPORTED = 0.5;
 
 export const rewards: Rewards = {
   correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
@@ -24,18 +20,18 @@ export const rewards: Rewards = {
 function judge(question: Question, conversation: Conversation): number {
   const lookUp = parseTask(conversation.prompt);
   if (!lookUp) return 0;
-  const pages = pagesOpened(conversation);
-  return (
-    SEARCHED * bestSearch(lookUp, conversation) +
-    VISITED * Math.max(0, ...pages.map((page) => aboutness(lookUp, page))) +
-    REPORTED * reported(question, lookUp, conversation, pages)
-  );
+  const pages = visitedPages(conversation).map(readPage);
+  return expertScore({
+    searched: bestSearch(lookUp, conversation),
+    visited: Math.max(0, ...pages.map((page) => aboutness(lookUp, page))),
+    reported: reported(question, lookUp, conversation, pages),
+  });
 }
 
 /** The largest share of the task's terms in any one search. */
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
   const terms = termsOf(lookUp);
-  const queries = callsOf(conversation, "search").map(({ query }) => termsIn(String(query ?? "")));
+  const queries = searchQueries(conversation).map(termsIn);
   return Math.max(0, ...queries.map((query) => shareOf(terms, (term) => query.has(normal(term)))));
 }
 
@@ -71,23 +67,7 @@ function shows(page: Page, country: string, { field, value }: { field: string; v
   return field === "borders" ? read("borders", country) : field === "capital" && read("capital of", country);
 }
 
-function pagesOpened(conversation: Conversation): Page[] {
-  return conversation.turns.flatMap(({ calls, responses }) =>
-    responses.flatMap(({ name, text }, i) => (name === "visit" && calls[i]?.name === name ? [readPage(text)] : [])),
-  );
-}
-
-function callsOf(conversation: Conversation, name: string) {
-  return conversation.turns.flatMap(({ calls }) =>
-    calls.filter((call) => call.name === name).map((call) => call.arguments),
-  );
-}
-
 const termsIn = (query: string): Set<string> => new Set(query.split(",").map(normal));
-
-function shareOf<T>(items: readonly T[], holds: (item: T) => boolean): number {
-  return items.length === 0 ? 0 : items.filter(holds).length / items.length;
-}
 
 export function same(a: string | null | undefined, b: string): boolean {
   return a !== null && a !== undefined && normal(a) === normal(b);

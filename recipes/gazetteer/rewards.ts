@@ -6,15 +6,11 @@
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { Rewards } from "../../core/ports.ts";
+import { expertScore, searchQueries, shareOf, visitedPages } from "../atlas/expert-score.ts";
 import { factsOf } from "../atlas/questions/facts.ts";
 import { type Condition, parseTask } from "../atlas/questions/look-up.ts";
 import { readTask, type Task } from "./questions/read-task.ts";
 import { type Page, readPage } from "./world/read-page.ts";
-
-/** Shares of the expert's score. */
-const SEARCHED = 0.2;
-const VISITED = 0.3;
-const REPORTED = 0.5;
 
 export const rewards: Rewards = {
   correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
@@ -24,18 +20,18 @@ export const rewards: Rewards = {
 function judge(question: Question, conversation: Conversation): number {
   const task = readTask(conversation.prompt);
   if (!task) return 0;
-  const pages = pagesOpened(conversation);
-  return (
-    SEARCHED * bestSearch(task, conversation) +
-    VISITED * Math.max(0, ...pages.map((page) => aboutness(task, page))) +
-    REPORTED * reported(question, task, conversation.answer, pages)
-  );
+  const pages = visitedPages(conversation).flatMap((text) => readPage(text) ?? []);
+  return expertScore({
+    searched: bestSearch(task, conversation),
+    visited: Math.max(0, ...pages.map((page) => aboutness(task, page))),
+    reported: reported(question, task, conversation.answer, pages),
+  });
 }
 
 /** The largest share of the task's names in any one search. */
 function bestSearch(task: Task, conversation: Conversation): number {
   const names = task.of === undefined ? task.where.map(({ value }) => value) : [task.of];
-  const queries = callsOf(conversation, "search").map(({ query }) => normal(String(query ?? "")));
+  const queries = searchQueries(conversation).map(normal);
   return Math.max(0, ...queries.map((query) => shareOf(names, (name) => query.includes(normal(name)))));
 }
 
@@ -93,24 +89,6 @@ function countryShown({ title, facts }: Page, { field, value }: Condition): read
   if (facts.get(field)?.some((one) => same(one, value))) return [title];
   if (!same(title, value)) return [];
   return (field === "capital" ? facts.get("country") : field === "borders" ? facts.get("borders") : undefined) ?? [];
-}
-
-function pagesOpened(conversation: Conversation): Page[] {
-  return conversation.turns.flatMap(({ calls, responses }) =>
-    responses.flatMap(({ name, text }, i) =>
-      name === "visit" && calls[i]?.name === name ? (readPage(text) ?? []) : [],
-    ),
-  );
-}
-
-function callsOf(conversation: Conversation, name: string) {
-  return conversation.turns.flatMap(({ calls }) =>
-    calls.filter((call) => call.name === name).map((call) => call.arguments),
-  );
-}
-
-function shareOf<T>(items: readonly T[], holds: (item: T) => boolean): number {
-  return items.length === 0 ? 0 : items.filter(holds).length / items.length;
 }
 
 function same(a: string | null | undefined, b: string): boolean {

@@ -69,14 +69,17 @@ export function anyKind(random: Random): string {
 
 export const isHeldOut = (chain: string): boolean => stream("atlas-split", chain).uniform() < HELD_OUT_SHARE;
 
+/** What scoring and tools need to know of a draft's question. */
+export const factsOfDraft = ({ chain, lookUps }: Draft, world: number): Facts => ({
+  world,
+  chain,
+  lookUps: lookUps.map((lookUp) => ({
+    task: taskOf(lookUp),
+    answer: answersTo(lookUp, worldOf(world))[0] as string,
+  })),
+});
+
 function record(id: string, kind: string, world: number, draft: Draft): Question {
-  const facts: Facts = {
-    world,
-    chain: draft.chain,
-    lookUps: draft.lookUps.map((lookUp) => ({
-      task: taskOf(lookUp),
-      answer: answersTo(lookUp, worldOf(world))[0] as string,
-    })),
-  };
-  return { id, kind, level: KINDS[kind]?.level ?? 1, prompt: draft.prompt, answer: draft.answer, facts };
+  const { prompt, answer } = draft;
+  return { id, kind, level: KINDS[kind]?.level ?? 1, prompt, answer, facts: factsOfDraft(draft, world) };
 }

@@ -1,5 +1,11 @@
-/** @file The library of a recipe's worlds: search and visits over the pages of a world. A world's pages are indexed once per process. */
+/**
+ * @file The library of a recipe's worlds: search and visits over the pages of a world, and the tools for them. A world's pages are indexed once
+ * per process.
+ */
+import * as z from "zod";
 import { openSearchIndex, type SearchIndex } from "../../../adapters/tools/search.ts";
+import type { Tool, ToolContext } from "../../../core/ports.ts";
+import { factsOf } from "../questions/facts.ts";
 import { type World, worldOf } from "./world.ts";
 
 export interface Library {
@@ -35,3 +41,26 @@ export function openLibrary(pagesOf: (world: World) => ReadonlyMap<string, strin
     visited: (world, title) => shelfOf(world).pages.get(title.trim()) ?? "no such page",
   };
 }
+
+/** `search` and `visit` in the world of the question. @param descriptions what the agent reads of each. */
+export function libraryTools(
+  { searched, visited }: Library,
+  descriptions: { readonly search: string; readonly visit: string },
+): readonly [Tool<{ query: string }>, Tool<{ title: string }>] {
+  return [
+    {
+      name: "search",
+      description: descriptions.search,
+      parameters: z.strictObject({ query: z.string() }),
+      run: async ({ query }, context) => searched(worldIn(context), query),
+    },
+    {
+      name: "visit",
+      description: descriptions.visit,
+      parameters: z.strictObject({ title: z.string() }),
+      run: async ({ title }, context) => visited(worldIn(context), title),
+    },
+  ];
+}
+
+const worldIn = (context: ToolContext): number => factsOf(context.question).world;

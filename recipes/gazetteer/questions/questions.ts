@@ -5,11 +5,9 @@
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
-import type { Facts } from "../../atlas/questions/facts.ts";
 import { KINDS as ATLAS_KINDS, type Draft } from "../../atlas/questions/kinds.ts";
-import { answersTo, taskOf } from "../../atlas/questions/look-up.ts";
-import { drawQuestion } from "../../atlas/questions/questions.ts";
-import { worldOf } from "../../atlas/world/world.ts";
+import { taskOf } from "../../atlas/questions/look-up.ts";
+import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
 import { comparison, described, factQuestion, questionFor, type Side } from "./phrasings.ts";
 
 /** The kinds of atlas with at most two look-ups: one hop; then chains, several constraints, and arithmetic on two findings. */
@@ -59,14 +57,7 @@ export function wordingFor({ lookUps, operator }: Draft, side: Side, random: Ran
 }
 
 function record(id: string, kind: string, world: number, draft: Draft, side: Side, random: Random): Question {
-  const facts: Facts = {
-    world,
-    chain: draft.chain,
-    lookUps: draft.lookUps.map((lookUp) => ({
-      task: taskOf(lookUp),
-      answer: answersTo(lookUp, worldOf(world))[0] as string,
-    })),
-  };
   const level = ATLAS_KINDS[kind]?.level ?? 1;
-  return { id, kind, level, prompt: wordingFor(draft, side, random), answer: draft.answer, facts };
+  const prompt = wordingFor(draft, side, random);
+  return { id, kind, level, prompt, answer: draft.answer, facts: factsOfDraft(draft, world) };
 }
