@@ -8,12 +8,17 @@
  * Invariant: the stream is append-only. Sampled tokens are never decoded and encoded again; after a turn only the *tail* that the
  * template adds for the tool responses is appended. A template that rewrites earlier turns is refused with `prefix-drift`.
  */
-import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
-import { hasToolRole, requireSystemMessage, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
+import type { ChatMessage, Tokenizer } from "../../core/ports.ts";
+import {
+  type ChatSettings,
+  hasToolRole,
+  requireSystemMessage,
+  type ToolDisplay,
+  toolDisplayOf,
+} from "./tool-display.ts";
 
 export interface ChatLayout {
   /** What describes the agent's tools. */
@@ -25,18 +30,6 @@ export interface ChatLayout {
    * @param earlier the number of tool responses to each earlier turn.
    */
   responses(texts: readonly string[], earlier: readonly number[]): number[];
-}
-
-export interface ChatSettings {
-  /** Names the agent in errors. */
-  readonly agent: string;
-  /** System message; empty for none. */
-  readonly system: string;
-  readonly tools: readonly ToolSchema[];
-  /** The template's `enable_thinking`; absent: the template's own default. */
-  readonly thinking?: boolean | undefined;
-  /** Absent: auto. */
-  readonly toolPrompt?: ToolPrompt | undefined;
 }
 
 /** Text pieces of the template between contents, as tokens. */

@@ -1,6 +1,6 @@
 /**
- * @file What describes an agent's tools to its model: the chat template, the system message, the first user message, or nothing. Decided by rendering a sentinel
- * tool, never by searching the template's source. The parser reads one format (parse-turn.ts): a template that shows tools but asks for
+ * @file What describes an agent's tools to its model: the chat template, the system message, the first user message, or nothing. Decided by
+ * rendering a sentinel tool, never by searching the template's source. The parser reads one format (parse-turn.ts): a template that shows tools but asks for
  * calls in another format counts as one that shows none.
  */
 import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
@@ -9,12 +9,16 @@ import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
 
 export type ToolDisplay = "template" | "system" | "user" | "none";
 
-export interface ToolSettings {
+/** What a conversation's layout depends on. */
+export interface ChatSettings {
   /** Names the agent in errors. */
   readonly agent: string;
+  /** System message; empty for none. */
   readonly system: string;
   readonly tools: readonly ToolSchema[];
+  /** The template's `enable_thinking`; absent: the template's own default. */
   readonly thinking?: boolean | undefined;
+  /** Absent: auto. */
   readonly toolPrompt?: ToolPrompt | undefined;
 }
 
@@ -30,7 +34,7 @@ export const SENTINEL: ToolSchema = {
 /** An example of a call as the parser reads it. */
 const CALL_FORMAT = /<tool_call>\s*\{/;
 
-export function toolDisplayOf(tokenizer: Tokenizer, settings: ToolSettings): ToolDisplay {
+export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): ToolDisplay {
   const { agent, tools, toolPrompt = "auto" } = settings;
   if (toolPrompt === "user") return "user";
   if (tools.length === 0 || toolPrompt === "none") return "none";
@@ -46,7 +50,7 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ToolSettings): Too
 }
 
 /** The prompt with a sentinel tool; undefined if the template leaves it out, or accepts no tools. */
-function renderedSentinel(tokenizer: Tokenizer, { system, thinking }: ToolSettings): string | undefined {
+function renderedSentinel(tokenizer: Tokenizer, { system, thinking }: ChatSettings): string | undefined {
   const prompt = messages(system);
   try {
     const text = tokenizer.render(prompt, [SENTINEL], true, thinking);
@@ -60,7 +64,7 @@ function renderedSentinel(tokenizer: Tokenizer, { system, thinking }: ToolSettin
 /** Refuses a template that rejects system messages or leaves them out. */
 export function requireSystemMessage(
   tokenizer: Tokenizer,
-  { agent, system, tools, thinking }: ToolSettings,
+  { agent, system, tools, thinking }: ChatSettings,
   describesTools: boolean,
 ): void {
   const message = describesTools ? "the system message that describes its tools" : "the system message";
@@ -81,7 +85,7 @@ export function requireSystemMessage(
 }
 
 /** Whether the template writes tool responses as messages of their own: some raise at them, or without an id of the call. */
-export function hasToolRole(tokenizer: Tokenizer, { thinking }: ToolSettings): boolean {
+export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings): boolean {
   const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
   tokenizer.render(conversation, [], true, thinking);
   try {
