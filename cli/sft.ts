@@ -10,6 +10,7 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Tokenizer, Tool } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
+import { ADAPTER_CONFIG_FILE } from "../engine/checkpoint/adapter.ts";
 import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { engineOptions } from "../gpu-workers/policy.ts";
@@ -106,7 +107,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   const { config, module } = team;
   const settings = config.agents[agent] as AgentConfig;
   const { seed } = config;
-  const base = await readTrainingBase(agent, settings, seed);
+  const base = await readTrainingBase(agent, settings, seed, (message) => console.error(message));
   const examples = readExamples(team, agent, settings, openTokenizer(base), options.heldOut);
   return {
     agent,
@@ -115,7 +116,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
     engine: openEngine(settings.policy, module.policies),
     options: engineOptions(settings, config.limits),
     examples,
-    plan: planOf(examples, settings, options),
+    plan: planOf(examples, base.has(ADAPTER_CONFIG_FILE), options),
     batchTokens: options.batchTokens,
     folder: join(options.to, agent),
     stateFolder: join(options.to, ".sft", agent),
@@ -143,10 +144,10 @@ function readExamples(
   );
 }
 
-function planOf({ training }: Split, { lora }: AgentConfig, options: SftOptions): Plan {
+function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): Plan {
   return {
     tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
-    learningRate: options.learningRate ?? (lora ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
+    learningRate: options.learningRate ?? (isAdapter ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
     warmUp: WARM_UP,
     evaluateEvery: options.evaluateEvery,
     patience: options.patience,
