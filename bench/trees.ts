@@ -38,7 +38,7 @@ const SYSTEM = 150;
 const PROMPT = 300;
 const TURN = 24;
 const RESPONSE = 40;
-/** 0: everyone waits for the plain path; the median of three says as much. */
+/** Alternations; the ratio is their median. */
 const ROUNDS = 3;
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 

@@ -90,10 +90,10 @@ async function readState(folder: string): Promise<State | undefined> {
 const folderOf = (folder: string, step: number) => join(folder, `step-${step}`);
 
 async function writeFiles(folder: string, step: number, files: Saved): Promise<StoredCheckpoint> {
-  const place = folderOf(folder, step);
-  await rm(place, { recursive: true, force: true });
-  await mkdir(place, { recursive: true });
-  for (const [name, bytes] of files) await writeFile(join(place, name), bytes, { flush: true });
+  const path = folderOf(folder, step);
+  await rm(path, { recursive: true, force: true });
+  await mkdir(path, { recursive: true });
+  for (const [name, bytes] of files) await writeFile(join(path, name), bytes, { flush: true });
   return { step, files: Object.fromEntries([...files].map(([name, bytes]) => [name, sha256(bytes)])) };
 }
 

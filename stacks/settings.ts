@@ -41,7 +41,10 @@ export function readSettings(
   if (keep && !alertEmail)
     throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
   return {
-    ...{ stage, keep, alertEmail, monthlyUsd },
+    stage,
+    keep,
+    alertEmail,
+    monthlyUsd,
     fleets: fleets !== "none",
     servers: readServers(servers),
     project: Boolean(MGRPO_PROJECT),

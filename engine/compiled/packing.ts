@@ -1,6 +1,6 @@
 /**
  * @file Whether a sampler packs its weights: reorders them once for the products that read them, which costs a float32 copy. Only weights
- * that never change are packed, a base under an adapter, and only for sampling: a training product has so many rows that it gains nothing.
+ * that never change are packed, a base under an adapter, and only for sampling: a training product has many rows, and gains nothing.
  * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";

@@ -59,7 +59,7 @@ export async function downloadBlob(download: Download): Promise<void> {
     await rm(incomplete, { force: true });
     throw new MgrpoError(
       "checkpoint-damaged",
-      `hf:${download.repository}: ${file.path} arrived with other bytes than the hub lists (${found.slice(0, 12)}… for ${file.hash.slice(0, 12)}…): start again to download it again`,
+      `hf:${download.repository}: ${file.path} arrived with other bytes than the hub lists (${found.slice(0, 12)}… for ${file.hash.slice(0, 12)}…): run the command again`,
     );
   }
   await rename(incomplete, blob);

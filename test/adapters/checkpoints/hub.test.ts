@@ -110,7 +110,7 @@ describe("a download", () => {
   test("with other bytes than the hub lists is deleted and refused", async () => {
     hub.faults.corrupts = true;
     await expect(fetchModel(MODEL, settings(), report)).rejects.toThrow(
-      /^hf:owner\/tiny: config.json arrived with other bytes than the hub lists \(.*\): start again to download it again$/,
+      /^hf:owner\/tiny: config.json arrived with other bytes than the hub lists \(.*\): run the command again$/,
     );
     hub.faults.corrupts = false;
     await fetchModel(MODEL, settings(), report);
