@@ -1,4 +1,4 @@
-/** @file What `npm run gpu` runs on each device, and the table of its figures. */
+/** @file The training step that `npm run gpu` runs on each device, and the table of its figures. */
 
 import type { TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
@@ -17,7 +17,7 @@ export const DEVICES: readonly Device[] = [
   { name: "cuda-bf16", provider: "cuda", precision: "bf16" },
 ];
 
-/** The arguments of `mgrpo` for one step of a recipe with these models, without evaluations. `models`: a folder per agent. */
+/** The arguments of `mgrpo` for one step of recipes/gazetteer with these models, without evaluations. `models`: a folder with one per agent. */
 export function stepArguments(device: Device, run: string, models: string, set: readonly string[]): string[] {
   const settings = ["main", "searcher"].flatMap((agent) => [
     `agents.${agent}.model=${models}/${agent}`,
@@ -46,11 +46,11 @@ const HEADER = [
   "sampling, s",
   "training, s",
   "correct",
-  "most ratio - 1",
-  "KL of sampler and trainer",
+  "max abs(ratio - 1)",
+  "sampler-trainer KL",
 ];
 
-/** A Markdown table with a row per device; seconds are those of the agents' workers together. */
+/** A Markdown table with a row per device. Seconds of sampling and training are sums over the agents' workers. */
 export function figuresTable(outcomes: ReadonlyMap<string, Outcome>): string {
   const rows = [...outcomes].map(([name, outcome]) => [name, ...cellsOf(outcome)]);
   return [HEADER, HEADER.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
@@ -58,7 +58,7 @@ export function figuresTable(outcomes: ReadonlyMap<string, Outcome>): string {
 
 function cellsOf(outcome: Outcome): string[] {
   if ("failed" in outcome)
-    return [`not run: ${outcome.failed.replaceAll("|", "/")}`, ...Array(HEADER.length - 2).fill("")];
+    return [`failed: ${outcome.failed.replaceAll("|", "/")}`, ...Array(HEADER.length - 2).fill("")];
   const workers = Object.values(outcome.workers);
   const seconds = (of: "sampling" | "training") => workers.reduce((sum, worker) => sum + worker[of], 0).toFixed(1);
   const trained = Object.values(outcome.training).flatMap((stats) => (stats && stats.gradientNorm > 0 ? stats : []));

@@ -7,22 +7,24 @@ import { engineSample, engineTrain } from "./engine.ts";
 
 const REPEATS = 3;
 
-const found: ExecutionProvider[] = [];
+/** The GPU providers that work on this machine. */
+const available: ExecutionProvider[] = [];
+/** Why the others do not. */
 const reasons: string[] = [];
 for (const provider of ["webgpu", "cuda"] as const) {
   try {
     await compiledEngine.computesOn?.({ ...TINY_OPTIONS, provider });
-    found.push(provider);
+    available.push(provider);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     reasons.push(error.message);
   }
 }
-if (found.length === 0) {
+if (available.length === 0) {
   console.error(reasons.join("\n"));
   process.exit(1);
 }
-for (const provider of [...found, "cpu"] as const) {
+for (const provider of [...available, "cpu"] as const) {
   for (const measure of [engineTrain, engineSample]) {
     const { name, config, ...figure } = await measure(REPEATS, provider);
     const gpuName = name.replace("engine.", "engine.gpu.");

@@ -30,6 +30,8 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 const MODEL = { ...QWEN3_06B, layers: 4, vocabulary: 50_000 };
 const NEW_TOKENS = 4;
+/** The sequences of a training step share no prefix. */
+const ENGINE = { ...OPTIONS, prefixTrees: false };
 const MEGABYTE = 1e6;
 
 const [, , only] = process.argv;
@@ -48,16 +50,16 @@ async function measure(name: string): Promise<void> {
     const base = writeRandomModel(folder, MODEL, OPTIONS.contextTokens, dtype);
     const files = lora ? withFreshAdapter(base, MODEL, lora) : base;
     const memory = watchMemory();
-    const sampler = await compiledEngine.openSampler(files, OPTIONS);
+    const sampler = await compiledEngine.openSampler(files, ENGINE);
     const sampling = await sample(sampler, MODEL, NEW_TOKENS);
-    const trainer = await compiledEngine.openTrainer(files, OPTIONS);
+    const trainer = await compiledEngine.openTrainer(files, ENGINE);
     const training = await trainStep(trainer, MODEL, OPTIONS.contextTokens);
     const saved = [...(await trainer.save())].filter(([name]) => !isOptimizer(name));
-    const next = await compiledEngine.openSampler(new Map([...files, ...saved]), OPTIONS);
+    const next = await compiledEngine.openSampler(new Map([...files, ...saved]), ENGINE);
     await sample(next, MODEL, NEW_TOKENS);
     const peak = memory.stop();
     const stored = { mapped: true, bytes: (dtype === "F32" ? 4 : 2) * parameterLayout(MODEL).length };
-    const plan = planMemory(MODEL, lora, OPTIONS, stored);
+    const plan = planMemory(MODEL, lora, ENGINE, stored);
     const megabytes = Object.fromEntries(
       Object.entries(plan).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
     );

@@ -10,13 +10,13 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { builtModule } from "../built-module.ts";
-import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 
 const RUN = "bench";
 const STEPS = 16;
 /** The first steps trace graphs and warm caches, so they do not count. */
-const WARM_UP = 4;
+const WARM_UP_STEPS = 4;
 
 const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });
 /** When an engine was busy: start and end, in milliseconds. */
@@ -30,8 +30,8 @@ try {
   const report = parseJson(Report, readFileSync(join(folder, "runs", RUN, "report.json")), "report.json");
   print("store.bytes", report.store.bytesPerRollout, "bytes/rollout", config);
   const perStep = await readIntervals(join(folder, "runs", RUN, "cloud"));
-  const overhead = idleShare(perStep.slice(0, WARM_UP).flat(), perStep.slice(WARM_UP).flat());
-  print("step.overhead", overhead, "share", { ...config, leftOut: WARM_UP });
+  const overhead = idleShare(perStep.slice(0, WARM_UP_STEPS).flat(), perStep.slice(WARM_UP_STEPS).flat());
+  print("step.overhead", overhead, "share", { ...config, warmUpSteps: WARM_UP_STEPS });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -47,13 +47,13 @@ function train(cwd: string): void {
 
 /** Per step, the busy intervals of all its workers. */
 async function readIntervals(directory: string): Promise<Interval[][]> {
-  const idle = async () => {};
-  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: idle, clock: idle } });
+  const ignore = async () => {};
+  const cloud = await startLocalCloud({ directory, handlers: { objectCreated: ignore, clock: ignore } });
   const { table, objects } = cloud.direct;
   try {
     const workers = await table.query(tableKeys.run(RUN).pk, tablePrefixes.workers);
     const steps = Array.from({ length: STEPS }, async (_, step) => {
-      const keys = workers.map(({ worker }) => `runs/${RUN}/busy/${String(step).padStart(6, "0")}/${worker}.json`);
+      const keys = workers.map(({ worker }) => objectKeys.busy(RUN, step, String(worker)));
       const found = await Promise.all(keys.map(async (key) => ({ key, bytes: await objects.get(key) })));
       return found.flatMap(({ key, bytes }) => (bytes ? parseJson(Intervals, bytes, key) : []));
     });

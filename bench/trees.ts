@@ -1,7 +1,7 @@
 /**
- * @file engine.train.trees: the gradient of one step of a model of SmolLM2-135M's shape with an adapter of rank 16, in prefix trees and apart, in
- * alternation. 8 rollouts of each question share a prompt of 300 tokens, of which all questions share 150; each has two turns of 24 new
- * tokens with a tool result of its own between them.
+ * @file engine.train.trees: the seconds that the gradient of one step takes, alternately in prefix trees and with each sequence apart. The
+ * model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
+ * questions share 150; each has two turns of 24 tokens with a tool response of its own between them.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,35 +9,20 @@ import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
-import type { ModelConfig } from "../engine/checkpoint/config.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { planMicroBatches, rowCount } from "../engine/compiled/training/batch-plan.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
+import { SMOLLM2_135M } from "./smollm2.ts";
 
-const SMOLLM2_135M: ModelConfig = {
-  layers: 30,
-  width: 576,
-  heads: 9,
-  kvHeads: 3,
-  headWidth: 64,
-  ffnWidth: 1536,
-  vocabulary: 49152,
-  ropeTheta: 100000,
-  ropeScaling: null,
-  epsilon: 1e-5,
-  tied: true,
-  queryKeyNorm: false,
-  projectionBias: false,
-};
 const OPTIONS: EngineOptions = { threads: 2, slots: 8, contextTokens: 512, microBatchTokens: 4096 };
 const LORA = LoraConfig.parse({});
 const QUESTIONS = 8;
 const ROLLOUTS = 8;
-const SYSTEM = 150;
-const PROMPT = 300;
-const TURN = 24;
-const RESPONSE = 40;
+const SYSTEM_TOKENS = 150;
+const PROMPT_TOKENS = 300;
+const TURN_TOKENS = 24;
+const RESPONSE_TOKENS = 40;
 /** Alternations; the ratio is their median. */
 const ROUNDS = 3;
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
@@ -91,13 +76,17 @@ function computedTokens(batch: readonly TrainingSequence[], prefixTrees: boolean
 }
 
 function rollouts(question: number): TrainingSequence[] {
-  const prompt = [...randomTokens("system", SYSTEM), ...randomTokens(`question ${question}`, PROMPT - SYSTEM)];
+  const prompt = [
+    ...randomTokens("system", SYSTEM_TOKENS),
+    ...randomTokens(`question ${question}`, PROMPT_TOKENS - SYSTEM_TOKENS),
+  ];
   return Array.from({ length: ROLLOUTS }, (_, k) => {
     const name = `${question}/${k}`;
-    const turns = randomTokens(name, 2 * TURN);
-    const response = randomTokens(`response ${name}`, RESPONSE);
-    const tokens = [...prompt, ...turns.slice(0, TURN), ...response, ...turns.slice(TURN)];
-    const isAction = (t: number) => (t >= PROMPT && t < PROMPT + TURN) || t >= tokens.length - TURN;
+    const turns = randomTokens(name, 2 * TURN_TOKENS);
+    const response = randomTokens(`response ${name}`, RESPONSE_TOKENS);
+    const tokens = [...prompt, ...turns.slice(0, TURN_TOKENS), ...response, ...turns.slice(TURN_TOKENS)];
+    const isAction = (t: number) =>
+      (t >= PROMPT_TOKENS && t < PROMPT_TOKENS + TURN_TOKENS) || t >= tokens.length - TURN_TOKENS;
     return {
       tokens,
       weights_T: Float32Array.from(tokens, (_x, t) => (isAction(t) ? 1 / ROLLOUTS : 0)),

@@ -5,7 +5,20 @@ import { MgrpoError } from "../core/errors.ts";
 import { nodeArguments } from "./local/workers.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
-const DEFAULT = ["engine", "rollouts", "store", "bundles", "run", "lora", "trees", "memory", "run-memory"];
+const DEFAULT = [
+  "engine",
+  "rollouts",
+  "gateway",
+  "gateway-load",
+  "store",
+  "bundles",
+  "run",
+  "lora",
+  "sampling",
+  "trees",
+  "memory",
+  "run-memory",
+];
 /** `gpu` needs a GPU, so it runs only when named. */
 const ALL = [...DEFAULT, "gpu"];
 

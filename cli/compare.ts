@@ -6,17 +6,20 @@
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
+import type { RunConfig } from "../core/contracts/config.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
 import { heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
-import { type CompareOptions, type Entry, entriesOf, type PlannedRun, planRun } from "./compare/plan.ts";
+import { type CompareOptions, type Entry, entriesOf, planRun } from "./compare/plan.ts";
 import { openProgress, type Progress } from "./compare/progress.ts";
-import { type FinishedRun, readRecord } from "./compare/records.ts";
+import { identify, provenanceOf } from "./compare/provenance.ts";
+import { type FinishedRun, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseOther, trainRuns } from "./compare/runs.ts";
-import { type ArmRuns, type Comparison, sampledBy, summarize } from "./compare/summary.ts";
+import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
+import { pinModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { checkRunsFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
@@ -36,12 +39,12 @@ interface Plan {
   readonly names: readonly string[];
   /** Folder of the results. */
   readonly folder: string;
-  run(entry: Entry, seed: number, budget: number | undefined): PlannedRun;
+  run(entry: Entry, seed: number, budget: number | undefined): TraceableRun;
 }
 
 export async function compare(recipeName: string, options: CompareOptions): Promise<void> {
   const plan = await planComparison(recipeName, options);
-  for (const seed of plan.seeds) refuseOther(leadRun(plan, seed));
+  for (const seed of plan.seeds) refuseOther(leadRun(plan, seed), options.mixed);
   const progress = openProgress(plan.names.length);
   const stop = watchForStop();
   const { planned, failures } = await trainAll(plan, progress, stop.signal).finally(() => {
@@ -67,37 +70,59 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
-  const run: Plan["run"] = (entry, seed, budget) => planRun({ recipe, recipeName, options }, entry, seed, budget);
-  for (const entry of entries) {
-    const { config } = run(entry, 1, 1);
-    const { findings } = await preflight(config, { workers: "here", models: "read", checkStore: checkRunsFolder });
-    findings.settle();
-  }
+  const plan = (entry: Entry, seed: number, budget: number | undefined) =>
+    planRun({ recipe, recipeName, options }, entry, seed, budget);
+  const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
+  for (const entry of entries) teams.set(entry, await readTeam(plan(entry, 1, 1).config));
+  const run: Plan["run"] = (entry, seed, budget) => {
+    const planned = plan(entry, seed, budget);
+    const { models = new Map(), bases = {} } = teams.get(entry) ?? {};
+    const config = withModels(planned.config, models);
+    return { ...planned, config, by: provenanceOf(config, bases) };
+  };
   const names = entries.flatMap((entry) => seeds.map((seed) => run(entry, seed, 1).config.run));
   return { recipe: recipeName, options, seeds, first, others, names, folder: resolve(RESULTS, options.name), run };
 }
 
+/** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
+async function readTeam(given: RunConfig) {
+  const config = await pinModels(given);
+  const site = { workers: "here", models: "read", checkStore: checkRunsFolder } as const;
+  const { findings, bases } = await preflight(config, site);
+  findings.settle();
+  const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));
+  return { models, bases: await identify(bases) };
+}
+
+function withModels(config: RunConfig, models: ReadonlyMap<string, string>): RunConfig {
+  const agents = Object.entries(config.agents).map(([name, agent]) => [
+    name,
+    { ...agent, model: models.get(name) ?? agent.model },
+  ]);
+  return { ...config, agents: Object.fromEntries(agents) };
+}
+
 /** The run of the first arm, which decides the token budget of its seed. */
-const leadRun = ({ run, first, options }: Plan, seed: number): PlannedRun => run(first, seed, options.tokens);
+const leadRun = ({ run, first, options }: Plan, seed: number): TraceableRun => run(first, seed, options.tokens);
 
 /** Trains until all runs are finished, failed or stopped. Resolves with the runs that could be planned, and the failures by run. */
 async function trainAll(
   plan: Plan,
   progress: Progress,
   signal: AbortSignal,
-): Promise<{ planned: PlannedRun[]; failures: Map<string, string> }> {
+): Promise<{ planned: TraceableRun[]; failures: Map<string, string> }> {
   const { recipe, options, seeds, others, folder } = plan;
-  const planned: PlannedRun[] = [];
+  const planned: TraceableRun[] = [];
   const failures = new Map<string, string>();
-  const train = async (runs: readonly PlannedRun[]) => {
+  const train = async (runs: readonly TraceableRun[]) => {
     planned.push(...runs);
-    const failed = await trainRuns(runs, folder, recipe, options.jobs, progress, signal);
+    const failed = await trainRuns(runs, folder, recipe, options, progress, signal);
     for (const [run, fault] of failed) failures.set(run, fault);
   };
   const leadRuns = seeds.map((seed) => leadRun(plan, seed));
   await train(leadRuns.slice(0, 1));
   for (const [i, lead] of leadRuns.entries()) {
-    const budget = options.tokens ?? sampledIn(readRecord(folder, lead));
+    const budget = options.tokens ?? sampledIn(readRecord(folder, lead, options.mixed));
     const rest = budget === undefined ? [] : others.map((entry) => plan.run(entry, lead.config.seed, budget));
     await train([...rest, ...leadRuns.slice(i + 1, i + 2)]);
   }
@@ -106,18 +131,18 @@ async function trainAll(
 
 /** Undefined unless the run is finished. */
 function sampledIn(finished: FinishedRun | undefined): number | undefined {
-  return finished && sampledBy(finished).at(-1);
+  return finished && cumulativeTokens(finished).at(-1);
 }
 
 /** Writes the results of the finished runs, if there are any. Returns the names of the unfinished ones. */
-function writeResults({ recipe, options, seeds, first, others, names, folder }: Plan, planned: PlannedRun[]): string[] {
-  const arms = [first, ...others].map((entry) =>
-    armRuns(
-      folder,
-      planned.filter((one) => one.entry === entry),
-      entry,
-    ),
-  );
+function writeResults(
+  { recipe, options, seeds, first, others, names, folder }: Plan,
+  planned: TraceableRun[],
+): string[] {
+  const arms = [first, ...others].map((entry) => {
+    const ofArm = planned.filter((one) => one.entry === entry);
+    return armRuns(entry, ofArm, (one) => readRecord(folder, one, options.mixed));
+  });
   const finished = new Set(arms.flatMap(({ runs }) => runs.map(({ report }) => report.run)));
   const missing = names.filter((name) => !finished.has(name));
   if (finished.size === 0) return missing;
@@ -128,11 +153,15 @@ function writeResults({ recipe, options, seeds, first, others, names, folder }: 
   return missing;
 }
 
-function armRuns(results: string, planned: readonly PlannedRun[], entry: Entry): ArmRuns {
+function armRuns(
+  entry: Entry,
+  planned: readonly TraceableRun[],
+  read: (one: TraceableRun) => FinishedRun | undefined,
+): ArmRuns {
   const budgets = planned.flatMap(({ config }): [string, number][] =>
     config.sampledTokens === null ? [] : [[config.run, config.sampledTokens]],
   );
-  return { entry, runs: planned.flatMap((one) => readRecord(results, one) ?? []), budgets: new Map(budgets) };
+  return { entry, runs: planned.flatMap((one) => read(one) ?? []), budgets: new Map(budgets) };
 }
 
 function resultFiles(comparison: Comparison, all: readonly ArmRuns[], main: string): Record<string, string> {

@@ -76,11 +76,12 @@ function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
   ];
 }
 
-/** Open-book scores by team: sampled as discs, greedy as diamonds. A kind without scores is left out. */
+/** Open-book scores by the step that the team was evaluated at: sampled as discs, greedy as diamonds. A kind without scores is left out. */
 function heldOutPoints({ evaluations }: CurveInput) {
   const points = (greedy: boolean) =>
     evaluations
-      .filter((one) => !one.closedBook && one.n > 0 && (one.temperature === 0) === greedy)
+      .filter((one) => !one.closedBook && one.benchmark === undefined && one.n > 0)
+      .filter((one) => (one.temperature === 0) === greedy)
       .map((one) => [one.team, one.correct / one.n]);
   const color = COLORS.heldOut[0];
   return [

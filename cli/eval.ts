@@ -6,7 +6,7 @@ import { extendsBudget } from "../core/training/run-budget.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateTeam, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
-import { refuseMissingKey, refuseMissingTools } from "./local/preflight.ts";
+import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { extensionOf, type ResumeOptions } from "./resume.ts";
@@ -61,6 +61,7 @@ async function evaluate(target: string, options: AllOptions): Promise<void> {
   refuseSuiteOptions(options);
   const { config, recipe, notes } = await planEvaluation(target, options);
   refuseMissingKey(config);
+  await refuseMissingApp(config, "here");
   await refuseMissingTools(config);
   const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");

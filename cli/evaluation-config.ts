@@ -66,6 +66,7 @@ export async function planEvaluation(
   const local = Object.keys(agents).filter((agent) => !isEndpointPolicy(agents[agent]?.policy ?? ""));
   if (suite) {
     const declared = [...evaluation.suites, ...z.array(EvaluationSuite).parse(advice.evaluation?.suites ?? [])];
+    refuseIgnored(options.set, suite.name, evaluation.suites);
     const chosen = chooseSuite(suite.name, recipe.name, declared, suite);
     settings.push(`evaluation.suites=${JSON.stringify([chosen])}`);
   }
@@ -79,6 +80,20 @@ export async function planEvaluation(
     );
   }
   return { config, recipe, notes: status ? scoreDifferences(config, status) : [] };
+}
+
+/** Refuses settings of suites other than the chosen one, which would change nothing. */
+function refuseIgnored(set: readonly string[], chosen: string, suites: readonly EvaluationSuite[]): void {
+  const own = suites.findIndex(({ name }) => name === chosen);
+  for (const setting of set) {
+    const [, suite = own] = /^evaluation\.suites(?:\.([^.=]+))?[.=]/.exec(setting) ?? [];
+    const isOfSuites = setting.startsWith("evaluation.suites");
+    if (!isOfSuites || (own >= 0 && String(suite) === String(own))) continue;
+    throw new MgrpoError(
+      "config-invalid",
+      `--set ${setting} does not change --suite ${chosen}, the only suite that is evaluated: leave out one of the two`,
+    );
+  }
 }
 
 interface FoundTeam {

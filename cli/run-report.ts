@@ -10,6 +10,7 @@ import { EvaluationScore } from "../core/contracts/records.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
 import { StepSummary } from "./step-summary.ts";
+import { runWarnings } from "./warnings.ts";
 
 const Score = z.strictObject({ n: z.int(), correct: z.number() });
 const HeldOut = Score.extend({ greedy: Score.nullable() });
@@ -55,6 +56,8 @@ export const RunReport = z.strictObject({
   /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
+  /** What the user was warned of after some step. Earlier releases wrote none. */
+  warnings: z.array(z.string()).default([]),
   /** Per training rollout; claims, heartbeats and evaluations included. */
   store: z.strictObject({
     bytesPerRollout: z.number(),
@@ -97,6 +100,7 @@ export function buildReport(input: ReportInput): RunReport {
     evaluations: [...evaluations],
     caseStudies: [...input.caseStudies],
     perStep: [...perStep],
+    warnings: runWarnings(config, perStep),
     store: {
       bytesPerRollout: perRollout(writes.bytes),
       writesPerRollout: perRollout(writes.requests),

@@ -3,6 +3,7 @@
  * read and checked before the first is trained. The same command continues a training that was killed.
  */
 import { join } from "node:path";
+import { lockDirectory } from "../adapters/local-cloud/lock.ts";
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
@@ -43,6 +44,7 @@ export interface SftOptions extends SourceOptions {
   readonly patience: number;
 }
 
+const FOLDER_IN_USE = { code: "config-invalid", instead: "give another --to" } as const;
 const WARM_UP = 0.05;
 /** More would make an evaluation slow, and its loss hardly more exact. */
 const MOST_HELD_OUT = 32;
@@ -62,9 +64,20 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
     const team: Team = { config, module, tools, source };
     const trainings: AgentTraining[] = [];
     for (const agent of agents) trainings.push(await prepare(team, agent, options));
-    for (const training of trainings) await followTraining(training, trainAgent);
+    await trainAll(trainings);
   } finally {
     await close();
+  }
+}
+
+/** Locks the state of every agent first: two commands may train different agents into one folder, but never the same agent. */
+async function trainAll(trainings: readonly AgentTraining[]): Promise<void> {
+  const releases: (() => Promise<void>)[] = [];
+  try {
+    for (const { stateFolder } of trainings) releases.push(await lockDirectory(stateFolder, FOLDER_IN_USE));
+    for (const training of trainings) await followTraining(training, trainAgent);
+  } finally {
+    for (const release of releases) await release();
   }
 }
 
@@ -87,6 +100,12 @@ interface Team {
 function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   const names = Object.keys(agents);
   const chosen = only === undefined ? names.filter((name) => agents[name]?.trained) : [only];
+  if (chosen.length === 0) {
+    throw new MgrpoError(
+      "config-invalid",
+      "no agent of this team is trained: name one with --agent, or set agents.<name>.trained to true",
+    );
+  }
   for (const name of chosen) {
     const agent = agents[name];
     if (!agent) {

@@ -10,10 +10,10 @@ import { readOptimizers, readRefusals, readSpending, readWait } from "./local/fo
 import { writeAtomically } from "./local/run-folder.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
+import type { Tree } from "./show/node.ts";
 import { drawPage } from "./show/page.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
-import type { Tree } from "./show/tree.ts";
 import { clean } from "./terminal/clean.ts";
 import { openDisplay } from "./terminal/display.ts";
 

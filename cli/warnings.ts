@@ -1,4 +1,4 @@
-/** @file Warnings about the steps of a run. */
+/** @file Warnings about the steps of a run, one line each. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import type { StepSummary } from "./step-summary.ts";
@@ -8,10 +8,25 @@ import { MGRPO } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
+/** Number of steps without variance in a row, all wrong or all correct, after which a warning says so. */
+const STREAK = 3;
 
-/** What the user should look at after the newest step, one line each. */
+/** Nats per token between the sampler of a quantized base and its trainer: without rounded activations they are below 1e-6. */
+const QUANTIZED_KL = 0.001;
+
+/** What the user should look at after the newest step. */
 export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  return [...firstStepWarnings(config, steps), ...alignmentWarnings(config, steps)];
+  return [
+    ...firstStepWarnings(config, steps),
+    ...streakWarnings(config, steps),
+    ...alignmentWarnings(config, steps),
+    ...quantizationWarnings(config, steps),
+  ];
+}
+
+/** The warnings after every step, in order. */
+export function runWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  return steps.flatMap((_, i) => stepWarnings(config, steps.slice(0, i + 1)));
 }
 
 /** If the first step has no learning signal, later steps usually have none either. */
@@ -19,16 +34,44 @@ function firstStepWarnings(
   { run, recipe, main, agents }: RunConfig,
   [first, second]: readonly StepSummary[],
 ): string[] {
-  if (!first || second || first.groups === 0 || first.zeroVariance < first.groups) return [];
+  if (!first || second || !hasNoVariance(first)) return [];
   const look = `see what they say: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     return [
-      `warning: the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
+      `the first step taught nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
     ];
   }
   return [
-    `warning: the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
+    `the first step taught nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and say its part in agents.${main}.system`,
   ];
+}
+
+/** Whether the rewards of every group of a step are equal. */
+const hasNoVariance = ({ groups, zeroVariance }: StepSummary) => groups > 0 && zeroVariance === groups;
+const isWrong = (step: StepSummary) => hasNoVariance(step) && step.correct === 0 && step.wellFormed > 0;
+const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct === 1;
+
+/** One line per streak, at its third step: a collapse, or questions that are too easy. */
+function streakWarnings({ run, recipe, main }: RunConfig, steps: readonly StepSummary[]): string[] {
+  const since = steps.length - STREAK + 1;
+  const share = Math.round(100 * (steps.at(-1)?.wellFormed ?? 0));
+  const look = `see what they say: ${MGRPO} show ${run} ${steps.length - 1}`;
+  if (streak(steps, isWrong) === STREAK) {
+    return [
+      `since step ${since}, every rollout is wrong, though ${share} % are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+    ];
+  }
+  if (streak(steps, isCorrect) === STREAK) {
+    return [
+      `since step ${since}, every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
+    ];
+  }
+  return [];
+}
+
+/** How many of the newest steps in a row meet the condition. */
+function streak(steps: readonly StepSummary[], meets: (step: StepSummary) => boolean): number {
+  return steps.length - 1 - steps.findLastIndex((step) => !meets(step));
 }
 
 /** One line for each sub-agent that too many recent rollouts called more than d times; after every tenth step. */
@@ -37,14 +80,27 @@ function alignmentWarnings({ algorithm }: RunConfig, steps: readonly StepSummary
   if (mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
   const recent = steps.slice(-WINDOW);
   return Object.keys(recent[0]?.calls ?? {}).flatMap((sub) => {
-    const share = shareAboveTarget(totalUsd(recent.map(({ calls }) => calls[sub] ?? [])), d);
+    const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `warning: ${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); the calls after the first d are not trained on: raise algorithm.alignment.d`;
+    return `${percent} % of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1 %); the calls after the first d are not trained on: raise algorithm.alignment.d`;
   });
 }
 
-function totalUsd(histograms: readonly (readonly number[])[]): number[] {
+/** One line for each quantized agent, after the first step whose sampler is far from the trainer. */
+function quantizationWarnings({ agents, algorithm }: RunConfig, steps: readonly StepSummary[]): string[] {
+  const newest = steps.at(-1);
+  if (!newest || algorithm.tisCap !== null) return [];
+  const isFar = ({ training }: StepSummary, agent: string) => (training[agent]?.kl ?? 0) > QUANTIZED_KL;
+  return Object.entries(agents).flatMap(([agent, { engine }]) => {
+    if (engine.quantization === "none" || !isFar(newest, agent)) return [];
+    if (steps.slice(0, -1).some((step) => isFar(step, agent))) return [];
+    const kl = newest.training[agent]?.kl.toPrecision(2);
+    return `warning: the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or engine.quantization to none`;
+  });
+}
+
+function totals(histograms: readonly (readonly number[])[]): number[] {
   const longest = Math.max(...histograms.map(({ length }) => length));
   return Array.from({ length: longest }, (_, i) =>
     histograms.reduce((total, histogram) => total + (histogram[i] ?? 0), 0),

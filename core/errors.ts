@@ -25,6 +25,7 @@ export type ErrorCode =
   | "step-closed"
   | "deadline"
   | "tool-backend"
+  | "app-failed"
   | "hub-unavailable"
   | "hub-refused"
   | "endpoint-unavailable"
@@ -86,5 +87,5 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
 export function refusalOf(error: unknown): MgrpoError | undefined {
   const fault = isMgrpoError(error, "judge-failed") ? error.cause : error;
   if (isMgrpoError(fault, "endpoint-refused", "rewards-invalid")) return fault;
-  return isMgrpoError(fault, "tool-backend") && !fault.retryable ? fault : undefined;
+  return isMgrpoError(fault, "tool-backend", "app-failed") && !fault.retryable ? fault : undefined;
 }

@@ -1,6 +1,6 @@
 /** @file The ports of policies: checkpoints, the engines that sample from them and train them, and their tokenizers. */
 import type { StepOptimizer } from "./contracts/agent-config.ts";
-import type { Packing, Precision, ProviderChoice } from "./contracts/engine.ts";
+import type { Packing, Precision, ProviderChoice, Quantization } from "./contracts/engine.ts";
 import type { Sampling } from "./contracts/rollout.ts";
 import type { OptimizerProbe } from "./contracts/server-optimizer.ts";
 import type { TinkerCalls } from "./contracts/tinker-calls.ts";
@@ -9,7 +9,7 @@ import type { TinkerCalls } from "./contracts/tinker-calls.ts";
 export interface LocalFile {
   readonly path: string;
   readonly bytes: number;
-  /** An `s3://` address from which other machines get the same bytes. Absent: there is none. */
+  /** Where other machines get the same bytes: `s3://…`, or `hf:<owner>/<name>@<commit>/<file>`. Absent: nowhere. */
   readonly origin?: string;
 }
 
@@ -131,6 +131,8 @@ export interface EngineOptions {
   readonly precision?: Precision;
   /** Of a frozen base under an adapter. Absent: auto. */
   readonly packing?: Packing;
+  /** Of a frozen base under an adapter. Absent: none. */
+  readonly quantization?: Quantization;
   /** Compute threads. */
   readonly threads: number;
   /** KV-cache slots: sequences that are decoded together. */

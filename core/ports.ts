@@ -151,7 +151,7 @@ export type Hash = (bytes: Uint8Array | string) => string;
 export interface ToolContext {
   readonly question: Question;
   /** The rollout's tool budget. A tool that costs money must charge it, and check what is left, before its first `await`. */
-  readonly budget: Pick<ToolBudget, "take" | "add" | "leftUsd">;
+  readonly budget: Pick<ToolBudget, "take" | "addCost" | "leftUsd">;
   /** Maximum characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;
   /** Maximum tokens of the response that reach the agent. Absent: no such limit. */

@@ -2,6 +2,7 @@
  * @file What a recipe is: a folder with `recipe.ts` (config and questions), `rewards.ts` (bundled into functions) and `tools.ts`
  * (loaded by workers only), each exporting the constant named here. `recipes/registry.ts` finds them by name or path.
  */
+import type { AgentAccess, AppCall, AppResult } from "./contracts/app-rollout.ts";
 import type { Arm, RunConfig, RunConfigInput } from "./contracts/config.ts";
 import type { Conversation } from "./contracts/conversation.ts";
 import type { Question, QuestionSet } from "./contracts/question.ts";
@@ -130,4 +131,31 @@ export type OpenTools = (opening: ToolsOpening) => Promise<OpenedTools>;
 export interface ToolsModule {
   readonly tools: ReadonlyMap<string, Tool> | OpenTools;
   readonly policies?: ReadonlyMap<string, PolicyEngine>;
+}
+
+/** How an app reaches one agent of the team: what every OpenAI client takes. */
+export interface AgentEndpoint extends AgentAccess {
+  /** The agent's name, for clients that want to name their provider. */
+  readonly name: string;
+}
+
+/** One attempt at a question by an app. */
+export interface RolloutContext {
+  /** Without the reference answer. */
+  readonly question: AppCall["question"];
+  /** By name. The keys are good for this attempt only. */
+  readonly agents: Readonly<Record<string, AgentEndpoint>>;
+  /** Aborts when the attempt is given up: pass it to the clients. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An app as it is: its own loop, prompts and tools, with the team's agents as its models. It is called K times per question, concurrently,
+ * and must keep no state between calls. If it throws, the attempt is repeated; `{ failed }` is the team's own failure.
+ */
+export type Rollout = (context: RolloutContext) => Promise<AppResult>;
+
+/** `rollout.ts` exports `rollout`. The program loads it where `runner` is "recipe". */
+export interface RolloutModule {
+  readonly rollout: Rollout;
 }

@@ -57,10 +57,13 @@ export function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): 
   return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
 }
 
-/** The checkpoint with its weights replaced by what a trainer saved. */
+/** Tensors in one file or in shards: of the model, of an adapter, or of the optimizer. */
+const TENSORS = /\.safetensors(\.index\.json)?$/;
+
+/** The checkpoint with its weights replaced by what a trainer saved: no file of old weights stays, whatever the number of shards. */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
-  // A single file of old weights would take precedence over new shards.
-  const isReplaced = (name: string) => name === MODEL_FILE && saved.has(INDEX_FILE);
+  const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
+  const isReplaced = (name: string) => isWholeModel && TENSORS.test(name);
   return new Map([...[...files].filter(([name]) => !isReplaced(name)), ...saved]);
 }
 

@@ -3,10 +3,12 @@
  *
  * - `recipe.ts` exports `recipe: Recipe`.
  * - `tools.ts` exports `tools`, a map by name or an `OpenTools`; optionally `policies`.
+ * - `rollout.ts` exports `rollout: Rollout`, if an app runs the rollouts.
  * - `rewards.ts` exports `rewards`, a `Rewards` or an `OpenRewards`. Rewards are numbers in [0, 1].
  *
  * `resolveConfig` throws `MgrpoError` with code `config-invalid`.
  */
+export type { AgentAccess, AppCall, AppResult } from "../core/contracts/app-rollout.ts";
 export type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 export type { Conversation, ToolCall, ToolResponse, Turn } from "../core/contracts/conversation.ts";
 export type { Judgment, Verdict } from "../core/contracts/judge.ts";
@@ -14,6 +16,7 @@ export type { Question, QuestionSet } from "../core/contracts/question.ts";
 export type { Allowance, Invocation } from "../core/contracts/rollout.ts";
 export type { PolicyEngine, Rewards, Store, Tool, ToolContext } from "../core/ports.ts";
 export type {
+  AgentEndpoint,
   BaseModel,
   CaseStudy,
   Demonstration,
@@ -24,6 +27,9 @@ export type {
   RecipeDefinition as Recipe,
   RewardsModule,
   RewardsOpening,
+  Rollout,
+  RolloutContext,
+  RolloutModule,
   TeamRollout,
   ToolsModule,
   ToolsOpening,

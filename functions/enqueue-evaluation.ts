@@ -1,4 +1,4 @@
-/** @file Lambda: queues the evaluations of a team. Called by the event of a team manifest, through a queue. */
+/** @file Lambda: queues the evaluations of a team. Invoked through a queue when a team manifest is written. */
 import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
 
 export const handleEvent: EventHandler = (functions, event) => functions.enqueueEvaluation(objectKeyOf(event));

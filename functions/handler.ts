@@ -1,7 +1,7 @@
 /**
  * @file How functions are called, and how their failures are handled. Each failure is one line of JSON in the log.
  *
- *     SQS batch              retryable failures are redelivered, message by message; a malformed message is logged and dropped
+ *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
  *     local cloud            the same for its events and its clock
  *     AWS clock, direct      every failure is rethrown: an alarm counts the failed calls
  */
@@ -79,7 +79,7 @@ export function cloudHandlers(functions: Functions, log: Log): CloudHandlers {
   };
 }
 
-/** Rejects with the first failure after every run's turn. A judge's is only logged: the clock retries; a halt shows in the run. */
+/** Ticks every run, then rejects with the first failure. A judge's failure is only logged: a later tick asks again, or the run has halted. */
 async function tickAll(functions: Functions, log: Log): Promise<void> {
   const failures: unknown[] = [];
   await functions.tickAll((error) => {

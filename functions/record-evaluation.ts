@@ -1,4 +1,4 @@
-/** @file Lambda: records an evaluation's score. Called by the event of its result, through a queue. */
+/** @file Lambda: records an evaluation's score. Invoked through a queue when its result is written. */
 import { type EventHandler, lambda, objectKeyOf } from "./handler.ts";
 
 export const handleEvent: EventHandler = (functions, event) => functions.recordEvaluation(objectKeyOf(event));

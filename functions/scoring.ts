@@ -27,6 +27,7 @@ import type { Rewards, TableItem } from "../core/ports.ts";
 import { decideAfterFailure } from "../core/training/judge-failures.ts";
 import { expiryOf } from "../core/training/retention.ts";
 import {
+  givenVerdict,
   isComplete,
   isWellFormed,
   scoreRollout,
@@ -134,11 +135,12 @@ async function judge(
   const { conversation } = outcome;
   const asked = await Promise.allSettled([
     isWellFormed(conversation)
-      ? ask(outcomeSha256, (context) => rewards.correct(question, conversation, context))
+      ? (givenVerdict(outcome) ?? ask(outcomeSha256, (context) => rewards.correct(question, conversation, context)))
       : UNJUDGED,
     ...invocations.map(({ request, conversation: sub }, i) =>
       isWellFormed(sub)
-        ? ask(outcome.invocations[i]?.sha256 ?? "", (context) => rewards.expert(question, request.agent, sub, context))
+        ? (givenVerdict(outcome, request.agent) ??
+          ask(outcome.invocations[i]?.sha256 ?? "", (context) => rewards.expert(question, request.agent, sub, context)))
         : UNJUDGED,
     ),
   ]);

@@ -1,4 +1,4 @@
-/** @file Lambda: starts a run. Called directly with a StartRun; idempotent. */
+/** @file Lambda: starts a run. Invoked directly with a StartRun; idempotent. */
 import { StartRun } from "../core/contracts/messages.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { type EventHandler, lambda } from "./handler.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Lambda: advances runs. Called by the clock (every run, then the fleets, the schedule and the alarms' metrics), by the event of a new manifest
- * (its run), or directly with `{ run }`.
+ * @file Lambda: advances runs. Invoked by the clock (for every run, then the fleets, the schedule and the alarms' metrics), through a queue when a
+ * manifest is written (for its run), or directly with `{ run }`.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";

@@ -12,12 +12,13 @@ import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { PolicyEngine, Store } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
-import { openTools, openToolsModule } from "../recipes/registry.ts";
+import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
+import { httpRunner, recipeRunner } from "./gateway/runners.ts";
 import type { Log } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
-import { readRunContext } from "./run-context.ts";
+import { type RunContext, readRunContext } from "./run-context.ts";
 import type { WorkerParts } from "./worker-process.ts";
 
 /** Seconds that a worker retries a store that does not respond. */
@@ -60,12 +61,13 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   const read = await readRunContext(name, release(process.env), store, log);
   const run = { ...read, store: workerStore(store, log) };
   const module = await openToolsModule(run.config.recipe);
-  const engines = await findEngines(run.config, module.policies);
+  const engines = await findEngines(run.config.agents, module.policies);
   const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
   return {
     run,
     ...opened,
     openExternalPart: openExternalFiles(),
+    ...(await openRunner(run)),
     // Opened on demand: only evaluation needs the rewards, and their judges' keys.
     scorerOf: async (suite) =>
       scorerOf(suite, run.suiteQuestions(suite).criteria, () => openJudge(run.config)) ??
@@ -79,14 +81,22 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   };
 }
 
+/** The app that runs rollouts, if one does. */
+async function openRunner({ config, store }: RunContext): Promise<Pick<WorkerParts, "runner">> {
+  const { runner, recipe } = config;
+  if (runner === "native") return {};
+  if (runner === "recipe") return { runner: recipeRunner(await openRollout(recipe)) };
+  return { runner: httpRunner(runner, process.env, store.clock) };
+}
+
 function openJudge({ judge }: RunConfig): Judge {
   if (!judge) throw new MgrpoError("config-invalid", "a suite needs a judge: set judge.model");
   return { model: openLanguageModel(judge.model), config: judge };
 }
 
 /** Engines by the name of their policy. Agents behind an API have none. */
-async function findEngines(
-  { agents }: RunConfig,
+export async function findEngines(
+  agents: RunConfig["agents"],
   policies: ToolsModule["policies"],
 ): Promise<ReadonlyMap<string, PolicyEngine>> {
   const engines = new Map<string, PolicyEngine>();

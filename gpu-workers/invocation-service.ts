@@ -1,5 +1,9 @@
 /** @file The server of a sub-agent's worker: other workers invoke the agent over signed HTTP. */
 import { randomBytes } from "node:crypto";
+import { AgentSessions } from "./gateway/agent-sessions.ts";
+import { maxConversations } from "./gateway/gateway-service.ts";
+import { addSessionRoutes, type SessionHost } from "./gateway/session-routes.ts";
+import { localSubAgent } from "./gateway/sub-agents.ts";
 import { haltIfRefused } from "./halt.ts";
 import { admissionRules } from "./invocations/admission.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
@@ -46,12 +50,28 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
     signReport: openReportSigner(options.token),
   };
   const app = invocationApp(agent.name, path, signatures, registry, run.log);
+  const sessions =
+    run.config.runner === "native" ? undefined : addSessionRoutes(app, path, signatures, sessionHost(parts));
   const server = await network.listen(app, options.host, options.port);
   const base = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`;
   return {
     url: `${base}/${path}`,
-    drain: (seconds) => registry.drain(seconds),
+    drain(seconds) {
+      sessions?.close();
+      return registry.drain(seconds);
+    },
     close: () => server.close(),
+  };
+}
+
+function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServiceParts): SessionHost {
+  const sessions = new AgentSessions(agent, [run.config.seed, "sample"], maxConversations(run.config));
+  return {
+    agent: agent.name,
+    sub: localSubAgent(run, sessions, trajectories),
+    admission: admissionRules(run, agent.name, watch),
+    loading: () => agent.policy.loading(),
+    onFatal: crash,
   };
 }
 

@@ -51,8 +51,9 @@ export async function withinSeconds<T>(
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new MgrpoError("canceled", "the wait was canceled"));
+    // First: nobody else may handle its rejection.
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
   });
 }

@@ -10,10 +10,10 @@
 
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Manifest } from "../core/contracts/checkpoint.ts";
-import type { EngineLimits, EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
+import type { CheckpointFiles, EngineLimits, EngineOptions, PolicyEngine, Sampler, Tokenizer } from "../core/ports.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import type { BusyMeter } from "./busy.ts";
-import { type Checkpoints, weightsSha256 } from "./checkpoints.ts";
+import { weightsSha256 } from "./checkpoints.ts";
 import { abortable } from "./limits.ts";
 import type { AgentBackend, BackendOptions } from "./rollouts/backend.ts";
 import { tokenBackend } from "./rollouts/token-backend.ts";
@@ -21,6 +21,8 @@ import { tokenBackend } from "./rollouts/token-backend.ts";
 /** One conversation's use of a version: the version stays open until the lease is released. */
 export interface Lease {
   backend(options: BackendOptions): AgentBackend;
+  /** Undefined for a model behind an API. */
+  readonly inference: Inference | undefined;
   /** Resolves once the version is published: true if its weights are those that sampled here. */
   activated(signal: AbortSignal): Promise<boolean>;
   /** Safe to repeat. */
@@ -47,11 +49,17 @@ export function engineOptions({ engine, limits, optimizer }: AgentConfig, run?: 
   return run ? { ...options, limits: { turnSeconds: run.turnSeconds, trainingSeconds: run.trainingSeconds } } : options;
 }
 
+/** The files of an agent's versions. */
+export interface VersionFiles {
+  manifest(agent: string, version: number): Promise<Pick<Manifest, "files">>;
+  files(manifest: Pick<Manifest, "agent" | "files">, which: "inference"): Promise<CheckpointFiles>;
+}
+
 export function openPolicy(
   agent: string,
   config: AgentConfig,
   engine: PolicyEngine,
-  checkpoints: Checkpoints,
+  checkpoints: VersionFiles,
   meter: BusyMeter,
   limits?: EngineLimits,
 ): Policy {
@@ -69,7 +77,7 @@ export function openPolicy(
 }
 
 /** A sampler and the tokenizer of the same checkpoint. */
-interface Inference {
+export interface Inference {
   readonly sampler: Sampler;
   readonly tokenizer: Tokenizer;
 }
@@ -107,6 +115,7 @@ class EnginePolicy implements Policy {
       const { sampler, tokenizer } = await entry.ready;
       return {
         backend: (options) => tokenBackend(options, tokenizer, sampler),
+        inference: { sampler, tokenizer },
         activated: (signal) => abortable(entry.activated, signal),
         release,
       };

@@ -1,20 +1,20 @@
 /**
- * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts), so a retryable failure is retried
- * until `patienceSeconds` have passed. Then the error is thrown, and it stops the worker. An error that no retry can fix (expired
- * credentials, a missing table) is thrown at once. This is the only place that decides between the two.
+ * @file A store that waits out outages. Every call is safe to repeat (see core/training/writes.ts), so a call that fails with a retryable
+ * `store-unreachable` is retried until `retrySeconds` have passed; then the error is thrown. Any other error (expired credentials, a
+ * missing table, a full disk) is thrown at once.
  */
 import pRetry from "p-retry";
 import { isMgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import type { Log } from "./log.ts";
 
-export function retryingStore({ objects, table, clock }: Store, patienceSeconds: number, log: Log): Store {
+export function retryingStore({ objects, table, clock }: Store, retrySeconds: number, log: Log): Store {
   const retry = <T>(call: string, work: () => Promise<T>): Promise<T> =>
     pRetry(work, {
       retries: Number.POSITIVE_INFINITY,
       minTimeout: 100,
       maxTimeout: 2000,
-      maxRetryTime: patienceSeconds * 1000,
+      maxRetryTime: retrySeconds * 1000,
       shouldRetry: ({ error }) => isOutage(error),
       onFailedAttempt: ({ error, attemptNumber }) => {
         if (attemptNumber === 1 && isOutage(error)) log.warn("waiting for the store", { call, error: error.message });

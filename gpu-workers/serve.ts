@@ -69,7 +69,8 @@ async function untilOver(worker: WorkerProcess, id: string, signal: AbortSignal)
   const { run, scorerOf } = parts;
   if (hasRole(options, "eval")) {
     const untilIdle = options.enter !== undefined;
-    await runEvaluations({ run, agents, scorerOf, checkpoints, worker: id, observer, untilIdle }, signal);
+    const role = { run, agents, scorerOf, checkpoints, worker: id, observer, untilIdle };
+    await runEvaluations({ ...role, ...(worker.gateway && { app: worker.gateway }) }, signal);
     if (untilIdle) return;
     // The last poll may have missed that the run was halted.
     await watch.refresh();

@@ -5,6 +5,11 @@
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
+import { objectKeys } from "../core/contracts/keys.ts";
+import { AgentSessions } from "./gateway/agent-sessions.ts";
+import type { AppHost } from "./gateway/app-rollout.ts";
+import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
+import { openRemote, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
 import { recordBytes } from "./identity.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import type { Membership } from "./liveness/membership.ts";
@@ -26,7 +31,7 @@ export function startLoops(worker: WorkerProcess, membership: Membership, signal
 }
 
 function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Membership): RolloutRole {
-  const { parts, options, network, watch, observer, trajectories } = worker;
+  const { parts, options, network, watch, observer, trajectories, gateway } = worker;
   return {
     run: parts.run,
     agent,
@@ -36,7 +41,20 @@ function rolloutRole(worker: WorkerProcess, agent: HostedAgent, membership: Memb
     observer,
     trajectories,
     capacity: capacityOf(agent.config),
+    ...(gateway && { app: appHost(worker, gateway, agent) }),
   };
+}
+
+/** The main agent here, its sub-agents in their workers. */
+function appHost(
+  { parts: { run }, options, network, observer }: WorkerProcess,
+  gateway: GatewayService,
+  main: HostedAgent,
+): AppHost {
+  const remote = openRemote(run, observer, options.token, network);
+  const sessions = new AgentSessions(main, [run.config.seed, "sample"], maxConversations(run.config));
+  const subs = main.config.delegates.map((name) => [name, remoteSubAgent(remote, name)] as const);
+  return { ...gateway, team: { main: { name: main.name, sessions }, subs: new Map(subs) } };
 }
 
 /** Maximum number of conversations in flight: one that waits for a sub-agent leaves its slot to another. */
@@ -80,6 +98,5 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string, signal
 }
 
 async function recordBusy({ parts: { run }, meter }: WorkerProcess, id: string, step: number): Promise<void> {
-  const key = `runs/${run.name}/busy/${String(step).padStart(6, "0")}/${id}.json`;
-  await run.store.objects.commit(key, recordBytes(meter.takeIntervals()));
+  await run.store.objects.commit(objectKeys.busy(run.name, step, id), recordBytes(meter.takeIntervals()));
 }

@@ -7,6 +7,8 @@ import type { Scorer } from "../core/scorer.ts";
 import { type AgentParts, openAgents, verifyEngines } from "./agents.ts";
 import { type BusyMeter, createBusyMeter } from "./busy.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
+import type { AppRunner } from "./gateway/app-rollout.ts";
+import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
@@ -19,6 +21,8 @@ export interface WorkerParts extends AgentParts {
   /** Large files of base models; without it they are read from the store. */
   readonly openExternalPart?: OpenExternalPart;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
+  /** The app that runs rollouts; absent: this program does. */
+  readonly runner?: AppRunner;
 }
 
 export interface ServeOptions {
@@ -56,6 +60,8 @@ export interface WorkerProcess {
   readonly trajectories: TrajectoryCache;
   /** For a sub-agent that samples. */
   readonly invocations: InvocationService | undefined;
+  /** For a worker that runs rollouts of an app. */
+  readonly gateway: GatewayService | undefined;
   /** Rejects on a fault outside the loops after which the process cannot continue. */
   readonly crashed: Promise<never>;
 }
@@ -83,6 +89,11 @@ export async function openWorkerProcess(
   const invocations = isServer
     ? await openInvocationService({ run, agent: own, watch, trajectories, network, options, crash })
     : undefined;
+  const runsRollouts = own === undefined || (own.name === run.config.main && hasRole(options, "rollout"));
+  const gateway =
+    parts.runner && runsRollouts
+      ? await openGatewayService(run.config, parts.runner, network, options, run.log)
+      : undefined;
   return {
     parts,
     options,
@@ -96,12 +107,13 @@ export async function openWorkerProcess(
     meter,
     trajectories,
     invocations,
+    gateway,
     crashed,
   };
 }
 
-export async function closeWorkerProcess({ invocations, agents }: WorkerProcess): Promise<void> {
-  await invocations?.close();
+export async function closeWorkerProcess({ invocations, gateway, agents }: WorkerProcess): Promise<void> {
+  await Promise.all([invocations?.close(), gateway?.close()]);
   await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
 }
 

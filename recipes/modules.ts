@@ -24,11 +24,13 @@ async function importPart(folder: string, part: string, known: readonly string[]
   const file = fileOfPart(folder, part);
   if (file === undefined) {
     const fault = foldersOf(folder).some((path) => existsSync(path)) ? `has no ${part}.ts` : "does not exist";
-    throw new MgrpoError(
-      "recipe-invalid",
-      `recipe '${folder}' ${fault}: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`,
-      { unknownNames: [{ unknown: basename(folder), known }] },
-    );
+    const remedy =
+      part === "rollout"
+        ? "runner 'recipe' runs the app that it exports: see docs/your-own-agents.md"
+        : `name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`;
+    throw new MgrpoError("recipe-invalid", `recipe '${folder}' ${fault}: ${remedy}`, {
+      unknownNames: [{ unknown: basename(folder), known }],
+    });
   }
   try {
     const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScript() : importModule;

@@ -1,7 +1,15 @@
 /** @file Opens a recipe: its config and questions for the command line, its tools for workers. rewards.ts opens its rewards. */
 import { MgrpoError } from "../core/errors.ts";
-import type { OpenedTools, Recipe, RecipeDefinition, ToolsModule, ToolsOpening } from "../core/recipe.ts";
-import { openPart } from "./modules.ts";
+import type {
+  OpenedTools,
+  Recipe,
+  RecipeDefinition,
+  Rollout,
+  RolloutModule,
+  ToolsModule,
+  ToolsOpening,
+} from "../core/recipe.ts";
+import { fileOfPart, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
@@ -22,7 +30,17 @@ export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   return typeof config === "function" ? Object.assign(recipe, { config }) : { ...recipe, config: () => config };
 }
 
-export const openToolsModule = (nameOrPath: string): Promise<ToolsModule> => openPart(TOOLS, nameOrPath, "tools");
+/** A recipe without tools.ts has no tools: an app brings its own. */
+export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> {
+  const hasNone = fileOfPart(nameOrPath, "recipe") !== undefined && fileOfPart(nameOrPath, "tools") === undefined;
+  return hasNone ? { tools: new Map() } : openPart(TOOLS, nameOrPath, "tools");
+}
+
+/** The app that runs a recipe's rollouts. */
+export async function openRollout(nameOrPath: string): Promise<Rollout> {
+  const { rollout } = await openPart<RolloutModule>({}, nameOrPath, "rollout");
+  return rollout;
+}
 
 /** Opens a recipe's tools. Settings that no tool reads are refused. */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {

@@ -57,3 +57,10 @@ export function recentLoss({ losses }: Progress, count: number): number {
 
 export const heldOutLossAt = ({ evaluations }: Progress, step: number): number | undefined =>
   evaluations.find((evaluation) => evaluation.step === step)?.loss;
+
+/** What the user should look at when a training has ended; undefined: nothing. */
+export function warningOf(progress: Progress): string | undefined {
+  const [before, after] = [heldOutLossAt(progress, 0), heldOutLossAt(progress, progress.best)];
+  if (before === undefined || after === undefined || after < before) return undefined;
+  return `the held-out loss never fell below its first value, ${before.toFixed(4)}: the starting model is at least as good; give more demonstrations, or a lower --learning-rate`;
+}

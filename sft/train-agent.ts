@@ -11,7 +11,7 @@ import { updated } from "../engine/index.ts";
 import { batchesOf, passes, type Split } from "./batches.ts";
 import type { Example } from "./example.ts";
 import { learn, OPTIMIZER, type Plan } from "./learn.ts";
-import { heldOutLossAt, NO_PROGRESS, type Progress } from "./progress.ts";
+import { heldOutLossAt, NO_PROGRESS, type Progress, warningOf } from "./progress.ts";
 import { openTrainingState, type TrainingState } from "./state.ts";
 
 export interface AgentTraining {
@@ -101,7 +101,9 @@ async function writeResult(
     seen: progress.tokens,
     ended: progress.ended,
     best: progress.best,
+    firstHeldOutLoss: heldOutLossAt(progress, 0) ?? null,
     heldOutLoss: heldOutLossAt(progress, progress.best) ?? null,
+    warning: warningOf(progress) ?? null,
   };
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
@@ -111,13 +113,10 @@ async function writeResult(
   await rename(partial, folder);
 }
 
-/** Weights of the whole model, in one file or in shards. */
-const WEIGHTS = /\.safetensors(\.index\.json)?$/;
-
 /** An adapter's two files, without its base; or the whole model. */
 function resultFiles(base: CheckpointFiles, best: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const config = base.get(ADAPTER_CONFIG_FILE);
-  if (!config) return new Map([...[...base].filter(([name]) => !WEIGHTS.test(name)), ...best]);
+  if (!config) return updated(base, best);
   const adapter = best.get(ADAPTER_FILE);
   if (!adapter) throw new RangeError(`the trainer of an adapter saved no ${ADAPTER_FILE}`);
   return new Map([

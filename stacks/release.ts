@@ -17,7 +17,7 @@ interface ReleaseFile {
   readonly sha256: string;
 }
 
-/** Uploads both. Rejects an archive of another release. */
+/** Uploads the archive and the lock file. Throws if the archive is missing or of another release than this checkout. */
 export function createRelease(bucket: sst.aws.Bucket): Release {
   const { name, version } = readPackage();
   const archive = `${name}-${version}.tgz`;

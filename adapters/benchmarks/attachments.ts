@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".htm": "text/html",
 };
 
-/** The attachment's path. Throws `benchmark-damaged` unless it is in the same folder as the row's file. */
+/** The attachment's path. Throws `benchmark-damaged` unless the attachment is a file in the folder of the benchmark file. */
 export function pathOf(at: Row, name: string): string {
   if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);
@@ -27,7 +27,7 @@ export function pathOf(at: Row, name: string): string {
 
 export async function readAttachment(path: string, reader: Pick<Reader, "read"> | undefined): Promise<Attachment> {
   const name = basename(path);
-  const unreadableFile = (unreadable: string): Attachment => ({ name, title: "", text: "", unreadable });
+  const unreadableFile = (reason: string): Attachment => ({ name, title: "", text: "", unreadable: reason });
   if (!reader) return unreadableFile(`no agent of this team has the tool ${READ_ATTACHMENT}`);
   if (statSync(path).size > MAX_BYTES) return unreadableFile(`it is larger than ${MAX_BYTES} bytes`);
   const type = TYPES[extname(name).toLowerCase()] ?? "text/plain";

@@ -5,7 +5,7 @@
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
- *     xbench        CSV of id, response-1 …, canary; columns as in its own results, responses encrypted; the board accepts no files
+ *     xbench        CSV of id, response-1 …, canary; columns as in xbench's own result files, responses encrypted; its leaderboard accepts no uploads
  *     otherwise     JSON Lines of id, answer
  */
 

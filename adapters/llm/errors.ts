@@ -45,7 +45,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   if (InvalidResponseDataError.isInstance(error)) return refused(`${name} gave no answer: ${quote(error.message)}`);
   if (!APICallError.isInstance(error)) {
     const text = error instanceof Error ? error.message : String(error);
-    if (/credential/i.test(text)) return refused(`${name}: check ${endpoint.credentials} (${quote(redact(text))})`);
+    if (/credential/i.test(text)) return refused(`${name}: ${endpoint.credentialAdvice} (${quote(redact(text))})`);
     return refused(`${name} could not be asked: ${quote(redact(text))}`);
   }
   const answered = answerOf(error);
@@ -82,7 +82,7 @@ function answerOf({ statusCode: status, message, responseBody, cause }: APICallE
 
 function meaning(
   { status = 0, message, code }: Answered,
-  { name, credentials }: Endpoint,
+  { name, credentialAdvice }: Endpoint,
   after: number,
 ): EndpointFailure {
   const detail = message === "" ? `HTTP ${status}` : `HTTP ${status}: ${message}`;
@@ -93,7 +93,7 @@ function meaning(
     if (parsed(message) === undefined) return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
     return refuse("gave an answer that is not a chat completion");
   }
-  if (status === 401 || status === 403) return refuse(`refused the call: ${check(credentials)}`);
+  if (status === 401 || status === 403) return refuse(`refused the call: ${credentialAdvice}`);
   if (status === 402 || code === "insufficient_quota") return refuse("requires payment: top up the account");
   if (status === 404 || status === 405) {
     return refuse("does not exist: check the model's name and the base URL, which often ends in /v1");
@@ -108,8 +108,6 @@ function meaning(
   const refusal = `${name} refused the request (${detail})`;
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
 }
-
-const check = (credentials: string) => (credentials.startsWith("no key") ? credentials : `check ${credentials}`);
 
 export const refused = (message: string, status?: number) =>
   new EndpointFailure("endpoint-refused", message, { status });

@@ -17,7 +17,7 @@ export interface OpenOptions {
 }
 
 /**
- * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, or if the variable that it names holds no key.
+ * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock has no region.
  * @param spec an object, or `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenOptions = {}): LanguageModel {

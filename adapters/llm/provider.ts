@@ -1,4 +1,4 @@
-/** @file The AI SDK's model for a spec, with its key from the environment, and its name for messages. */
+/** @file Opens the AI SDK's model for a spec. Its key comes from the environment and is kept out of messages. */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { type LanguageModelSpec, OPENAI_URL } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -10,13 +10,13 @@ export interface Endpoint {
   model(): Promise<LanguageModelV3>;
   /** `model 'x' at <url>`. */
   readonly name: string;
-  /** For the message when the key is refused. */
-  readonly credentials: string;
-  /** Removes the key from a text of the server. */
+  /** What to do if the server refuses the credentials, as a clause. */
+  readonly credentialAdvice: string;
+  /** Replaces the key in a text from the server. */
   redact(text: string): string;
 }
 
-/** Throws `config-invalid` if the named variable holds no key. */
+/** Throws `config-invalid` if the key's environment variable is empty, or if Bedrock has no region. */
 export function openEndpoint(spec: LanguageModelSpec, environment: Environment): Endpoint {
   const variable = spec.keyVariable ?? defaultVariable(spec, environment);
   const key = variable && environment[variable]?.trim();
@@ -28,12 +28,17 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
   const redact = (text: string) => (key ? text.replaceAll(key, "[key]") : text);
   if (spec.provider === "bedrock") {
     const credentials = variable ? `the key in ${variable}` : "the AWS credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID)";
-    return { model: lazily(bedrock(spec, key, environment)), name, credentials, redact };
+    return {
+      model: lazily(bedrock(spec, key, environment)),
+      name,
+      credentialAdvice: `check ${credentials}`,
+      redact,
+    };
   }
-  const credentials = variable
-    ? `the key in ${variable}`
-    : "no key was sent: name its environment variable, keyVariable";
-  return { model: lazily(openAi(spec, key)), name, credentials, redact };
+  const credentialAdvice = variable
+    ? `check the key in ${variable}`
+    : "no key was sent: set keyVariable to the environment variable that holds it";
+  return { model: lazily(openAi(spec, key)), name, credentialAdvice, redact };
 }
 
 /** A key goes only to the server that it is for. */
@@ -60,7 +65,7 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
       baseURL: spec.baseUrl,
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
-      // OpenAI's newer models reject `max_tokens`, which all other servers accept.
+      // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
       ...(spec.baseUrl === OPENAI_URL && {
         transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
       }),
@@ -78,7 +83,7 @@ function bedrock(
   if (!region) {
     throw new MgrpoError(
       "config-invalid",
-      `model '${spec.model}' at Amazon Bedrock: in which region? Write bedrock:<region>, or set AWS_REGION`,
+      `model '${spec.model}' at Amazon Bedrock: no region is given: write bedrock:<region>, or set AWS_REGION`,
     );
   }
   return async () => {

@@ -21,7 +21,7 @@ export interface PendingEvent extends ObjectAddress {
 }
 
 export interface Journal {
-  /** Writes the first line. Call the result with whether the object was created. */
+  /** Writes the first line. Call the returned function with whether the object was created. */
   announce(object: ObjectAddress): (created: boolean) => void;
   handled(id: number): void;
   /** Events that an earlier process announced and did not handle. Their objects may not exist. */
@@ -32,7 +32,8 @@ export interface Journal {
 /** An idle journal is truncated from this size on. */
 const TRUNCATE_BYTES = 2 ** 20;
 
-export async function openJournal(path: string, created: (event: PendingEvent) => void): Promise<Journal> {
+/** `onCreated` is called with each event whose object now exists. */
+export async function openJournal(path: string, onCreated: (event: PendingEvent) => void): Promise<Journal> {
   const unhandled = parseJournal(await readFile(path, "utf8").catch(emptyIfMissing));
   writeFileSync(`${path}.new`, unhandled.map(announcement).join(""));
   renameSync(`${path}.new`, path);
@@ -41,12 +42,12 @@ export async function openJournal(path: string, created: (event: PendingEvent) =
     unhandled,
     announce(object) {
       const event = file.announce(object);
-      return (made) => {
-        if (made) return created(event);
+      return (created) => {
+        if (created) return onCreated(event);
         try {
           file.handled(event.id);
         } catch {
-          // The extra line only costs one lookup after the next start.
+          // Without this line, the next start looks the object up once: nothing else is lost.
         }
       };
     },
@@ -106,7 +107,7 @@ function parseJournal(text: string): PendingEvent[] {
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short; the clock's repair does the work of its event. */
+/** Undefined for a line that a full disk cut short; the periodic repair by `clock` covers its event. */
 function parseAddress(text: string): ObjectAddress | undefined {
   try {
     return parseJson(ObjectAddress, text, "journal of events");

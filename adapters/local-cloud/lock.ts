@@ -5,7 +5,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Level } from "level";
-import { MgrpoError } from "../../core/errors.ts";
+import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 import { damagedStorage } from "./storage-faults.ts";
 
 /**
@@ -14,11 +14,19 @@ import { damagedStorage } from "./storage-faults.ts";
  */
 const held = new Set<string>();
 
+/** What to say when another process has the lock. */
+interface InUse {
+  readonly code: ErrorCode;
+  readonly instead: string;
+}
+
+const RUN_IN_USE: InUse = { code: "store-unreachable", instead: "choose another run" };
+
 /** Returns a function that releases the lock. */
-export async function lockDirectory(directory: string): Promise<() => Promise<void>> {
+export async function lockDirectory(directory: string, inUse: InUse = RUN_IN_USE): Promise<() => Promise<void>> {
   const path = resolve(directory, "lock");
   const owner = join(directory, "owner");
-  if (held.has(path)) throw inUse(directory, String(process.pid));
+  if (held.has(path)) throw refusal(directory, String(process.pid), inUse);
   held.add(path);
   const lock = new Level(path);
   const release = () => lock.close().finally(() => held.delete(path));
@@ -28,16 +36,16 @@ export async function lockDirectory(directory: string): Promise<() => Promise<vo
   } catch (error) {
     await release();
     const { code } = ((error as Error).cause ?? error) as { code?: string };
-    if (code === "LEVEL_LOCKED") throw inUse(directory, await readFile(owner, "utf8").catch(() => "unknown"));
+    if (code === "LEVEL_LOCKED") throw refusal(directory, await readFile(owner, "utf8").catch(() => "unknown"), inUse);
     if (code !== "LEVEL_CORRUPTION") throw error;
     throw damagedStorage(path, "the lock cannot be opened", "delete this folder, which holds no data", error);
   }
   return release;
 }
 
-function inUse(directory: string, pid: string): MgrpoError {
+function refusal(directory: string, pid: string, { code, instead }: InUse): MgrpoError {
   return new MgrpoError(
-    "store-unreachable",
-    `${directory} is in use by a process (pid ${pid}): wait for it or stop it, or choose another run`,
+    code,
+    `${directory} is in use by a process (pid ${pid}): wait for it or stop it, or ${instead}`,
   );
 }

@@ -23,7 +23,7 @@ export interface VerifierOptions {
   readonly credentials: Credentials;
   readonly region: string;
   readonly service: Service;
-  /** Milliseconds; for tests. */
+  /** Milliseconds since 1970; for tests. */
   readonly now?: () => number;
 }
 
@@ -39,7 +39,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifyRequest {
     service,
     sha256: Sha256,
     applyChecksum: false,
-    // S3 signs the path as sent. Other services encode it once more and resolve its dots.
+    // For S3 the path is signed as it is sent. For other services it is encoded again and its dot segments are resolved.
     uriEscapePath: service !== "s3",
   });
 
@@ -63,7 +63,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifyRequest {
       body,
     };
     const signed = await signer.sign(request, { signingDate, signableHeaders: covered });
-    requireSame(authorization.signature, signed.headers["authorization"]);
+    requireSameSignature(authorization.signature, signed.headers["authorization"]);
   };
 }
 
@@ -79,7 +79,8 @@ interface Authorization {
 function readAuthorization(header: string | undefined): Authorization {
   if (header === undefined) throw new AuthenticationError("unsigned", "the request has no Authorization header");
   const { groups } = AUTHORIZATION.exec(header) ?? {};
-  if (!groups) throw new AuthenticationError("malformed", "the Authorization header is no AWS4-HMAC-SHA256 signature");
+  if (!groups)
+    throw new AuthenticationError("malformed", "the Authorization header is not an AWS4-HMAC-SHA256 signature");
   const { keyId = "", day = "", region = "", service = "", headers = "", signature = "" } = groups;
   return { keyId, day, region, service, signedHeaders: headers.split(";"), signature };
 }
@@ -90,10 +91,10 @@ function requireScope(given: Authorization, { credentials, region, service }: Ve
   if (given.region !== region)
     throw new AuthenticationError("another-region", `the region '${given.region}' is wrong; expecting '${region}'`);
   if (given.service !== service)
-    throw new AuthenticationError("malformed", `signed for '${given.service}', this is ${service}`);
+    throw new AuthenticationError("malformed", `the signature is for service '${given.service}', not for ${service}`);
 }
 
-function requireSame(given: string, authorization = ""): void {
+function requireSameSignature(given: string, authorization = ""): void {
   const [, expected = ""] = /Signature=([0-9a-f]{64})$/.exec(authorization) ?? [];
   if (timingSafeEqual(Buffer.from(expected), Buffer.from(given))) return;
   throw new AuthenticationError(
@@ -108,32 +109,35 @@ function readDate(header: string | string[] | undefined, day: string, now: numbe
   const [, year, month, date, hours, minutes, seconds] = match ?? [];
   const time = Date.parse(`${year}-${month}-${date}T${hours}:${minutes}:${seconds}Z`);
   if (!match || Number.isNaN(time) || !text.startsWith(day))
-    throw new AuthenticationError("malformed", `x-amz-date '${text}' is not a date, or not the signature's`);
-  if (Math.abs(now - time) > MAX_SKEW_MINUTES * 60_000)
+    throw new AuthenticationError("malformed", `x-amz-date '${text}' is not a date on the signature's day`);
+  if (Math.abs(now - time) > MAX_SKEW_MINUTES * 60_000) {
+    // AWS's words, which tell clients that their clock is wrong.
+    const [fault, side] = time < now ? ["Signature expired", "before"] : ["Signature not yet current", "after"];
     throw new AuthenticationError(
       "skewed",
-      `Signature expired: ${text} is more than ${MAX_SKEW_MINUTES} minutes from ${new Date(now).toISOString()}`,
+      `${fault}: ${text} is more than ${MAX_SKEW_MINUTES} minutes ${side} ${new Date(now).toISOString()}`,
     );
+  }
   return new Date(time);
 }
 
 /** The signature must cover host, date, and every x-amz-* header received. */
 function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<string>): void {
-  const must = ["host", "x-amz-date", ...Object.keys(headers).filter((name) => name.startsWith("x-amz-"))];
-  const missing = must.find((name) => !covered.has(name));
+  const required = ["host", "x-amz-date", ...Object.keys(headers).filter((name) => name.startsWith("x-amz-"))];
+  const missing = required.find((name) => !covered.has(name));
   if (missing !== undefined) throw new AuthenticationError("malformed", `the header ${missing} is not signed`);
   const absent = [...covered].find((name) => headers[name] === undefined);
-  if (absent !== undefined) throw new AuthenticationError("mismatch", `the signed header ${absent} did not come`);
+  if (absent !== undefined) throw new AuthenticationError("mismatch", `the signed header ${absent} is missing`);
 }
 
 function requireBody(header: string | string[] | undefined, service: Service, bodySha256: string | undefined): void {
-  const promised = textOf(header);
-  if (service === "s3" && !SHA256.test(promised))
+  const declared = textOf(header);
+  if (service === "s3" && !SHA256.test(declared))
     throw new AuthenticationError(
       "body-unsigned",
-      `x-amz-content-sha256 is '${promised}': send the SHA-256 of the body`,
+      `x-amz-content-sha256 is '${declared}': send the SHA-256 of the body`,
     );
-  if (bodySha256 !== undefined && promised !== "" && promised !== bodySha256)
+  if (bodySha256 !== undefined && declared !== "" && declared !== bodySha256)
     throw new AuthenticationError("mismatch", "the body is not the one that was signed");
 }
 
@@ -151,7 +155,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new AuthenticationError("malformed", `'${text}' in the query is not encoded`);
+    throw new AuthenticationError("malformed", `'${text}' in the query is not valid percent-encoding`);
   }
 }
 
@@ -165,11 +169,11 @@ class Sha256 {
   readonly #state;
 
   constructor(secret?: Source) {
-    this.#state = secret === undefined ? createHash("sha256") : createHmac("sha256", bytesOf(secret));
+    this.#state = secret === undefined ? createHash("sha256") : createHmac("sha256", hashInput(secret));
   }
 
   update(data: Source): void {
-    this.#state.update(bytesOf(data));
+    this.#state.update(hashInput(data));
   }
 
   async digest(): Promise<Uint8Array> {
@@ -177,11 +181,11 @@ class Sha256 {
   }
 
   reset(): void {
-    throw new Error("a digest can be taken only once");
+    throw new Error("a hash cannot be reset: construct another");
   }
 }
 
-function bytesOf(data: Source): Uint8Array | string {
+function hashInput(data: Source): Uint8Array | string {
   if (typeof data === "string" || data instanceof Uint8Array) return data;
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return new Uint8Array(data);

@@ -1,4 +1,4 @@
-/** @file Faults of the cloud's own files, each as one line: what is wrong, which path, what to do. */
+/** @file Faults of the local cloud's files, each with a one-line message: the path, what is wrong with it, what to do. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 const RESTORE = "restore the cloud's folder from a copy, or start the run again under another name";
@@ -7,7 +7,7 @@ export function damagedStorage(path: string, fault: string, remedy = RESTORE, ca
   return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });
 }
 
-/** Errors of Node's file system, and of LevelDB, which reports the same errno as text. */
+/** Error codes of Node's file system, and messages of LevelDB, which reports an errno as text. */
 const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded/;
 const FORBIDDEN = /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
@@ -17,7 +17,7 @@ const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
   (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
 
-/** Translates a fault of files; any other error is returned as it is. `path` is used if the error names none. */
+/** Translates an error of the file system or of LevelDB; any other is returned as it is. `path` is used if the error names none. */
 export function storageFault(path: string, error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const fault = isOpenFailure(error) ? error.cause : error;

@@ -1,7 +1,7 @@
 /**
- * @file The operations of the DynamoDB API on a LevelDB directory, through dynalite's own modules. dynalite's HTTP server is not used: it throws
- * every error of LevelDB from a callback, which would end this process. These modules are not dynalite's public interface, so its version
- * is pinned.
+ * @file The operations of the DynamoDB API on a LevelDB directory, through dynalite's internal modules. dynalite's HTTP server is not used: it
+ * throws every error of LevelDB from a callback, which would end this process. Internal modules may change in any release, so dynalite's
+ * version is pinned.
  */
 import { createRequire } from "node:module";
 import { create } from "dynalite/db/index.js";

@@ -1,6 +1,6 @@
 /**
- * @file The DynamoDB API over HTTP and for this process itself. Reads each request whole, authenticates it, keeps a reserve on the disk, and
- * counts what writes cost.
+ * @file The DynamoDB API over HTTP and for this process itself. Reads each request whole, authenticates it, refuses writes when the disk is
+ * nearly full, and counts what writes cost.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -30,7 +30,7 @@ const FAULT_NAMES: Record<AuthenticationFault, string> = {
   mismatch: "InvalidSignatureException",
 };
 
-/** Writes of all callers since the cloud started. A write whose condition failed counts as 1 unit. */
+/** Writes of all callers since the cloud started. A failed write counts as 1 unit. */
 export interface TableWrites {
   readonly requests: number;
   readonly bytes: number;
@@ -139,13 +139,17 @@ async function answer(table: MeteredTable, verify: VerifyRequest, request: Incom
   return table.call(operation, body.toString());
 }
 
-/** Reads even an oversized body to its end, so that the caller still receives the response. */
+/** Reads even an oversized body to its end before it refuses it, so that the caller receives the response. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     size += piece.length;
     if (size <= MAX_BODY_BYTES) pieces.push(piece);
+  }
+  if (size > MAX_BODY_BYTES) {
+    const fault = `a request has at most ${MAX_BODY_BYTES} bytes, this one has ${size}`;
+    throw apiError(413, "com.amazon.coral.service#RequestEntityTooLargeException", fault);
   }
   return Buffer.concat(pieces);
 }

@@ -1,6 +1,6 @@
-/** @file The clock of the cloud: calls a handler at a fixed interval, never twice at once. */
+/** @file The cloud's clock: calls a handler at a fixed interval. A tick is skipped while an earlier one still runs. */
 
-/** 0 seconds: off. Returns a function that stops the clock and waits for the tick in progress. */
+/** `seconds`: the interval; 0 turns the clock off. Returns a function that stops the clock and waits for the tick in progress. */
 export function startTicks(
   seconds: number,
   handler: () => Promise<void>,

@@ -9,7 +9,7 @@ import { showPart } from "./documents/parts.ts";
 
 export const attachment: Tool<{ part?: number | undefined }> = {
   name: READ_ATTACHMENT,
-  description: "Reads the file that comes with the question, by parts if it is long.",
+  description: "Reads the file that comes with the question, in parts if it is long.",
   parameters: z.strictObject({ part: z.int().positive().optional() }),
   async run({ part = 1 }, context) {
     const { data } = z.object({ attachment: Attachment }).safeParse(context.question.facts);

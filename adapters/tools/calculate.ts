@@ -14,7 +14,7 @@ export const calculate: Tool<{ expression: string }> = {
   run: async ({ expression }) => calculateText(expression),
 };
 
-/** The value as text, or a sentence that rejects the expression: the agent's mistake, not the tool's. */
+/** The value as text, or a message for the agent that rejects the expression: its mistake is not a failure of the tool. */
 export function calculateText(expression: string): string {
   if (expression.length > MAX_LENGTH || !ARITHMETIC.test(expression)) return "not an arithmetic expression";
   try {

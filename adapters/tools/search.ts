@@ -1,15 +1,15 @@
-/** @file Search: BM25 over a small corpus, with MiniSearch. It matches words, and whole names between separators. */
+/** @file Full-text search over a small corpus: BM25 with MiniSearch, over words and whole phrases (the text between separators). */
 import MiniSearch from "minisearch";
 
 export interface SearchIndex {
   /**
-   * Titles, best first. A query of several terms ("Iraq, Syria") looks for what connects them: pages whose title is one of its
-   * terms are excluded.
+   * Titles, best first. A query of several phrases ("Iraq, Syria") looks for what connects them: pages whose title is one of
+   * the phrases are excluded.
    */
   titles(query: string, count: number): string[];
 }
 
-/** A match in the title counts more than one in the text. */
+/** Weight of a match in the title; a match in the text has weight 1. */
 const TITLE_BOOST = 3;
 
 /** Indexes pages, title -> text. */
@@ -23,18 +23,17 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
   index.addAll([...pages].map(([id, text]) => ({ id, title: id, text })));
   return {
     titles(query, count) {
-      const terms = phrases(query);
-      const excluded = new Set(terms.length > 1 ? terms : []);
+      const named = phrases(query);
+      const excluded = new Set(named.length > 1 ? named : []);
       const hits = index.search(query, { filter: ({ id }) => !excluded.has(String(id).toLowerCase()) });
       return hits.slice(0, count).map(({ id }) => String(id));
     },
   };
 }
 
-/** Words, and phrases marked with `=` so that "Guinea" does not match "Equatorial Guinea". */
+/** Words, and phrases marked with `=`, which rank the page "Guinea" above "Equatorial Guinea" for the query "Guinea". */
 function analyze(text: string): string[] {
-  const parts = phrases(text);
-  return parts.flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{N}'’-]+/u).filter(Boolean)]);
+  return phrases(text).flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{N}'’-]+/u).filter(Boolean)]);
 }
 
 const phrases = (text: string): string[] =>

@@ -1,4 +1,4 @@
-/** @file Bundles Lambda handlers as `sst deploy` does: one minified ES module each, including the AWS SDK of the lock file. */
+/** @file Bundles Lambda handlers as `sst deploy` does: one minified ES module each, including the AWS SDK that the lock file pins. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { build } from "esbuild";

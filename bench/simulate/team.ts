@@ -1,6 +1,6 @@
 /**
- * @file The simulated team: a main agent and its sub-agents with scripted turns, which take virtual time, and the tokenizers of atlas.
- * Everything else in a rollout is real.
+ * @file The simulated team: a main agent and its sub-agents, with atlas's tokenizers. Turns are scripted and take virtual time. Questions, the
+ * tool, rewards, log-probs, gradients and weights are placeholders. The workers, functions and store adapters around them are real.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -80,16 +80,16 @@ export async function prepareTeam(objects: ObjectStore, config: RunConfig): Prom
   return { config, questionsSha256: sha256(set), bases };
 }
 
-/** Every agent's policy. Each optimizer step awaits `trained`, which paces the run. */
-export function openTeamEngine(subs: readonly string[], trained: () => Promise<void>): PolicyEngine {
+/** Every agent's policy. Each optimizer step awaits `pace`, so that training takes its share of virtual time. */
+export function openTeamEngine(subs: readonly string[], pace: () => Promise<void>): PolicyEngine {
   let saved = 0;
   return {
     async openSampler(files): Promise<Sampler> {
       const tokenizer = openTokenizer(files);
-      const known = new Map<string, number[]>();
+      const cache = new Map<string, number[]>();
       const tokensOf = (text: string) => {
-        const tokens = known.get(text) ?? [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
-        known.set(text, tokens);
+        const tokens = cache.get(text) ?? [...tokenizer.encodeTemplate(text), tokenizer.endOfTurn];
+        cache.set(text, tokens);
         return tokens;
       };
       return {
@@ -109,7 +109,7 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
         logProbs: async (sequences) => sequences.map(logProbsOf),
         forwardBackward: async (batch) => ({ loss: 0, logProbs: batch.map(({ tokens }) => logProbsOf(tokens)) }),
         async optimizerStep() {
-          await trained();
+          await pace();
           return { gradientNorm: 1 };
         },
         async save() {
@@ -126,17 +126,20 @@ export function openTeamEngine(subs: readonly string[], trained: () => Promise<v
   };
 }
 
-/** `name`: of the turn's random stream, which ends in agent, call, "turn" and the turn's index. */
+/**
+ * `name` is that of the turn's random stream. It ends in the agent, the index of its call ("asked" for the main agent), "turn" and the turn's
+ * index. `draw` is uniform in [0, 1).
+ */
 function scriptedTurn(
   name: readonly (string | number)[],
   subs: readonly string[],
-  luck: number,
+  draw: number,
   integer: (n: number) => number,
 ) {
   const turn = name.at(-1);
   const isMain = name.at(-3) === "asked";
-  if (luck < MALFORMED) return "<tool_call>nonsense</tool_call>";
-  const share = (luck - MALFORMED) / (1 - MALFORMED);
+  if (draw < MALFORMED) return "<tool_call>nonsense</tool_call>";
+  const share = (draw - MALFORMED) / (1 - MALFORMED);
   const calls = isMain ? CALLS.findIndex((_, i) => share < CALLS.slice(0, i + 1).reduce((sum, p) => sum + p, 0)) : 1;
   if (turn !== 0 || calls < 1) return `<answer>${share < CORRECT ? ANSWER : "Brussels"}</answer>`;
   const call = (tool: string, args: object) =>

@@ -1,26 +1,18 @@
 /**
- * @file Answers one question in this process: a rollout like any other, in an embedded cloud that is deleted afterward. An outage ends it
- * without another attempt.
+ * @file Answers one question in this process: a rollout like any other, by this program or by the recipe's app. An outage ends it without
+ * another attempt.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AnyTrajectory } from "../../core/contracts/rollout.ts";
+import { type AnyTrajectory, mainTrajectories } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { type AgentParts, openAgents } from "../../gpu-workers/agents.ts";
-import { createBusyMeter } from "../../gpu-workers/busy.ts";
-import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
-import { type ComposedParts, compose } from "../../gpu-workers/compose.ts";
-import { inProcessDelegation } from "../../gpu-workers/invocations/in-process.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
+import { wholeTeam } from "../../gpu-workers/rollouts/whole-team.ts";
 import { readBases } from "../local/base-models.ts";
-import { openEmbeddedCloud } from "../local/embedded-cloud.ts";
-import { startOrResume } from "../local/start-or-resume.ts";
+import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
 import { readInvocations } from "../show/conversations.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
@@ -54,47 +46,21 @@ export async function answer(
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
   const bases = await readBases(config, "evaluate");
-  const directory = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
-  try {
-    const session = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
-    try {
-      await startOrResume(
-        session,
-        config,
-        () => bases,
-        () => ({ train: [question], heldOut: [] }),
-      );
-      const silent = createLog(() => {});
-      const parts = await compose(config.run, session.store, silent);
-      return await withAgents(parts, (agents) =>
-        rollOut(parts.run, agents, question, draws, onProgress, signal),
-      ).finally(() => parts.close());
-    } finally {
-      await session.close();
-    }
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  const questions = { train: [question], heldOut: [] };
+  return withHostedTeam(config, { bases, questions, log: createLog(() => {}) }, (team) =>
+    rollOut(team, question, draws, onProgress, signal),
+  );
 }
 
 async function rollOut(
-  run: AgentParts["run"],
-  hosted: ReadonlyMap<string, HostedAgent>,
+  { run, agents: hosted, app }: HostedTeam,
   question: Question,
   { seed, temperature }: Draws,
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
   const agents = new Map([...hosted].map(([name, agent]) => [name, reporting(agent, onProgress)]));
-  const main = agents.get(run.config.main);
-  if (!main) throw new RangeError(`the team has no '${run.config.main}'`);
   const purpose = [seed, "ask"];
-  const team = {
-    run,
-    agent: main,
-    delegation: inProcessDelegation(run, agents, purpose),
-    hasLiveSubAgents: () => true,
-  };
   const plan = {
     address: { run: run.name, phase: "eval:ask", step: 0, group: 0, rollout: 0 },
     question,
@@ -103,28 +69,19 @@ async function rollOut(
     purpose,
     closedBook: false,
   };
-  const outcome = await attemptRollout(team, plan, signal, () => false);
+  const outcome = await attemptRollout(wholeTeam(run, agents, purpose, app), plan, signal, () => false);
   if (outcome.status === "failed") throw new MgrpoError("deadline", outcome.reason);
+  const { conversation } = outcome;
+  // The end of an app's main conversation is known only now.
+  if (app) onProgress({ agent: run.config.main, call: undefined }, { kind: "ended", conversation });
   const invocations = await readInvocations(run.store, outcome);
-  const trajectories = [outcome, ...invocations.values()].map(({ trajectory }) => trajectory);
-  return { conversation: outcome.conversation, trajectories };
+  return {
+    conversation,
+    trajectories: [...mainTrajectories(outcome), ...[...invocations.values()].map(({ trajectory }) => trajectory)],
+  };
 }
 
 const reporting = (agent: HostedAgent, onProgress: OnProgress): HostedAgent => ({
   ...agent,
   onProgress: (progress, call) => onProgress({ agent: agent.name, call }, progress),
 });
-
-/** Opens the agents and closes them afterward. */
-async function withAgents<T>(
-  parts: ComposedParts,
-  work: (agents: ReadonlyMap<string, HostedAgent>) => Promise<T>,
-): Promise<T> {
-  const { run, openExternalPart } = parts;
-  const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openExternalPart), createBusyMeter());
-  try {
-    return await work(agents);
-  } finally {
-    await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
-  }
-}

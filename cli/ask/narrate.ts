@@ -9,8 +9,8 @@
  *     └─ answer  <answer>
  */
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
+import type { Tree } from "../show/node.ts";
 import { drawBranch } from "../show/text.ts";
-import type { Tree } from "../show/tree.ts";
 import type { ConversationSource, OnProgress } from "./answer.ts";
 
 export function asLines(write: (line: string) => void): OnProgress {

@@ -1,12 +1,13 @@
-/** @file Commands that evaluate: `eval`, `ask` and `judge check`. */
+/** @file Commands that evaluate or use a team: `eval`, `ask`, `serve` and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { count, notNegative, positive } from "../terminal/fail.ts";
+import { count, integer, notNegative, positive } from "../terminal/fail.ts";
 import { addToolExtensions, arm, judge, seed, setting } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
   addAsk(program);
+  addServe(program);
   addJudge(program);
 }
 
@@ -108,6 +109,25 @@ function addAsk(program: Command): void {
     .addOption(seed().default(1))
     .addOption(setting())
     .action(async (question, options) => (await import("../ask.ts")).ask(question, options));
+}
+
+function addServe(program: Command): void {
+  program
+    .command("serve")
+    .description("serve a trained team to apps, as an OpenAI-compatible API whose models are the agents")
+    .argument("<team>", "a run that finished here, or a folder with one model per agent, named after it")
+    .addOption(
+      new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(integer("--port")).default(8080),
+    )
+    .option("--host <address>", "address to listen on; other machines need MGRPO_SERVE_KEY to be set", "127.0.0.1")
+    .addOption(
+      new Option(
+        "--temperature <n>",
+        "sampling temperature of requests that set none (default: the one of training)",
+      ).argParser(notNegative("--temperature")),
+    )
+    .addOption(setting())
+    .action(async (team, options) => (await import("../serve.ts")).serve(team, options));
 }
 
 function addJudge(program: Command): void {

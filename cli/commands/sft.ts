@@ -1,7 +1,7 @@
-/** @file The command `sft`: supervised training before M-GRPO. */
+/** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
-import { count, notNegative, positive } from "../terminal/fail.ts";
-import { arm, recipe, seed, setting } from "./options.ts";
+import { count, notNegative, number, positive } from "../terminal/fail.ts";
+import { arm, collect, recipe, seed, setting } from "./options.ts";
 
 export function addSft(program: Command): void {
   const command = program
@@ -18,12 +18,34 @@ export function addSft(program: Command): void {
   command.action(async (recipe, options) => (await import("../sft.ts")).sft(recipe, options));
 }
 
+export function addImportTraces(program: Command): void {
+  program
+    .command("import-traces")
+    .description("turn traces of existing agents into demonstrations for `mgrpo sft`")
+    .argument("<files...>", "OpenTelemetry traces of model calls (OTLP JSON), or OpenAI messages (JSON Lines)")
+    .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
+    .option("--agent <name>", "take only this agent's conversations, and those that name no agent")
+    .option(
+      "--as <name>",
+      "agent of the recipe that the demonstrations are for, instead of the one that the traces name",
+    )
+    .addOption(
+      new Option("--where <attribute=value>", "take only calls with this value of an attribute (repeatable)")
+        .argParser(collect)
+        .default([], "none"),
+    )
+    .option("--score <name>", "attribute or evaluation that scores a conversation; goes with --min-score")
+    .addOption(new Option("--min-score <x>", "with --score: the lowest score to take").argParser(number("--min-score")))
+    .option("--no-system", "leave out system messages, so that agents keep those of the recipe")
+    .action(async (files, options) => (await import("../import-traces.ts")).importTracesTo(files, options));
+}
+
 function addSource(command: Command): void {
   command
     .addOption(
       new Option(
         "--demonstrations <file.jsonl>",
-        "OpenAI messages with tool calls, one conversation a line, instead of the recipe's demonstrations",
+        "OpenAI messages with tool calls, one conversation per line, instead of the recipe's demonstrations",
       ).conflicts(["fromRun", "minReward"]),
     )
     .option(
@@ -48,7 +70,11 @@ function addBudget(command: Command): void {
     .addOption(
       new Option("--tokens <n>", "tokens to train on, instead of a number of passes").argParser(count("--tokens")),
     )
-    .addOption(new Option("--batch-tokens <n>", "tokens of one step").argParser(count("--batch-tokens")).default(1024))
+    .addOption(
+      new Option("--batch-tokens <n>", "minimum tokens of one step, which takes whole demonstrations")
+        .argParser(count("--batch-tokens"))
+        .default(1024),
+    )
     .addOption(
       new Option(
         "--learning-rate <x>",

@@ -1,18 +1,38 @@
-/** @file Commands that train on this machine: `train`, `init`, `resume` and `compare`. `sft` is in sft.ts. */
+/**
+ * @file Commands that train on this machine, or try what would be trained: `dev`, `train`, `init`, `resume` and `compare`. `sft` and
+ * `import-traces` are in sft.ts.
+ */
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { count } from "../terminal/fail.ts";
 import { addExtensions, arm, collect, recipe, run, seed, setting, steps } from "./options.ts";
 
-import { addSft } from "./sft.ts";
+import { addImportTraces, addSft } from "./sft.ts";
 
 export function addTraining(program: Command): void {
+  addDev(program);
   addTrain(program);
   addSft(program);
+  addImportTraces(program);
   addInit(program);
   addResume(program);
   addCompare(program);
+}
+
+function addDev(program: Command): void {
+  program
+    .command("dev")
+    .description("try one question without training: what each agent did, what a step would train, what is wrong")
+    .addArgument(recipe())
+    .option("--question <id>", "id of the question; by default the one that training draws first")
+    .addOption(
+      new Option("--rollouts <k>", "rollouts of the question, 2 or more").argParser(count("--rollouts")).default(4),
+    )
+    .addOption(seed().default(1))
+    .addOption(arm().default("mgrpo"))
+    .addOption(setting())
+    .action(async (recipe, options) => (await import("../dev.ts")).dev(recipe, options));
 }
 
 function addTrain(program: Command): void {
@@ -78,6 +98,11 @@ function addCompare(program: Command): void {
         .default([], "none"),
     )
     .addOption(setting())
+    .option(
+      "--mixed",
+      "keep runs that another commit, release, config or base model made; the results name them",
+      false,
+    )
     .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")
     .action(async (recipe, options) => (await import("../compare.ts")).compare(recipe, options));
 }

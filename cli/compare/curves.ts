@@ -4,7 +4,7 @@ import { smooth } from "../chart-theme.ts";
 import type { Band } from "./bands.ts";
 import type { Entry } from "./plan.ts";
 import type { FinishedRun } from "./records.ts";
-import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
+import { type ArmRuns, comparedSuites, cumulativeTokens } from "./summary.ts";
 
 /**
  * The share of held-out questions answered correctly, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
@@ -13,7 +13,7 @@ import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
   return arms.map(({ entry, runs }) => {
-    const [suite] = openSuites(runs);
+    const [suite] = comparedSuites(runs);
     const evaluations = runs.map((run) => evaluationsOf(run, suite?.suite));
     const length = Math.min(...evaluations.map((list) => list.length));
     const columns = Array.from({ length }, (_, i) =>
@@ -64,7 +64,7 @@ function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
 
 /** In the order of training. */
 function evaluationsOf(run: FinishedRun, suite: string | undefined) {
-  const sampled = sampledBy(run);
+  const sampled = cumulativeTokens(run);
   return run.heldOut
     .filter((one) => one.suite === suite)
     .sort((a, b) => a.team - b.team)

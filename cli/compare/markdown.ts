@@ -7,7 +7,7 @@ export function drawMarkdown(
   comparison: Comparison,
   charts: readonly (readonly [title: string, file: string])[],
 ): string {
-  const { name, recipe, command, commits, machines, hours, seeds, arms, missing } = comparison;
+  const { name, recipe, command, commits, foreign, machines, hours, seeds, arms, missing } = comparison;
   const [first] = arms;
   const baseline = first ? `compared with ${first.label}` : "compared with the first arm";
   const suites = first?.heldOut ?? [];
@@ -26,6 +26,7 @@ export function drawMarkdown(
     ...(missing.length > 0
       ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
+    ...foreignRuns(foreign),
     ...charts.map(([title, file]) => `![${title}](${file})`),
     "## Held-out questions answered correctly, in percent",
     ...suites.map((suite, i) => section(nameOf(suite), arms, (arm) => arm.heldOut[i], baseline)),
@@ -59,8 +60,22 @@ export function drawMarkdown(
     .concat("\n");
 }
 
+/** The runs of another commit, config or base model, if any. */
+function foreignRuns(foreign: Comparison["foreign"]): string[] {
+  if (foreign.length === 0) return [];
+  return [
+    `**${counted(foreign.length, "run")} made by something else**, and accepted with \`--mixed\`: a difference between arms may be due to that.`,
+    table(
+      ["run", "commit", "differences from this comparison"],
+      foreign.map((one) => [one.run, one.commit, one.differences.join("; ")]),
+    ),
+  ];
+}
+
 const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends with the step that
   reaches that number. "short": it reached its maximum number of steps first.
+- The learning rate and the stages of the curriculum follow each run's share of those tokens (of its steps, if it has no number of
+  tokens to reach). So no arm asks harder questions earlier because it takes more steps.
 - Brackets are 95 % intervals. Those of arms are a bootstrap over seeds and questions, paired by question where two things are compared
   (\`core/training/bootstrap.ts\`); from one seed they say nothing about other seeds. Those of a run are Wilson's, over its questions.
 - A difference is significant if its interval does not contain 0. Of many differences at 95 %, one in twenty is significant by chance.

@@ -5,6 +5,9 @@
  * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its steps.
  * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times as many steps. `--tokens`
  * sets the number for all arms, the first included.
+ *
+ * Arms take different numbers of steps for the same tokens. So that all ask as hard questions after as much training, stages of the
+ * curriculum that begin at a step begin at the same share of the run instead: of the first arm's steps, of the others' tokens.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -28,6 +31,8 @@ export interface CompareOptions {
   readonly set: readonly string[];
   /** Prefix of the runs' names, and folder under results/. */
   readonly name: string;
+  /** Accept runs of another commit, release, config or base model. */
+  readonly mixed: boolean;
 }
 
 /** One line of the comparison. */
@@ -88,10 +93,19 @@ export function planRun(
   if (varied !== undefined && differences(resolve(common), resolve(plain)).length === 0) {
     throw new MgrpoError("config-invalid", `--vary ${varied}: this is the value that ${arm} has anyway; leave it out`);
   }
-  if (budget === undefined) return { entry, config: resolve(common), set: common };
-  const maxSteps = MAX_STEP_RATIO * resolve(common).steps;
-  const set = [...common, `steps=${maxSteps}`, `sampledTokens=${budget}`];
+  const unmatched = resolve(common);
+  const matched = [...common, ...stagesByShare(unmatched)];
+  if (budget === undefined) return { entry, config: resolve(matched), set: matched };
+  const set = [...matched, `steps=${MAX_STEP_RATIO * unmatched.steps}`, `sampledTokens=${budget}`];
   return { entry, config: resolve(set), set };
+}
+
+/** The setting that turns stages that begin at a step into stages that begin at a share of the steps. */
+function stagesByShare({ curriculum, steps }: RunConfig): string[] {
+  if (curriculum.length === 1 || curriculum.every(({ fromStep }) => fromStep === undefined)) return [];
+  const reached = curriculum.filter(({ fromStep = 0 }) => fromStep < steps);
+  const stages = reached.map(({ fromStep = 0, levels }) => ({ from: fromStep / steps, levels }));
+  return [`curriculum=${JSON.stringify(stages)}`];
 }
 
 /** Settings that the comparison itself decides. */

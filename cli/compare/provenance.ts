@@ -1,29 +1,133 @@
-/** @file The source version and machine that trained a comparison's run, as its record states them. */
+/**
+ * @file What made a comparison's run: the source version, the config, the base models and the machine. Runs that differ in anything but the
+ * machine are not of one comparison. A run's folder has it from the start of the run (origin.json), its record from there.
+ */
 import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { AgentName, Sha256 } from "../../core/contracts/names.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { differences } from "../../core/training/differences.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { release } from "../../gpu-workers/release.ts";
+import { type Bases, hashesOf } from "../local/base-models.ts";
+import { type RunFolder, writeAtomically } from "../local/run-folder.ts";
 
-export const Provenance = z.strictObject({ commit: z.string(), machine: z.string() });
+export const Provenance = z.strictObject({
+  commit: z.string(),
+  machine: z.string(),
+  /** What the run's workers executed (gpu-workers/release.ts). Earlier releases recorded none of the following. */
+  release: z.string().exactOptional(),
+  /** As resolved, without the names of the agents' models: `bases` says which models those are. */
+  config: z.record(z.string(), z.json()).exactOptional(),
+  /** Agent -> SHA-256 of the names and hashes of its base model's files. */
+  bases: z.record(AgentName, Sha256).exactOptional(),
+});
 export type Provenance = z.infer<typeof Provenance>;
 
-export function currentProvenance(): Provenance {
-  const [{ model = "unknown processor" } = {}] = cpus();
-  const gigabytes = Math.round(totalmem() / 2 ** 30);
-  return {
-    commit: sourceVersion(),
-    machine: `${cpus().length} x ${model.trim()}, ${gigabytes} GiB, Node.js ${process.version}, ${process.platform}`,
-  };
+/** Of a run whose folder does not say. */
+const UNKNOWN: Provenance = { commit: "unknown", machine: "unknown" };
+
+/** Of a run that this process starts. */
+export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bases"]): Provenance {
+  return { ...thisProcess(), config: withoutModels(config), bases };
 }
 
-/** The commit, marked if files differ from it. An installed package has no commit. */
+export async function identify(bases: Bases): Promise<Required<Provenance>["bases"]> {
+  const hashes = Object.entries(await hashesOf(bases));
+  return Object.fromEntries(
+    hashes.map(([agent, files]) => [agent, sha256(JSON.stringify(Object.entries(files).sort()))]),
+  );
+}
+
+/** What differs, one line each: why a run is not of this comparison. */
+export function foreignBy(ours: Provenance, theirs: Provenance): string[] {
+  const commit = isSameSource(ours.commit, theirs.commit) ? [] : differences(ours.commit, theirs.commit, "commit");
+  const rest = (["release", "config", "bases"] as const).flatMap((part) =>
+    theirs[part] === undefined ? [`${part}: not recorded`] : differences(ours[part], theirs[part], part),
+  );
+  return [...commit, ...rest];
+}
+
+/** Undefined: the run has not started. */
+export function readOrigin(folder: RunFolder): Provenance | undefined {
+  if (existsSync(folder.origin)) return parseJson(Provenance, readFileSync(folder.origin), folder.origin);
+  return existsSync(folder.config) ? UNKNOWN : undefined;
+}
+
+/** Before the run starts or is resumed. A run that others began is theirs and ours. */
+export function writeOrigin(folder: RunFolder, ours: Provenance): void {
+  const before = existsSync(folder.config) ? readOrigin(folder) : undefined;
+  const both = (key: "commit" | "machine" | "release") => {
+    const [first, then] = [before ? (before[key] ?? "unknown") : ours[key], ours[key]];
+    return first === then || first?.endsWith(`, then ${then}`) ? first : `${first}, then ${then}`;
+  };
+  const parts = { commit: both("commit"), machine: both("machine"), release: both("release") };
+  const origin = { ...(before ?? ours), ...parts };
+  mkdirSync(folder.path, { recursive: true });
+  writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
+}
+
+function withoutModels(config: RunConfig): Required<Provenance>["config"] {
+  const agents = Object.entries(config.agents).map(([name, { model: _, ...agent }]) => [name, agent]);
+  return JSON.parse(JSON.stringify({ ...config, agents: Object.fromEntries(agents) }));
+}
+
+let known: Pick<Provenance, "commit" | "machine" | "release"> | undefined;
+
+/** Read once: a commit while a comparison runs does not change what its processes execute. */
+function thisProcess() {
+  const [{ model = "unknown processor" } = {}] = cpus();
+  const gigabytes = Math.round(totalmem() / 2 ** 30);
+  known ??= {
+    commit: sourceVersion(),
+    machine: `${cpus().length} x ${model.trim()}, ${gigabytes} GiB, Node.js ${process.version}, ${process.platform}`,
+    release: release(process.env),
+  };
+  return known;
+}
+
+/** What a run executes. Commits that differ elsewhere, in docs or in results, are the same to it. */
+const CODE = [
+  "core",
+  "engine",
+  "adapters",
+  "functions",
+  "gpu-workers",
+  "recipes",
+  "cli",
+  "build.mjs",
+  "package-lock.json",
+];
+
+/** The commit, marked if code differs from it. An installed package has no commit. */
 function sourceVersion(): string {
+  const commit = git("rev-parse", "--short=12", "HEAD");
+  if (commit === undefined) return "none: an installed package";
+  return git("status", "--porcelain", "--untracked-files=no", "--", ...CODE.map(fromTop)) === ""
+    ? commit
+    : `${commit}-dirty`;
+}
+
+function isSameSource(ours: string, theirs: string): boolean {
+  if (ours === theirs) return true;
+  const areCommits = [ours, theirs].every((commit) => /^[0-9a-f]{7,40}$/.test(commit));
+  return areCommits && git("diff", "--quiet", ours, theirs, "--", ...CODE.map(fromTop)) !== undefined;
+}
+
+const fromTop = (path: string) => `:/${path}`;
+
+/** Undefined if it fails. */
+function git(...command: string[]): string | undefined {
   try {
-    return execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=12"], {
+    return execFileSync("git", ["--no-optional-locks", ...command], {
       cwd: import.meta.dirname,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "ignore"],
     }).trim();
   } catch {
-    return "none: an installed package";
+    return undefined;
   }
 }

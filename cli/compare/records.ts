@@ -11,10 +11,15 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
-import { writeAtomically } from "../local/run-folder.ts";
+import { runFolder, writeAtomically } from "../local/run-folder.ts";
 import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
-import { currentProvenance, Provenance } from "./provenance.ts";
+import { foreignBy, Provenance, readOrigin } from "./provenance.ts";
+
+/** A planned run, and what it is made from if this process starts it. */
+export interface TraceableRun extends PlannedRun {
+  readonly by: Provenance;
+}
 
 /** What a comparison reads from a run's folder. */
 export interface TrainedRun {
@@ -24,6 +29,8 @@ export interface TrainedRun {
 
 export interface FinishedRun extends TrainedRun {
   readonly by: Provenance;
+  /** How it differs from what this comparison would train. Empty unless such runs are accepted. */
+  readonly foreign: readonly string[];
 }
 
 const RunRecord = z.strictObject({
@@ -35,24 +42,36 @@ const RunRecord = z.strictObject({
 });
 
 /** `results`: the comparison's folder. */
-export function keepRecord(results: string, planned: PlannedRun, { report, heldOut }: TrainedRun): void {
-  const path = recordPath(results, planned.config.run);
+export function keepRecord(results: string, planned: TraceableRun, { report, heldOut }: TrainedRun): void {
+  const { run } = planned.config;
+  const by = readOrigin(runFolder(run)) ?? planned.by;
   mkdirSync(join(results, "runs"), { recursive: true });
-  const record = RunRecord.parse({ made: settingsOf(planned), by: currentProvenance(), report, heldOut });
-  writeAtomically(path, gzipSync(JSON.stringify(record), { level: 9 }));
+  const record = RunRecord.parse({ made: settingsOf(planned), by, report, heldOut });
+  writeAtomically(recordPath(results, run), gzipSync(JSON.stringify(record), { level: 9 }));
 }
 
-/** Undefined if there is none. Throws if the record is of a run with other settings. */
-export function readRecord(results: string, planned: PlannedRun): FinishedRun | undefined {
+/**
+ * Undefined if there is none. Throws if the record is of another run, and unless `mixed` also if other settings, source or base models made
+ * it.
+ */
+export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
   const { made, ...finished } = parseJson(RunRecord, unzipped(path), path);
-  const found = differences(settingsOf(planned), made);
-  if (found.length === 0) return finished;
-  throw new MgrpoError(
-    "config-invalid",
-    `${path} is of a run with other settings: ${found.join("; ")}; compare under another --name, or remove that file`,
-  );
+  const { set, ...asked } = settingsOf(planned);
+  const other = differences(asked, { recipe: made.recipe, arm: made.arm, seed: made.seed });
+  const settings = differences(set, made.set, "set");
+  const foreign = [...settings, ...foreignBy(planned.by, finished.by)];
+  if (other.length > 0 || (settings.length > 0 && !mixed)) {
+    throw refusal(`${path} is of a run with other settings`, [...other, ...settings], "or remove that file");
+  }
+  if (foreign.length === 0 || mixed) return { ...finished, foreign };
+  throw refusal(`${path} was made by something else`, foreign, "remove that file, or keep it with --mixed");
+}
+
+/** Why a run is not of this comparison, and what to do. */
+export function refusal(what: string, found: readonly string[], remedy: string): MgrpoError {
+  return new MgrpoError("config-invalid", `${what}: ${found.join("; ")}; compare under another --name, ${remedy}`);
 }
 
 function recordPath(results: string, run: string): string {

@@ -11,27 +11,30 @@ import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { MgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { HeldOutScores } from "../held-out/scores.ts";
 import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";
-import type { PlannedRun } from "./plan.ts";
+import type { CompareOptions } from "./plan.ts";
 import type { Progress } from "./progress.ts";
-import { keepRecord, readRecord, type TrainedRun } from "./records.ts";
+import { foreignBy, readOrigin, writeOrigin } from "./provenance.ts";
+import { keepRecord, readRecord, refusal, type TraceableRun, type TrainedRun } from "./records.ts";
 
-/** Throws if a run of that name has another config. The lock of its embedded cloud keeps out other processes. */
-export function refuseOther({ config }: PlannedRun): void {
+/**
+ * Throws if a run of that name has another config, and unless `mixed` also if another source or other base models started it. The lock of its
+ * embedded cloud keeps out other processes.
+ */
+export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);
-  if (!existsSync(folder.config)) return;
+  const origin = readOrigin(folder);
+  if (!origin || !existsSync(folder.config)) return;
   const found = differences(config, readConfig(folder));
-  if (found.length > 0) {
-    throw new MgrpoError(
-      "config-invalid",
-      `run '${config.run}' exists with another config: ${found.join("; ")}; compare under another --name, or remove ${folder.path}`,
-    );
-  }
+  const what = `run '${config.run}' exists`;
+  if (found.length > 0) throw refusal(`${what} with another config`, found, `or remove ${folder.path}`);
+  const foreign = mixed ? [] : foreignBy(by, origin);
+  if (foreign.length === 0) return;
+  throw refusal(`${what}, made by something else`, foreign, `remove ${folder.path}, or keep it with --mixed`);
 }
 
 /** Undefined unless the run is finished. */
@@ -46,20 +49,20 @@ function readRunFolder(run: string): TrainedRun | undefined {
 
 /** Trains the runs that are not finished and keeps their records. Resolves with the failures, by run; a failure does not stop the others. */
 export async function trainRuns(
-  planned: readonly PlannedRun[],
+  planned: readonly TraceableRun[],
   results: string,
   recipe: string,
-  jobs: number,
+  { jobs, mixed }: Pick<CompareOptions, "jobs" | "mixed">,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  const keep = (one: PlannedRun) => {
-    if (readRecord(results, one)) return true;
+  const keep = (one: TraceableRun) => {
+    if (readRecord(results, one, mixed)) return true;
     const finished = readRunFolder(one.config.run);
     if (finished) keepRecord(results, one, finished);
     return finished !== undefined;
   };
-  for (const one of planned) refuseOther(one);
+  for (const one of planned) refuseOther(one, mixed);
   const left = planned.filter((one) => {
     const kept = keep(one);
     if (kept) progress.kept(one.config.run);
@@ -82,7 +85,7 @@ export async function trainRuns(
 
 /** The failure; undefined if the run finished. */
 async function trainOne(
-  { config, set }: PlannedRun,
+  { config, set, by }: TraceableRun,
   recipe: string,
   progress: Progress,
   signal: AbortSignal,
@@ -90,7 +93,9 @@ async function trainOne(
   const { run, arm, seed } = config;
   const settings = set.flatMap((setting) => ["--set", setting]);
   const fresh = ["train", recipe, "--run", run, "--arm", arm, "--seed", String(seed), ...settings];
-  const command = existsSync(runFolder(run).config) ? ["resume", run] : fresh;
+  const folder = runFolder(run);
+  const command = existsSync(folder.config) ? ["resume", run] : fresh;
+  writeOrigin(folder, by);
   const child = spawn(process.execPath, [...nodeArguments("cli/mgrpo"), ...command], {
     // MGRPO_PARENT: the child ends when this process does. Detached: Ctrl-C reaches it once, through this process.
     env: { ...process.env, MGRPO_PARENT: "1" },

@@ -20,7 +20,7 @@ const Share = z.strictObject({
   interval: z.strictObject({ low: z.number(), high: z.number() }),
 });
 
-/** Null if there was nothing to measure. */
+/** What was measured on one suite. An estimate is null if nothing was counted. */
 const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
@@ -38,7 +38,7 @@ const RunResult = z.strictObject({
   seed: z.int(),
   steps: z.int(),
   sampledTokens: z.int(),
-  /** The run reached its maximum number of steps before it had sampled as many tokens as the first arm. */
+  /** The run reached its maximum number of steps before its token budget: what the first arm sampled, or `--tokens`. */
   short: z.boolean(),
   seconds: z.number(),
   evaluations: z.array(z.strictObject({ suite: z.string(), temperature: z.number(), before: Share, after: Share })),
@@ -52,7 +52,7 @@ const ArmResult = z.strictObject({
   /** Held-out questions answered correctly, per open-book suite. */
   heldOut: z.array(Measured),
   caseStudies: z.array(Measured.extend({ study: z.string(), expected: z.string() })),
-  /** Held-out questions answered correctly, per kind of question. */
+  /** Held-out questions answered correctly, per kind of question, on the first suite of `heldOut`. */
   kinds: z.array(Measured.extend({ kind: z.string() })),
 });
 export type ArmResult = z.infer<typeof ArmResult>;
@@ -63,6 +63,8 @@ export const Comparison = z.strictObject({
   command: z.string(),
   /** All distinct source versions and machines of the runs. */
   commits: z.array(z.string()),
+  /** Accepted runs that another commit, release, config or base model made, and how they differ from this comparison. */
+  foreign: z.array(z.strictObject({ run: RunName, commit: z.string(), differences: z.array(z.string()) })),
   machines: z.array(z.string()),
   /** Sum over all runs. */
   hours: z.number(),
@@ -81,7 +83,6 @@ export interface ArmRuns {
   readonly budgets: ReadonlyMap<string, number>;
 }
 
-/** The bootstrap's random streams are named after the arm, the suite and the metric. */
 export function summarize(
   about: Pick<Comparison, "name" | "recipe" | "command" | "seeds" | "missing">,
   arms: readonly ArmRuns[],
@@ -92,6 +93,9 @@ export function summarize(
   const comparison: Comparison = {
     ...about,
     commits: [...new Set(all.map(({ by }) => by.commit))],
+    foreign: all.flatMap(({ report: { run }, by: { commit }, foreign }) =>
+      foreign.length === 0 ? [] : [{ run, commit, differences: [...foreign] }],
+    ),
     machines: [...new Set(all.map(({ by }) => by.machine))],
     hours: all.reduce((sum, { report }) => sum + report.seconds.total, 0) / 3600,
     arms: arms.map((one) => summarizeArm(one, one === first ? undefined : first)),
@@ -101,12 +105,14 @@ export function summarize(
 
 /** Scores are paired by question, so all runs must have been evaluated on the same questions. */
 function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void {
-  const asked = ({ heldOut }: FinishedRun) =>
+  if (!first) return;
+  const questionsOf = ({ heldOut }: FinishedRun) =>
     new Map(heldOut.map(({ suite, questions }) => [suite, questions.map(({ question }) => question).join("\n")]));
-  for (const one of others) {
-    const suite = [...asked(one)].find(([name, questions]) => asked(first as FinishedRun).get(name) !== questions)?.[0];
+  const expected = questionsOf(first);
+  for (const other of others) {
+    const [suite] = [...questionsOf(other)].find(([name, questions]) => expected.get(name) !== questions) ?? [];
     if (suite === undefined) continue;
-    const runs = `runs '${first?.report.run}' and '${one.report.run}'`;
+    const runs = `runs '${first.report.run}' and '${other.report.run}'`;
     throw new MgrpoError(
       "config-invalid",
       `suite ${suite}: ${runs} were asked different questions, and cannot be compared: held-out questions must not depend on the seed`,
@@ -116,11 +122,11 @@ function refuseOtherQuestions([first, ...others]: readonly FinishedRun[]): void 
 
 function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefined): ArmResult {
   const { label, arm, varied } = entry;
-  const suites = openSuites(runs);
+  const suites = comparedSuites(runs);
   const measured = (suite: Suite, what: string, pick: Counts) =>
     measureArm(label, suite, what, runs, first?.runs, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
-  const [shown = suites[0]] = suites.filter(({ temperature }) => temperature > 0);
+  const [shown] = suites;
   const kinds = [...new Set(scoresOf(runs[0], shown?.suite, "after").map(({ kind }) => kind))];
   return {
     label,
@@ -153,6 +159,7 @@ type End = "before" | "after";
 
 const NOTHING: Tally = { n: 0, correct: 0 };
 
+/** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
 function measureArm(
   label: string,
   { suite, temperature }: Suite,
@@ -164,39 +171,40 @@ function measureArm(
   const table = (of: readonly FinishedRun[], end: End): Tallies_SQ =>
     of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
   const name = ["compare", label, suite, what];
-  const both = runs.flatMap((mine) => {
-    const other = first?.find(({ report }) => report.seed === mine.report.seed);
-    return other ? [{ mine, other }] : [];
+  const pairs = runs.flatMap((run) => {
+    const baseline = first?.find(({ report }) => report.seed === run.report.seed);
+    return baseline ? [{ run, baseline }] : [];
   });
-  const [mine, others] = [both.map((pair) => pair.mine), both.map(({ other }) => other)];
+  const [paired, baselines] = [pairs.map(({ run }) => run), pairs.map(({ baseline }) => baseline)];
   return {
     suite,
     temperature,
     before: shareEstimate(table(runs, "before"), [...name, "before"]) ?? null,
     after: shareEstimate(table(runs, "after"), [...name, "after"]) ?? null,
     gain: differenceEstimate(table(runs, "after"), table(runs, "before"), [...name, "gain"]) ?? null,
-    againstFirst: differenceEstimate(table(mine, "after"), table(others, "after"), [...name, "first"]) ?? null,
+    againstFirst: differenceEstimate(table(paired, "after"), table(baselines, "after"), [...name, "first"]) ?? null,
   };
 }
 
-/** Scores of the untrained or the last team. */
+/** Scores of the untrained team or of the last one. Empty if it was not evaluated on the suite. */
 function scoresOf(run: FinishedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
   const team = end === "before" ? 0 : run?.report.steps;
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 
-/** Open-book suites evaluated before and after training, sampled ones first. */
-export function openSuites(runs: readonly FinishedRun[]): Suite[] {
+/** Open-book suites evaluated before and after training in the first run, those above temperature 0 first. */
+export function comparedSuites(runs: readonly FinishedRun[]): Suite[] {
   const [run] = runs;
   const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];
-  const ends = at(0).filter(({ suite }) => at(run?.report.steps).some((after) => after.suite === suite));
-  return ends
+  const after = at(run?.report.steps);
+  return at(0)
+    .filter(({ suite }) => after.some((one) => one.suite === suite))
     .map(({ suite, temperature }) => ({ suite, temperature }))
     .sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
 }
 
 /** Tokens sampled before each step, and after the last. */
-export function sampledBy({ report }: FinishedRun): number[] {
+export function cumulativeTokens({ report }: FinishedRun): number[] {
   const totals = [0];
   for (const { sampledTokens } of report.perStep) totals.push((totals.at(-1) ?? 0) + sampledTokens);
   return totals;
@@ -204,7 +212,7 @@ export function sampledBy({ report }: FinishedRun): number[] {
 
 function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.infer<typeof RunResult> {
   const { report } = run;
-  const sampledTokens = sampledBy(run).at(-1) ?? 0;
+  const sampledTokens = cumulativeTokens(run).at(-1) ?? 0;
   const share = (suite: string, end: End) => {
     const questions = scoresOf(run, suite, end);
     return { ...sumTallies(questions), interval: accuracyInterval(questions) };
@@ -216,7 +224,7 @@ function runResult(run: FinishedRun, budgets: ReadonlyMap<string, number>): z.in
     seconds: report.seconds.total,
     sampledTokens,
     short: sampledTokens < (budgets.get(report.run) ?? 0),
-    evaluations: openSuites([run]).map(({ suite, temperature }) => ({
+    evaluations: comparedSuites([run]).map(({ suite, temperature }) => ({
       suite,
       temperature,
       before: share(suite, "before"),

@@ -1,6 +1,6 @@
 /** @file The raw numbers of a comparison as CSV (RFC 4180): steps, evaluations, and held-out questions before and after. Pure. */
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
-import { type ArmRuns, openSuites, sampledBy } from "./summary.ts";
+import { type ArmRuns, comparedSuites, cumulativeTokens } from "./summary.ts";
 
 type Cell = string | number | null | undefined;
 type CsvRecord = Readonly<{ [column: string]: Cell }>;
@@ -9,7 +9,7 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
-        const sampled = sampledBy(run);
+        const sampled = cumulativeTokens(run);
         return run.report.perStep.map((step): CsvRecord => {
           const perAgent = Object.entries(step.reward).flatMap(([agent, reward]): [string, Cell][] => [
             [`reward_${agent}`, reward],
@@ -45,7 +45,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) => {
-        const sampled = sampledBy(run);
+        const sampled = cumulativeTokens(run);
         return run.heldOut.map(({ team, suite, temperature, closedBook, questions }): CsvRecord => {
           const { low, high } = accuracyInterval(questions);
           return {
@@ -71,7 +71,7 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>
       runs.flatMap((run) =>
-        openSuites([run]).flatMap(({ suite }) => {
+        comparedSuites([run]).flatMap(({ suite }) => {
           const at = (team: number) => run.heldOut.find((one) => one.suite === suite && one.team === team)?.questions;
           const after = at(run.report.steps);
           return (at(0) ?? []).map((before, i): CsvRecord => {

@@ -27,21 +27,26 @@ import { sha256OfFile } from "../../engine/hash.ts";
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";
 
-/** The files of a complete model: those of the folder, plus those of its base model if it contains an adapter. */
+/**
+ * The files of a complete model: those of the folder, plus those of its base model if it contains an adapter. `pin` gives the name that is
+ * recorded for the base, which means the same files forever.
+ */
 export async function withBaseModel(
   files: CheckpointFiles,
   folder: string,
   read: (base: string) => Promise<CheckpointFiles>,
+  pin: (base: string) => Promise<string> = async (base) => base,
 ): Promise<CheckpointFiles> {
   const adapter = readAdapterConfig(files);
   if (!adapter || files.has("config.json")) return files;
-  const base = baseLocation(folder, adapter);
-  if (base === undefined) {
+  const location = baseLocation(folder, adapter);
+  if (location === undefined) {
     throw new MgrpoError(
       "checkpoint-damaged",
       `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: set it to the folder or the hub name of the adapter's base model`,
     );
   }
+  const base = await pin(location);
   const baseFiles = await read(base);
   const pointer = files.get(BASE_FILE);
   if (pointer) {

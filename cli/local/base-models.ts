@@ -10,7 +10,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles } from "../../core/ports.ts";
+import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import { checkContext } from "../../engine/checkpoint/config.ts";
 import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
@@ -22,7 +22,7 @@ import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
-import { hubModelFolder, isHubModel } from "./hub-models.ts";
+import { fetchHubModel, isHubModel, pinModel } from "./hub-models.ts";
 import { checkTemplate, noteOnTools } from "./template-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
@@ -70,9 +70,7 @@ async function readBase(
   if (isEndpointPolicy(policy)) return new Map([[ENDPOINT, recordBytes(endpointOf(agent))]]);
   const setting = `agents.${name}.model`;
   if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
-  const files = given
-    ? await withBaseModel(given, model, (base) => readFolder(base, setting))
-    : await readModel(model, setting);
+  const files = given ? await withBase(given, model, setting) : await readModel(model, setting);
   for (const file of NEEDED) {
     if (files.has(file)) continue;
     throw new MgrpoError("checkpoint-damaged", `${join(model, file)} is missing: agent '${name}' needs it`);
@@ -110,12 +108,30 @@ function checkBase(
 /** The files of a folder, or of an `s3://` prefix or hub model through this machine's cache; for an adapter, also those of its base. */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
-  return withBaseModel(files, model, (base) => readFolder(base, join(model, ADAPTER_CONFIG_FILE)));
+  return withBase(files, model, join(model, ADAPTER_CONFIG_FILE));
+}
+
+/** `setting`: what names the base model. */
+function withBase(files: CheckpointFiles, model: string, setting: string): Promise<CheckpointFiles> {
+  return withBaseModel(
+    files,
+    model,
+    (base) => readFolder(base, setting),
+    (base) => pinModel(base, setting),
+  );
 }
 
 async function readFolder(given: string, setting: string): Promise<CheckpointFiles> {
   if (given.endsWith(".gguf")) throw notImported(given, setting);
-  const model = isHubModel(given) ? await hubModelFolder(given, setting) : given;
+  if (!isHubModel(given)) return readFiles(given, setting);
+  const { folder, originOf } = await fetchHubModel(given, setting);
+  const files = await readFiles(folder, setting);
+  const withOrigin = (name: string, file: CheckpointFile) =>
+    file instanceof Uint8Array ? file : { ...file, origin: originOf(name) };
+  return new Map([...files].map(([name, file]) => [name, withOrigin(name, file)]));
+}
+
+async function readFiles(model: string, setting: string): Promise<CheckpointFiles> {
   const [, parent = "", name = ""] = /^(s3:\/\/.*)\/([^/]+)\/*$/.exec(model) ?? [];
   const [source, folder] = model.startsWith("s3://")
     ? [openS3Source(parent), name]
@@ -146,7 +162,7 @@ export function refuseLocalFiles(agent: string, files: CheckpointFiles): void {
     throw new MgrpoError(
       "config-invalid",
       `agents.${agent}.model: ${file.path} (${Math.round(file.bytes / 1e6)} MB) is too large to be sent through the run's store: ` +
-        "put the model under s3:// and name that",
+        "put the model under s3:// and name that, or name a model of the hub",
     );
   }
 }

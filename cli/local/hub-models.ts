@@ -7,7 +7,7 @@ import {
 } from "../../adapters/checkpoints/hub/model.ts";
 import { hubSettings } from "../../adapters/checkpoints/hub/settings.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { HUB_PREFIX, type HubModel, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
+import { HUB_PREFIX, type HubModel, hubFileName, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
@@ -16,22 +16,34 @@ const LINES_PER_SECOND = 5;
 
 export const isHubModel = (model: string): boolean => model.startsWith(HUB_PREFIX);
 
-/** The folder with its files, downloaded if they are not in the cache. */
-export function hubModelFolder(model: string, setting: string): Promise<string> {
-  return fetchModel(parsed(model, setting), hubSettings(), terminalReporter());
+export interface FetchedModel {
+  /** On this machine. */
+  readonly folder: string;
+  /** The name by which every machine gets the same file. */
+  originOf(file: string): string;
+}
+
+/** Its files, downloaded if they are not in the cache. */
+export async function fetchHubModel(name: string, setting: string): Promise<FetchedModel> {
+  const model = await resolveCommit(parsed(name, setting), hubSettings(), terminalReporter());
+  const { repository, revision: commit } = model;
+  const folder = await fetchModel(model, hubSettings(), terminalReporter());
+  return { folder, originOf: (path) => hubFileName({ repository, commit, path }) };
 }
 
 /** The config with every hub model at the commit that it has now, so that the run's record names the same files forever. */
 export async function pinModels(config: RunConfig): Promise<RunConfig> {
   const agents: RunConfig["agents"] = {};
   for (const [name, agent] of Object.entries(config.agents)) {
-    const isOurs = isHubModel(agent.model) && !isEndpointPolicy(agent.policy);
-    agents[name] = isOurs ? { ...agent, model: await pinned(agent.model, `agents.${name}.model`) } : agent;
+    const isOurs = !isEndpointPolicy(agent.policy);
+    agents[name] = isOurs ? { ...agent, model: await pinModel(agent.model, `agents.${name}.model`) } : agent;
   }
   return { ...config, agents };
 }
 
-async function pinned(model: string, setting: string): Promise<string> {
+/** A hub model's name with its commit; any other model as it is. */
+export async function pinModel(model: string, setting: string): Promise<string> {
+  if (!isHubModel(model)) return model;
   return hubModelName(await resolveCommit(parsed(model, setting), hubSettings(), terminalReporter()));
 }
 

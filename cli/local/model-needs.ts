@@ -4,7 +4,7 @@
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { Packing } from "../../core/contracts/engine.ts";
+import type { EngineConfig } from "../../core/contracts/engine.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
@@ -14,6 +14,7 @@ import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
 import { type MemoryPlan, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { machineBytes, resolvePacking } from "../../engine/compiled/packing.ts";
+import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -27,6 +28,7 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   adapter: "a lower lora.rank, or fewer lora.targets",
   optimizer: "an adapter in place of all weights (lora={})",
   activations: "a lower engine.microBatchTokens or limits.contextTokens",
+  trees: "engine.prefixTrees=false, or a lower engine.microBatchTokens",
   cache: "a lower engine.slots or limits.contextTokens",
   saving: "an adapter in place of all weights (lora={})",
 };
@@ -38,14 +40,15 @@ export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored:
   const parts = Object.entries(plan).filter(([, bytes]) => bytes > 0);
   return [
     ...parts.map(([name, bytes]): Check => {
-      const note = lora ? noteOn(name, mapped, agent.engine.packing) : "";
+      const note = lora ? noteOn(name, mapped, agent.engine) : "";
       return { name: `  ${name}`, state: "ok", found: `${gigabytes(bytes)}${note}` };
     }),
     memoryCheck(plan),
   ];
 }
 
-function noteOn(part: string, mapped: boolean, packing: Packing): string {
+function noteOn(part: string, mapped: boolean, { packing, quantization }: EngineConfig): string {
+  if (part === "weights" && quantization !== "none") return `, linear layers in ${quantization}`;
   if (part === "weights" && mapped) return ", mapped from disk";
   return part === "packed" ? `, engine.packing ${packing}` : "";
 }
@@ -76,7 +79,11 @@ export function checkMemory(
 ): void {
   const plans = Object.entries(agents).flatMap(([name, agent]) => {
     const files = bases.get(name);
-    if (!files || !agent.trained || agent.policy !== "compiled") return [];
+    if (!files || agent.policy !== "compiled") return [];
+    if (!agent.trained) {
+      admitted(findings, name, () => needsOf(agent, files, false));
+      return [];
+    }
     return admitted(findings, name, () => {
       const needs = needsOf(agent, files, algorithm.kl.coefficient > 0);
       if (!needs.lora) refuseUnsavable(parameterLayout(readModelConfig(files)));
@@ -123,6 +130,7 @@ function needsOf(
   const config = readModelConfig(files);
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const options = engineOptions(agent);
+  checkQuantization(config, lora, options, stored);
   const packing = resolvePacking(config, lora, options, stored);
   return { plan: planMemory(config, lora, { ...options, packing }, stored, reference), lora };
 }

@@ -12,9 +12,10 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import type { ToolsModule } from "../../core/recipe.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { openEngine } from "../../engine/index.ts";
+import { httpRunner } from "../../gpu-workers/gateway/runners.ts";
 import { engineOptions } from "../../gpu-workers/policy.ts";
 import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
-import { openTools, openToolsModule } from "../../recipes/registry.ts";
+import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 import { type Bases, readTrainingBase, refuseLocalFiles } from "./base-models.ts";
 import { Findings } from "./findings.ts";
@@ -43,6 +44,7 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   const { recipe, agents, judge } = config;
   const module = await findings.attempt(() => openToolsModule(recipe));
   await findings.attempt(() => refuseUntrained(config));
+  await findings.attempt(() => refuseMissingApp(config, site.workers));
   if (site.workers === "here") {
     await findings.attempt(() => openRewards(config, process.env));
     if (judge) await findings.attempt(() => openLanguageModel(judge.model));
@@ -57,6 +59,12 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   if (site.workers === "here") checkMemory(config, bases, findings);
   await findings.attempt(() => site.checkStore(findings));
   return { findings, bases };
+}
+
+/** Refuses a recipe without the app that is to run its rollouts, and an app elsewhere whose secret is missing. */
+export async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["workers"]): Promise<void> {
+  if (runner === "recipe") await openRollout(recipe);
+  else if (runner !== "native" && workers === "here") httpRunner(runner, process.env, { storeTime: async () => 0 });
 }
 
 function refuseUntrained(config: RunConfig): void {

@@ -32,6 +32,8 @@ export interface RunFolder {
   readonly report: string;
   readonly heldOut: string;
   readonly curve: string;
+  /** What a comparison started it from (cli/compare/provenance.ts). */
+  readonly origin: string;
   readonly cloud: string;
   readonly logs: string;
   readonly checkpoints: string;
@@ -74,6 +76,7 @@ export function runFolder(run: string): RunFolder {
     report: inside("report.json"),
     heldOut: inside("held-out.json"),
     curve: inside("curve.svg"),
+    origin: inside("origin.json"),
     cloud: inside("cloud"),
     logs: inside("logs"),
     checkpoints: inside("checkpoints"),

@@ -78,7 +78,8 @@ async function followWithWorkers(
     for await (const event of followRun(cloud.store, config, options)) {
       history.record(event);
       display.event(event);
-      if (event.kind === "step") for (const line of stepWarnings(config, history.steps)) display.say(line);
+      if (event.kind === "step")
+        for (const line of stepWarnings(config, history.steps)) display.say(`warning: ${line}`);
     }
   } finally {
     await workers.stop();

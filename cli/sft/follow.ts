@@ -1,16 +1,16 @@
 /**
- * @file Shows a supervised training: one live line in a terminal, a line per held-out loss, its losses as a chart beside the result's folder,
- * and its result.
+ * @file Reports a supervised training: in a terminal, a live line; a printed line per held-out loss after the first, one for the result, and
+ * one if that did not improve on the start; and a chart of the losses next to the result's folder.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { heldOutLossAt, type Progress, recentLoss } from "../../sft/progress.ts";
+import { heldOutLossAt, type Progress, recentLoss, warningOf } from "../../sft/progress.ts";
 import type { AgentResult, AgentTraining } from "../../sft/train-agent.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { drawLosses } from "./loss-curve.ts";
 
 /** Number of steps over which the shown loss is averaged. */
-const RECENT = 20;
+const RECENT_STEPS = 20;
 
 export async function followTraining(
   training: AgentTraining,
@@ -20,60 +20,60 @@ export async function followTraining(
   const { agent, plan } = training;
   live.print(openingLine(training));
   let from: Progress | undefined;
-  let started = performance.now();
-  let evaluated = 0;
+  let startedMilliseconds = performance.now();
+  let evaluatedStep = 0;
   try {
     const { progress, isNew } = await train({
       ...training,
       onOpen(resumed) {
         from = resumed;
-        started = performance.now();
-        evaluated = resumed.losses.length;
-        if (resumed.losses.length > 0) live.print(`${agent}: continues after step ${resumed.losses.length}`);
+        startedMilliseconds = performance.now();
+        evaluatedStep = resumed.losses.length;
+        if (evaluatedStep > 0) live.print(`${agent}: resumes after step ${evaluatedStep}`);
       },
       onStep(progress) {
-        const line = progressLine(agent, progress, plan.tokens, speedOf(progress, from, started));
+        const line = progressLine(agent, progress, plan.tokens, tokensPerSecond(progress, from, startedMilliseconds));
         live.show(() => line);
         const { step = 0 } = progress.evaluations.at(-1) ?? {};
-        if (step > evaluated) {
+        if (step > evaluatedStep) {
           live.print(line);
           writeCurve(training, progress);
         }
-        evaluated = step;
+        evaluatedStep = step;
       },
     });
     writeCurve(training, progress);
     live.print(resultLine(training, progress, isNew));
+    const warning = warningOf(progress);
+    if (warning !== undefined) live.print(`warning: ${agent}: ${warning}`);
   } finally {
     live.close();
   }
 }
 
-/** A copy of what the training's state says, which every evaluation replaces. */
+/** Draws the losses so far. Each evaluation replaces the file. */
 function writeCurve({ agent, plan, folder }: AgentTraining, progress: Progress): void {
   mkdirSync(dirname(folder), { recursive: true });
-  writeFileSync(curveFile(folder), drawLosses(agent, progress, plan.learningRate));
+  writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));
 }
 
-const curveFile = (folder: string): string => `${folder}-loss.svg`;
-
-/** The share that is held out can hit none of a few demonstrations. */
+/** With few demonstrations, it can be that none is held out. */
 function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {
   const counts = `${agent}: ${training.length} demonstrations to train on, ${plan.tokens} tokens`;
   if (heldOut.length > 0) return `${counts}; ${heldOut.length} held out`;
   return `${counts}; none held out, so the last checkpoint is kept`;
 }
 
-function speedOf(progress: Progress, from: Progress | undefined, started: number): number {
-  return Math.round((1000 * (progress.tokens - (from?.tokens ?? 0))) / (performance.now() - started));
+function tokensPerSecond(progress: Progress, from: Progress | undefined, startedMilliseconds: number): number {
+  return Math.round((1000 * (progress.tokens - (from?.tokens ?? 0))) / (performance.now() - startedMilliseconds));
 }
 
-function progressLine(agent: string, progress: Progress, tokens: number, speed: number): string {
+function progressLine(agent: string, progress: Progress, plannedTokens: number, speed: number): string {
   const heldOut = progress.evaluations.at(-1)?.loss;
   const parts = [
     `${agent}: step ${progress.losses.length}`,
-    `${Math.round((100 * progress.tokens) / tokens)} % of ${tokens} tokens`,
-    `loss ${recentLoss(progress, RECENT).toFixed(4)}`,
+    `${Math.round((100 * progress.tokens) / plannedTokens)} % of ${plannedTokens} tokens`,
+    `loss ${recentLoss(progress, RECENT_STEPS).toFixed(4)}`,
     ...(heldOut === undefined ? [] : [`held-out ${heldOut.toFixed(4)}`]),
     `${speed} tokens/s`,
   ];
@@ -85,6 +85,6 @@ function resultLine({ agent, folder }: AgentTraining, progress: Progress, isNew:
   const before = heldOutLossAt(progress, 0);
   const quality = loss === undefined ? "" : `, held-out loss ${before?.toFixed(4)} -> ${loss.toFixed(4)}`;
   const why = progress.ended === "patience" ? " (the held-out loss stopped falling)" : "";
-  const what = isNew ? `trained ${progress.losses.length} steps${why}` : "was trained already";
+  const what = isNew ? `trained ${progress.losses.length} steps${why}` : "already trained";
   return `${agent}: ${what}; step ${progress.best} is in ${folder}${quality}`;
 }

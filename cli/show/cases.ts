@@ -11,7 +11,8 @@ import { readRollouts, shownSuite } from "../held-out/read.ts";
 import { type HeldOutRollout, measure } from "../held-out/scores.ts";
 import { readJobs, readRun } from "../local/follow.ts";
 import { counted, percent } from "../terminal/columns.ts";
-import { heldOutTree, type Tag, type Tree } from "./tree.ts";
+import type { Tag, Tree } from "./node.ts";
+import { heldOutTree } from "./tree.ts";
 
 const SHOWN = 3;
 

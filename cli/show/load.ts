@@ -5,8 +5,10 @@ import type { GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readGroups, readStep } from "../local/follow.ts";
+import { readBranchTexts } from "./branch-texts.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "./conversations.ts";
-import { groupTree, rolloutTree, type Tree } from "./tree.ts";
+import type { Tree } from "./node.ts";
+import { groupTree, rolloutTree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */
 export interface Address {
@@ -96,7 +98,9 @@ async function loadRollouts(
         return { title, tags: [{ text: "no outcome yet", tone: "faint" }], children: [] };
       }
       const invocations = await readInvocations(store, outcome);
-      return rolloutTree({ index, main: config.main, algorithm: config.algorithm, ...asked, outcome, invocations });
+      const branchTexts = await readBranchTexts(store, config.run, outcome);
+      const { main, algorithm } = config;
+      return rolloutTree({ index, main, algorithm, ...asked, outcome, invocations, branchTexts });
     }),
   );
 }

@@ -2,7 +2,7 @@
 import colors from "picocolors";
 import { clean } from "../terminal/clean.ts";
 import { hanging } from "../terminal/rows.ts";
-import type { Tag, Tree } from "./tree.ts";
+import type { Tag, Tree } from "./node.ts";
 
 const BODY_CHARACTERS = 400;
 

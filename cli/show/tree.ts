@@ -3,32 +3,14 @@
  * Pure data, drawn by show/text.ts and show/page.ts. The output of models and pages is always plain text, never markup.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
-
-export interface Tree {
-  readonly title: string;
-  /** Short facts next to the title. */
-  readonly tags: readonly Tag[];
-  /** The recipe's note for the reader. */
-  readonly note?: string | undefined;
-  /** Longer text: a prompt, an output or a tool response. */
-  readonly body?: string;
-  /** Whether the page shows it folded. */
-  readonly folded?: boolean;
-  /** Whether the page shows its children in columns. */
-  readonly sideBySide?: boolean;
-  readonly children: readonly Tree[];
-}
-
-export interface Tag {
-  readonly text: string;
-  readonly tone: "good" | "bad" | "plain" | "faint";
-}
+import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
+import { plain, type Tag, type Tree } from "./node.ts";
+import { ending, turnTrees } from "./turns.ts";
 
 export interface RolloutParts {
   readonly index: number;
@@ -40,6 +22,8 @@ export interface RolloutParts {
   readonly group: GroupRecord;
   readonly outcome: Outcome;
   readonly invocations: ReadonlyMap<string, Invocation>;
+  /** Of a rollout that an app ran: the texts of the main agent's branches, as far as they are known. */
+  readonly branchTexts?: ReadonlyMap<number, TurnTexts>;
 }
 
 type Scored = Exclude<RolloutScore, { excluded: string }>;
@@ -52,7 +36,10 @@ export function rolloutTree(parts: RolloutParts): Tree {
   }
   const score = group.rollouts[String(index)];
   const scored = score && !("excluded" in score) ? score : undefined;
-  const { conversation } = outcome;
+  const { conversation, app } = outcome;
+  const drawInvocation = (id: string) => invocationTree(parts, scored, id);
+  const earlier = earlierTurns(outcome, parts.branchTexts);
+  const { branches, rest } = turnTrees([...earlier, conversation.turns], parts.invocations, drawInvocation);
   return {
     title,
     tags: [
@@ -63,7 +50,9 @@ export function rolloutTree(parts: RolloutParts): Tree {
     note: parts.note,
     body: question.prompt,
     children: [
-      ...conversation.turns.map((turn, i) => turnTree(turn, i, (id) => invocationTree(parts, scored, id))),
+      ...(branches.length > 1 ? branchTrees(outcome, branches) : branches.flat()),
+      ...rest,
+      ...(app ? countLines(app, main) : []),
       ending(conversation, `reference: ${question.answer}`),
     ],
   };
@@ -79,13 +68,11 @@ export function heldOutTree(
     const found = invocations.get(id);
     return found && delegationTree(found, []);
   };
+  const { branches, rest } = turnTrees([conversation.turns], invocations, invocation);
   return {
     title,
     tags,
-    children: [
-      ...conversation.turns.map((turn, i) => turnTree(turn, i, invocation)),
-      ending(conversation, `reference: ${question.answer}`),
-    ],
+    children: [...branches.flat(), ...rest, ending(conversation, `reference: ${question.answer}`)],
   };
 }
 
@@ -116,26 +103,6 @@ export function groupTree(
   };
 }
 
-function turnTree(turn: Turn, index: number, invocation: (id: string) => Tree | undefined): Tree {
-  return {
-    title: `turn ${index + 1}`,
-    tags: [],
-    body: turn.text,
-    children: turn.calls.map((call, i) => {
-      const response = turn.responses[i];
-      const delegated = response?.invocation === undefined ? undefined : invocation(response.invocation);
-      if (delegated) return delegated;
-      return {
-        title: call.name,
-        tags: [plain(JSON.stringify(call.arguments))],
-        ...(response && { body: response.text }),
-        folded: true,
-        children: [],
-      };
-    }),
-  };
-}
-
 /** A delegation with its reward R_S = b1*format + b2*correctMain + b3*expert (eq 5), its advantage (eq 12), and its turns. */
 function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: string): Tree | undefined {
   const found = parts.invocations.get(id);
@@ -155,11 +122,12 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
 }
 
 function delegationTree({ request, conversation }: Invocation, tags: readonly Tag[]): Tree {
+  const { branches } = turnTrees([conversation.turns], new Map(), () => undefined);
   return {
     title: `delegate → ${request.agent}`,
     tags,
     body: conversation.prompt,
-    children: [...conversation.turns.map((turn, i) => turnTree(turn, i, () => undefined)), ending(conversation, "")],
+    children: [...branches.flat(), ending(conversation, "")],
   };
 }
 
@@ -167,7 +135,9 @@ function delegationTree({ request, conversation }: Invocation, tags: readonly Ta
 function mainTags({ algorithm }: RolloutParts, scored: Scored): Tag[] {
   const { format, correct } = algorithm.mainReward;
   return [
-    scored.correct === 1 ? { text: "correct", tone: "good" } : { text: "wrong", tone: "bad" },
+    scored.correct === 1
+      ? { text: "correct", tone: "good" }
+      : { text: scored.correct > 0 ? `${scored.correct} correct` : "wrong", tone: "bad" },
     rewardTag(
       scored.reward,
       scored.wellFormed ? `${format}·format + ${correct}·${scored.correct} correct` : "malformed",
@@ -192,19 +162,4 @@ function advantageTags(finalized: AgentBatch | undefined, trajectory: string | n
     { text: `advantage ${signed}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
     { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
   ];
-}
-
-function ending(conversation: Conversation, reference: string): Tree {
-  const note = reference === "" ? [] : [{ text: reference, tone: "faint" as const }];
-  if (conversation.answer !== null)
-    return { title: "answer", tags: [plain(conversation.answer), ...note], children: [] };
-  return {
-    title: conversation.stop,
-    tags: [{ text: conversation.fault ?? "no answer", tone: "bad" }, ...note],
-    children: [],
-  };
-}
-
-function plain(text: string): Tag {
-  return { text, tone: "plain" };
 }

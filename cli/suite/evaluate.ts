@@ -14,7 +14,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { type Bases, hashesOf, readBases } from "../local/base-models.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob } from "../local/evaluate-team.ts";
-import { refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
+import { refuseMissingApp, refuseMissingKey, refuseMissingTools } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
@@ -34,6 +34,7 @@ export async function evaluateSuite(
   const [suite] = config.evaluation.suites;
   if (!suite) throw new MgrpoError("config-invalid", "there is no suite to evaluate");
   refuseMissingKey(config);
+  await refuseMissingApp(config, "here");
   await refuseMissingTools(config);
   const questions = await readQuestions(recipe, config);
   const bases = await readBases(config, "evaluate");

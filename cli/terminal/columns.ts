@@ -52,7 +52,7 @@ function allColumns(config: RunConfig): Column[] {
     ...agents,
     column("correct", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
     column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
-    column("tok/s", 5, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
+    column("tok/s", 6, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
     ...calls,
     column("drop/dup", 5, 6, "faint", ({ summary }) => `${total(summary.dropped)}/${total(summary.duplicated)}`),
     column("zero-var", 4, 4, "faint", ({ summary }) => `${summary.zeroVariance}/${summary.groups}`),

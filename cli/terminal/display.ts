@@ -120,9 +120,9 @@ class LiveTable implements Display {
 }
 
 function evaluationLine(evaluation: TeamEvaluation, width: number): string {
-  const { team, suite, n, correct, benchmark } = evaluation;
+  const { team, suite, n, correct } = evaluation;
   const parts = [
-    { text: `${benchmark ?? "held-out"} after ${team} steps, ${suite}:`, tone: colors.green },
+    { text: `${suite} after ${team} steps:`, tone: colors.green },
     { text: accuracy(evaluation), tone: colors.green },
     { text: `${correct} of ${n}`, tone: colors.dim },
   ];

@@ -69,6 +69,15 @@ export function count(option: string): (text: string) => number {
   };
 }
 
+/** Parses an option's number. */
+export function number(option: string): (text: string) => number {
+  return (text) => {
+    const value = text.trim() === "" ? Number.NaN : Number(text);
+    if (!Number.isFinite(value)) throw new InvalidArgumentError(`${option} takes a number.`);
+    return value;
+  };
+}
+
 /** Parses an option's number above 0. */
 export function positive(option: string): (text: string) => number {
   return (text) => {

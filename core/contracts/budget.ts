@@ -70,7 +70,7 @@ export function budgetFaults(config: Spender): Fault[] {
   const workers = [...names, ...(evaluation.suites.length > 0 ? ["*"] : [])].filter(
     (name) => (prices[name] ?? prices["*"]) === undefined,
   );
-  const needed = `budget.usd needs a price of every worker: add ${workers.join(", ")} ('*' is for all that have none)`;
+  const needed = `budget.usd needs a price for every worker: add ${workers.join(", ")} ('*' is for all that have none)`;
   return [
     ...faults,
     ...(workers.length > 0 ? [[PRICES_PATH, needed] as const] : []),

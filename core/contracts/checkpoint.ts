@@ -6,7 +6,8 @@ export const Part = z.strictObject({
   sha256: Sha256,
   bytes: z.int().nonnegative(),
   /**
-   * The location of a large file of a base model: an absolute path, if the run has one machine, or `s3://`. Absent: in the store, under its hash.
+   * The location of a large file of a base model: `s3://…`, `hf:<owner>/<name>@<commit>/<file>`, or an absolute path, if the run has one
+   * machine. Absent: in the store, under its hash.
    */
   origin: z.string().optional(),
 });

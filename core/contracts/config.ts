@@ -7,6 +7,7 @@ import { AgentConfig } from "./agent-config.ts";
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import { MAX_GROUPS, maxRolloutsPerQuestion } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
+import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
 import { engineFaults } from "./engine.ts";
 import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
@@ -14,6 +15,7 @@ import { endpointFaults } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
 import { QuestionFiles } from "./question.ts";
+import { RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 
@@ -32,17 +34,14 @@ export const Arm = z.enum([
 ]);
 export type Arm = z.infer<typeof Arm>;
 
-const CurriculumStage = z.strictObject({
-  fromStep: z.int().nonnegative().describe("First step of the stage. The first stage starts at 0."),
-  levels: z.array(z.int().positive()).min(1).describe("Difficulty levels of its questions."),
-});
-
 const DynamicSampling = z.strictObject({
   rounds: z
     .int()
     .nonnegative()
     .default(0)
-    .describe("Rounds of new questions per step that replace groups whose rewards are all the same. 0: off."),
+    .describe(
+      "Rounds of new questions per step that replace groups in which all rewards of the main agent are the same. 0: off.",
+    ),
 });
 
 const EvaluationConfig = z.strictObject({
@@ -155,12 +154,15 @@ const RunSettings = z.strictObject({
     .describe(
       "Settings of the recipe's tools, as its tools.ts parses them. Never API keys: only names of variables that hold them.",
     ),
+  runner: RunnerConfig.default("native").describe(
+    "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
+  ),
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
   curriculum: z
     .array(CurriculumStage)
     .min(1)
-    .default([{ fromStep: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }])
-    .describe("Stages in order, each with the difficulty of its questions."),
+    .default([{ from: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }])
+    .describe("Stages in order, each with the difficulty of its questions. The first starts at 0."),
   judge: JudgeConfig.exactOptional().describe(
     "The model that judges, if the recipe's rewards or a benchmark need one.",
   ),
@@ -195,6 +197,8 @@ function configFaults(config: RunConfig): Fault[] {
     ...budgetFaults(config),
     ...evaluationFaults(config),
     ...timingFaults(config),
+    ...curriculumFaults(config.curriculum),
+    ...runnerFaults(config),
     ...sizeFaults(config),
   ];
 }
@@ -246,20 +250,19 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
   return faults;
 }
 
-function timingFaults({ liveness, curriculum }: RunConfig): Fault[] {
-  const faults: Fault[] = [];
-  if (liveness.leaseSeconds < 3 * liveness.heartbeatSeconds) {
-    faults.push([["liveness", "leaseSeconds"], "must be at least three heartbeats"]);
-  }
-  if (curriculum[0]?.fromStep !== 0) faults.push([["curriculum"], "the first stage must start at step 0"]);
-  return faults;
+function timingFaults({ liveness }: RunConfig): Fault[] {
+  if (liveness.leaseSeconds >= 3 * liveness.heartbeatSeconds) return [];
+  return [[["liveness", "leaseSeconds"], "must be at least three heartbeats"]];
 }
 
 /** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
-function sizeFaults({ main, agents, rolloutsPerQuestion, questionsPerStep, dynamicSampling }: RunConfig): Fault[] {
+function sizeFaults(config: RunConfig): Fault[] {
+  const { main, agents, runner, rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
   const faults: Fault[] = [];
   const { limits, delegates = [] } = agents[main] ?? {};
-  const invocations = limits && delegates.length > 0 ? limits.turns * limits.calls : 0;
+  // An app may ask each sub-agent as often.
+  const callers = runner === "native" ? Math.min(delegates.length, 1) : delegates.length;
+  const invocations = limits ? limits.turns * limits.calls * callers : 0;
   const largest = maxRolloutsPerQuestion(invocations);
   if (rolloutsPerQuestion > largest) {
     const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";

@@ -20,6 +20,10 @@ export type Precision = z.infer<typeof Precision>;
 export const Packing = z.enum(["auto", "on", "off"]);
 export type Packing = z.infer<typeof Packing>;
 
+/** Of a frozen base under an adapter. */
+export const Quantization = z.enum(["none", "int8", "int4"]);
+export type Quantization = z.infer<typeof Quantization>;
+
 export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu").describe(
     "Where policy 'compiled' computes: cpu, cuda, webgpu, or auto. A GPU gives other bits than the CPU; see docs/gpu.md.",
@@ -30,6 +34,10 @@ export const EngineConfig = z.strictObject({
   packing: Packing.default("auto").describe(
     "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more float32 copy in memory. " +
       "auto: if a worker then needs at most a third of the machine's memory.",
+  ),
+  quantization: Quantization.default("none").describe(
+    "Quantizes the linear layers of a frozen base under an adapter, block by block, for sampler and trainer alike (QLoRA): int8 or int4. " +
+      "Packed, the sampler rounds activations too; see docs/lora.md.",
   ),
   threads: z
     .int()
@@ -51,9 +59,15 @@ export type EngineConfig = z.infer<typeof EngineConfig>;
 /** Policies whose trainers run on this machine. */
 const LOCAL_TRAINERS = ["compiled", "eager", "eager-gpu"];
 
+/** Settings of the compiled engine on the CPU alone, and their defaults. */
+const CPU_ONLY = [
+  ["packing", "auto"],
+  ["quantization", "none"],
+] as const;
+
 interface PolicyOnEngine {
   readonly policy: string;
-  readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees" | "packing">;
+  readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees" | (typeof CPU_ONLY)[number][0]>;
 }
 
 type Fault = readonly [(string | number)[], string];
@@ -61,7 +75,7 @@ type Fault = readonly [(string | number)[], string];
 /** Engine settings that an agent's policy or provider would ignore: path and message. */
 export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): Fault[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
-    const { provider, precision, prefixTrees, packing } = engine;
+    const { provider, precision, prefixTrees } = engine;
     const faults: Fault[] = [];
     if (policy !== "compiled" && provider !== "cpu") {
       const message = `does nothing with policy '${policy}': remove it, or use 'compiled'`;
@@ -75,10 +89,11 @@ export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): 
       const message = `does nothing with policy '${policy}', which has no prefix trees: remove it`;
       faults.push([["agents", name, "engine", "prefixTrees"], message]);
     }
-    if (packing !== "auto" && (policy !== "compiled" || provider !== "cpu")) {
+    for (const [setting, unset] of CPU_ONLY) {
+      if (engine[setting] === unset || (policy === "compiled" && provider === "cpu")) continue;
       const needs =
         policy === "compiled" ? `engine.provider cpu, not '${provider}'` : `policy 'compiled', not '${policy}'`;
-      faults.push([["agents", name, "engine", "packing"], `needs ${needs}: remove it, or set that`]);
+      faults.push([["agents", name, "engine", setting], `needs ${needs}: remove it, or set that`]);
     }
     return faults;
   });

@@ -1,4 +1,7 @@
-/** @file A model by its name on the Hugging Face Hub: `hf:<owner>/<name>[@<revision>]`. A revision is a branch, a tag or a commit. */
+/**
+ * @file A model by its name on the Hugging Face Hub: `hf:<owner>/<name>[@<revision>]`. A revision is a branch, a tag or a commit. One of its
+ * files, as a run records it: `hf:<owner>/<name>@<commit>/<file>`.
+ */
 
 export interface HubModel {
   /** `owner/name`. */
@@ -8,6 +11,7 @@ export interface HubModel {
 
 export const HUB_PREFIX = "hf:";
 const HUB_MODEL = /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:@([\w-][\w./-]*))?$/;
+const HUB_FILE = /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)@([0-9a-f]{40})\/([^/\\]+)$/;
 const COMMIT = /^[0-9a-f]{40}$/;
 
 /** Undefined if the text is not such a name. Without a revision: main. */
@@ -20,3 +24,19 @@ export const hubModelName = ({ repository, revision }: HubModel): string => `${H
 
 /** True for a full commit hash, which names the same files forever. */
 export const isCommit = (revision: string): boolean => COMMIT.test(revision);
+
+export interface HubModelFile {
+  readonly repository: string;
+  readonly commit: string;
+  /** In the repository's root. */
+  readonly path: string;
+}
+
+export const hubFileName = ({ repository, commit, path }: HubModelFile): string =>
+  `${HUB_PREFIX}${repository}@${commit}/${path}`;
+
+/** Undefined if the text is not such a name. */
+export function parseHubFile(text: string): HubModelFile | undefined {
+  const [, repository, commit, path] = HUB_FILE.exec(text) ?? [];
+  return repository && commit && path && path !== ".." ? { repository, commit, path } : undefined;
+}

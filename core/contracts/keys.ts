@@ -22,6 +22,8 @@ export const objectKeys = {
   /** The cached answer of a tool's backend, by the request's hash. */
   toolAnswer: (run: string, sha256: string) => `runs/${run}/tools/${sha256}.json`,
   evaluation: (run: string, job: string) => `runs/${run}/evaluations/${job}/result.json`,
+  /** When a worker's engines were busy in a step: recorded for benches only. */
+  busy: (run: string, step: number, worker: string) => `runs/${run}/busy/${padded(step)}/${worker}.json`,
 };
 
 /** Outcomes and invocations of training and evaluations, which expire (core/training/retention.ts). */

@@ -162,7 +162,7 @@ export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, m
     return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
   }
   // A worker's AWS_REGION is the region of the run's store, not the model's.
-  if (policy === "bedrock") return [["policy", "in which region? Write bedrock:<region>"]];
+  if (policy === "bedrock") return [["policy", "no region is given: write bedrock:<region>"]];
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));
   return (error?.issues ?? []).map(({ path, message }) => [path[0] === "model" ? "model" : "policy", message] as const);
 }

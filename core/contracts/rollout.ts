@@ -86,6 +86,19 @@ export const InvocationRequest = z.strictObject({
 });
 export type InvocationRequest = z.infer<typeof InvocationRequest>;
 
+/** What the gateway counted in an agent's part of a rollout. */
+export const BranchCounts = z.strictObject({
+  /** Conversations, each from a first message to a last reply. */
+  branches: z.int().nonnegative(),
+  /** Requests whose history holds a reply that the agent did not give. */
+  rewritten: z.int().nonnegative(),
+  /** Replies with a tool call that could not be read. */
+  unparsed: z.int().nonnegative(),
+  /** Replies cut at the limit on tokens. */
+  cut: z.int().nonnegative(),
+});
+export type BranchCounts = z.infer<typeof BranchCounts>;
+
 /** The committed result of an invocation. */
 export const Invocation = z.strictObject({
   id: InvocationId,
@@ -114,6 +127,18 @@ export const InvocationReport = z.strictObject({
 });
 export type InvocationReport = z.infer<typeof InvocationReport>;
 
+/** What only a rollout that an app ran has. */
+export const AppRecord = z.strictObject({
+  /** Further branches of the main agent's conversation. They weigh together with the outcome's `trajectory` as one. */
+  branches: z.array(Trajectory),
+  /** Rewards that the app gave: of the rollout, and by sub-agent. They take the place of the recipe's verdicts. */
+  reward: z.number().min(0).max(1).exactOptional(),
+  rewards: z.record(AgentName, z.number().min(0).max(1)).exactOptional(),
+  /** By agent. */
+  counts: z.record(AgentName, BranchCounts),
+});
+export type AppRecord = z.infer<typeof AppRecord>;
+
 /** How a rollout ended. Committed once at its key: the first writer wins, and the others use the stored outcome. */
 export const Outcome = z.discriminatedUnion("status", [
   z.strictObject({
@@ -123,6 +148,7 @@ export const Outcome = z.discriminatedUnion("status", [
     conversation: Conversation,
     trajectory: AnyTrajectory,
     invocations: z.array(InvocationRef),
+    app: AppRecord.exactOptional(),
   }),
   z.strictObject({
     status: z.literal("failed"),
@@ -134,3 +160,9 @@ export const Outcome = z.discriminatedUnion("status", [
 ]);
 export type Outcome = z.infer<typeof Outcome>;
 export type FinishedOutcome = Extract<Outcome, { status: "finished" }>;
+
+/** The main agent's trajectories: one, or the branches of a rollout that an app ran. */
+export const mainTrajectories = ({ trajectory, app }: FinishedOutcome): AnyTrajectory[] => [
+  trajectory,
+  ...(app?.branches ?? []),
+];

@@ -1,7 +1,7 @@
 /**
- * @file How much of a text fits into a number of an agent's own tokens. Characters per token differ between languages by a factor of ten, so
- * a limit in characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much
- * text is tokenized as could fit.
+ * @file Fits text into a limit in an agent's own tokens. Characters per token differ between languages by a factor of ten, so a limit in
+ * characters says little about the context. Counting is slow and a page may be a hundred times too long: only about as much text is
+ * tokenized as could fit.
  */
 
 /** A limit for one text. */
@@ -11,7 +11,7 @@ export interface TokenRoom {
   count(text: string): number;
 }
 
-/** Characters per token of the first probe: twice the length of a token in most languages. */
+/** Characters per token of the first probe: about twice the length of an English token. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;
 
 /** The longest prefix that fits; it never splits a surrogate pair. */

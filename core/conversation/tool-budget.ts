@@ -1,25 +1,25 @@
 /**
- * @file The tool budget of one rollout, shared by the main agent and its sub-agents although they run in several processes:
+ * @file The tool budget of one rollout, shared by the main agent and its sub-agents, which can run in different processes:
  *
  *     main's turn   its own calls are charged in text order
- *                   the rest is split equally among the turn's delegations; each request carries its share
+ *                   the rest is split evenly among the turn's delegations; each request carries its share
  *                   each report says what was spent; the remainder is available again in the next turn
  *
- * So budgets depend on the text alone, never on timing, and a repeated invocation has the same id. The cost of a model call is known only
- * afterward: the calls of one turn can overdraw the budget by that much.
+ * So shares depend on texts and costs, never on timing, and a repeated invocation has the same id. The cost of a model call is known only when
+ * it ends and counts from the next turn on, so the calls of one turn can exceed the budget by their costs.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 
 const MICRO_USD = 1_000_000;
 
 export interface ToolBudget {
-  /** Charges a call at its price in dollars; if too little is left, returns what to tell the agent. Call it before awaiting: in text order. */
+  /** Charges a call's price in dollars; if too little is left, returns what to tell the agent. To charge in text order, call it before any `await`. */
   take(usd: number): string | undefined;
   /** Charges the additional cost of a call, in dollars, once it is known. */
-  add(usd: number): void;
-  /** Dollars that are left, never below 0. Infinity without a limit. */
+  addCost(usd: number): void;
+  /** Dollars that are left, never below 0. Infinity: no limit. */
   leftUsd(): number;
-  /** Splits the rest among n delegations; the first ones get the remainder of the division. Undefined without a limit. */
+  /** Splits what is left among n delegations; the first ones get the remainder of the division. Undefined: no limit. */
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
   settle(spent: Spent): void;
@@ -35,15 +35,15 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   return {
     take(usd) {
       const price = micro(usd);
-      if (maxCalls !== null && calls >= maxCalls) return `no calls are left: ${maxCalls} were allowed`;
+      if (maxCalls !== null && calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
       if (maxMicroUsd !== null && microUsd + price > maxMicroUsd) {
-        return `no budget is left for this call: $${maxMicroUsd / MICRO_USD} were allowed`;
+        return `no budget is left for this call: the limit is $${maxMicroUsd / MICRO_USD}`;
       }
       calls += 1;
       microUsd += price;
       return undefined;
     },
-    add(usd) {
+    addCost(usd) {
       microUsd += micro(usd);
     },
     leftUsd: () => (maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - microUsd) / MICRO_USD),
@@ -65,7 +65,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   };
 }
 
-/** The i-th of n equal parts of what is left. */
+/** The i-th of n parts of what is left. Parts differ by at most 1. */
 function share(limit: number | null, spent: number, i: number, n: number): number | null {
   if (limit === null) return null;
   const left = Math.max(0, limit - spent);

@@ -10,6 +10,7 @@
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import type { AgentBatch } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
+import type { Random } from "../random.ts";
 
 /** What one trajectory contributes to the loss. */
 export interface LossTerm {
@@ -87,8 +88,20 @@ export function tokenWeights(
   });
 }
 
-/** At most `count` minibatches, none empty. Entry i goes to minibatch i mod count, so that each has trajectories of every question. */
-export function splitMinibatches<T>(entries: readonly T[], count: number): T[][] {
+/**
+ * At most `count` minibatches, none empty, each in the order of the entries. The entries are dealt in turn, question by question, so that each
+ * minibatch has trajectories of every question; within a question in random order, since their own order means something: without it, the
+ * first calls of all rollouts could be in one minibatch and the second calls in another.
+ */
+export function splitMinibatches<T extends Pick<WeighedTrajectory, "group">>(
+  entries: readonly T[],
+  count: number,
+  random: Random,
+): T[][] {
   const parts = Math.min(count, entries.length);
-  return Array.from({ length: parts }, (_, part) => entries.filter((_entry, i) => i % parts === part));
+  const minibatches = Array.from({ length: parts }, (): number[] => []);
+  const shuffled = random.choose(entries.length, entries.length);
+  const dealt = shuffled.toSorted((a, b) => (entries[a]?.group ?? 0) - (entries[b]?.group ?? 0));
+  for (const [turn, i] of dealt.entries()) minibatches[turn % parts]?.push(i);
+  return minibatches.map((indices) => indices.sort((a, b) => a - b).flatMap((i) => entries[i] ?? []));
 }

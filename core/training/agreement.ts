@@ -2,7 +2,7 @@
  * @file How far a judge agrees with human labels. For answers that are correct or wrong: accuracy, Cohen's kappa and the confusion matrix. For
  * work that gets a score: mean absolute error, mean error, the share of close scores, and Pearson's correlation.
  */
-import { type ConfidenceInterval, wilson } from "./confidence-interval.ts";
+import { type ConfidenceInterval, NORMAL_975, wilson } from "./confidence-interval.ts";
 
 /** Whether one answer is correct, according to its label and to the judge. */
 export interface LabeledAnswer {
@@ -60,9 +60,6 @@ const ROUNDING = 1e-9;
 /** The tolerance makes 0.8 and 0.7 close, whatever floating point says. */
 export const areClose = ({ label, judged }: ScorePair): boolean => Math.abs(judged - label) <= CLOSE + ROUNDING;
 
-/** The 97.5 % quantile of the normal distribution. */
-const Z = 1.96;
-
 export interface ScoreAgreement {
   readonly n: number;
   readonly meanAbsoluteError: number;
@@ -108,7 +105,7 @@ function pearson(x: readonly number[], y: readonly number[]): number | null {
 
 function correlationInterval(correlation: number | null, n: number): ConfidenceInterval | null {
   if (correlation === null || Math.abs(correlation) === 1 || n < 4) return null;
-  const [center, half] = [Math.atanh(correlation), Z / Math.sqrt(n - 3)];
+  const [center, half] = [Math.atanh(correlation), NORMAL_975 / Math.sqrt(n - 3)];
   return { low: Math.tanh(center - half), high: Math.tanh(center + half) };
 }
 

@@ -17,7 +17,7 @@
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  */
 import { type Random, type StreamName, stream } from "../random.ts";
-import { type ConfidenceInterval, sumTallies, type Tally } from "./confidence-interval.ts";
+import { type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./confidence-interval.ts";
 
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
 export type Tallies_SQ = readonly (readonly Tally[])[];
@@ -28,14 +28,14 @@ export interface Estimate extends ConfidenceInterval {
 }
 
 const RESAMPLES = 2000;
-/** The 97.5 % quantiles: of the normal distribution, and Student's at 1, 2, 3 … degrees of freedom. */
-const Z = 1.96;
+/** Student's 97.5 % quantiles at 1, 2, 3 … degrees of freedom. */
 const STUDENT = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
 /** Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is 2.120). */
-const student = (freedom: number): number => STUDENT[freedom - 1] ?? Z + (Z ** 3 + Z) / (4 * freedom);
+const student = (freedom: number): number =>
+  STUDENT[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
@@ -100,8 +100,8 @@ function signedSum(arms: readonly { sign: number; tallies: readonly Tally[] }[],
   return sum;
 }
 
-/** k in the file comment. */
-function seedFactor(table: readonly (readonly number[])[], student: number): number {
+/** k in the file comment; `t` is Student's quantile. */
+function seedFactor(table: readonly (readonly number[])[], t: number): number {
   const [S, Q] = [table.length, table[0]?.length ?? 0];
   const seeds_S = table.map(mean);
   const questions_Q = Array.from({ length: Q }, (_, q) => mean(table.map((row) => row[q] ?? 0)));
@@ -112,7 +112,7 @@ function seedFactor(table: readonly (readonly number[])[], student: number): num
     row.map((value, q) => value - (seeds_S[s] ?? 0) - (questions_Q[q] ?? 0) + grand),
   );
   const msNoise = Q > 1 ? squares(residuals) / ((S - 1) * (Q - 1)) : 0;
-  return msSeeds === 0 ? 0 : Math.sqrt(Math.max(0, (student / Z) ** 2 - msNoise / msSeeds));
+  return msSeeds === 0 ? 0 : Math.sqrt(Math.max(0, (t / NORMAL_975) ** 2 - msNoise / msSeeds));
 }
 
 /** A table whose mean is the estimate, up to a constant: a pooled share is linearized to (correct - share * n) / mean n. */

@@ -24,15 +24,16 @@ export interface Tally {
 }
 
 /** The 97.5 % quantile of the normal distribution. */
-const Z = 1.96;
+export const NORMAL_975 = 1.96;
 
 /** Wilson's 95 % interval of a share. Without trials it is [0, 1]. */
 export function wilson({ n, correct }: Tally): ConfidenceInterval {
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
-  const scale = 1 + (Z * Z) / n;
-  const center = (share + (Z * Z) / (2 * n)) / scale;
-  const half = (Z / scale) * Math.sqrt((share * (1 - share)) / n + (Z * Z) / (4 * n * n));
+  const z = NORMAL_975;
+  const scale = 1 + (z * z) / n;
+  const center = (share + (z * z) / (2 * n)) / scale;
+  const half = (z / scale) * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
   return { low: Math.max(0, center - half), high: Math.min(1, center + half) };
 }
 

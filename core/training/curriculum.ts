@@ -1,13 +1,15 @@
 /**
- * @file Which questions a step asks: a pure function of the seed, the step and the previous state. Each stage of the curriculum
+ * @file Which questions a step asks: a pure function of the seed, the step's record and the previous state. Each stage of the curriculum
  * has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks every question
- * exactly once; each epoch has its own order.
+ * exactly once; each epoch has its own order. Stages begin by the run's progress, so that runs that are to sample equally many tokens ask
+ * as hard questions, however many steps they take; or at fixed steps.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";
-import type { CurriculumState } from "../contracts/records.ts";
+import type { CurriculumState, StepRecord } from "../contracts/records.ts";
 import { MgrpoError } from "../errors.ts";
 import { stream } from "../random.ts";
+import { progressAt } from "./progress.ts";
 
 type CurriculumConfig = Pick<RunConfig, "seed" | "curriculum">;
 
@@ -17,19 +19,24 @@ export function initialCurriculum({ curriculum }: CurriculumConfig): CurriculumS
 }
 
 /** The stage of a step: the last one that has begun. */
-export function stageOf({ curriculum }: CurriculumConfig, step: number): number {
-  return curriculum.findLastIndex((stage) => stage.fromStep <= step);
+export function stageOf(
+  config: Pick<RunConfig, "curriculum" | "steps" | "sampledTokens">,
+  step: Pick<StepRecord, "step" | "sampledBefore">,
+): number {
+  const progress = progressAt(config, step);
+  return config.curriculum.findLastIndex(({ from, fromStep = 0 }) =>
+    from === undefined ? fromStep <= step.step : from <= progress,
+  );
 }
 
-/** The next `count` questions at this step, and the state after them. */
+/** The next `count` questions of a stage, and the state after them. */
 export function drawQuestions(
   config: CurriculumConfig,
   questions: readonly Question[],
-  step: number,
+  stage: number,
   before: CurriculumState,
   count: number,
 ): { questions: string[]; curriculum: CurriculumState } {
-  const stage = stageOf(config, step);
   const pool = poolOf(config, questions, stage);
   const start = before.drawn[stage] ?? 0;
   const epochs = new Map<number, readonly number[]>();

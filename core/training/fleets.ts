@@ -132,7 +132,7 @@ function givenUpReason(run: RunView, fleets: readonly FleetSpec[]): string | und
   const names = lost.map(({ name }) => name).join(", ");
   const logs = lost.map(({ name }) => `logs/${name}/`).join(", ");
   return (
-    `instances of fleet ${names} came up ${MAX_CAPACITY_REQUESTS} times, and none of them moved step ${run.record.step}; ` +
+    `instances of fleet ${names} came up ${MAX_CAPACITY_REQUESTS} times without completing step ${run.record.step}; ` +
     `the newest logs under ${logs} in the bucket say why; fix it, then launch the run again`
   );
 }

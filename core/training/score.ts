@@ -7,7 +7,13 @@ import type { Conversation } from "../contracts/conversation.ts";
 import { totalCost, type Verdict } from "../contracts/judge.ts";
 import { digestOf, type Sha256 } from "../contracts/names.ts";
 import type { GroupRecord, ScoredInvocation, ScoredRollout, StepRecord } from "../contracts/records.ts";
-import { type FinishedOutcome, type Invocation, type RolloutAddress, sampledTokens } from "../contracts/rollout.ts";
+import {
+  type FinishedOutcome,
+  type Invocation,
+  mainTrajectories,
+  type RolloutAddress,
+  sampledTokens,
+} from "../contracts/rollout.ts";
 import { mainReward, subReward } from "../mgrpo/reward.ts";
 
 /** The judges' verdicts. `experts` is parallel to the invocations. */
@@ -18,6 +24,12 @@ export interface Verdicts {
 
 /** The verdict on a malformed conversation: no judge is asked. */
 export const UNJUDGED: Verdict = { score: 0 };
+
+/** The verdict that an app gave on its own rollout, or on a sub-agent's part of it. Undefined: the recipe's rewards decide. */
+export function givenVerdict({ app }: FinishedOutcome, subAgent?: string): Verdict | undefined {
+  const score = subAgent === undefined ? app?.reward : app?.rewards?.[subAgent];
+  return score === undefined ? undefined : { score };
+}
 
 export const isWellFormed = (conversation: Conversation) => conversation.stop === "answered";
 
@@ -38,7 +50,10 @@ export function scoreRollout(
     reward: mainReward(wellFormed, correct, algorithm.mainReward),
     correct,
     wellFormed,
-    tokens: [outcome, ...invocations].reduce((sum, { trajectory }) => sum + sampledTokens(trajectory), 0),
+    tokens: [...mainTrajectories(outcome), ...invocations.map(({ trajectory }) => trajectory)].reduce(
+      (sum, trajectory) => sum + sampledTokens(trajectory),
+      0,
+    ),
     digest: digestOf(outcomeSha256),
     invocations: scoreInvocations(algorithm, outcome, invocations, verdicts),
     ...(judged && { judged }),
@@ -86,7 +101,7 @@ export function validateOutcome(
   if (!isSameRollout(outcome.address, address)) return `its outcome is of ${JSON.stringify(outcome.address)}`;
   if (outcome.questionId !== questionId) return `its question is ${outcome.questionId}, planned ${questionId}`;
   const parts = [
-    { agent: main, trajectory: outcome.trajectory },
+    ...mainTrajectories(outcome).map((trajectory) => ({ agent: main, trajectory })),
     ...invocations.map(({ request, trajectory }) => ({ agent: request.agent, trajectory })),
   ];
   for (const { agent, trajectory } of parts) {

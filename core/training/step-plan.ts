@@ -6,7 +6,7 @@ import type { RunConfig } from "../contracts/config.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
 import type { GroupRecord, StepRecord } from "../contracts/records.ts";
-import { drawQuestions, initialCurriculum } from "./curriculum.ts";
+import { drawQuestions, initialCurriculum, stageOf } from "./curriculum.ts";
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
@@ -18,7 +18,9 @@ export function planStep(
   previous: StepRecord | undefined,
 ): StepRecord {
   const before = previous?.curriculum ?? initialCurriculum(config);
-  const draw = drawQuestions(config, questions, step, before, config.questionsPerStep);
+  const sampledBefore = previous ? previous.sampledBefore + previous.sampledTokens : 0;
+  const stage = stageOf(config, { step, sampledBefore });
+  const draw = drawQuestions(config, questions, stage, before, config.questionsPerStep);
   return {
     run: config.run,
     step,
@@ -27,7 +29,7 @@ export function planStep(
     round: 0,
     policy: policyAt(config, step),
     trained: trainedAgents(config),
-    sampledBefore: previous ? previous.sampledBefore + previous.sampledTokens : 0,
+    sampledBefore,
     sampledTokens: 0,
     curriculum: draw.curriculum,
   };
@@ -73,20 +75,28 @@ export function groupItems(config: RunConfig, step: StepRecord, indices: readonl
   });
 }
 
-/** The main agent's rewards are all the same, or fewer than 2 rollouts are left: the main agent learns nothing from the group. */
-function hasZeroVariance(config: RunConfig, group: GroupRecord): boolean {
-  return (group.finalized[config.main]?.std ?? 0) === 0;
+/** The agent's rewards are all the same, or fewer than 2 rollouts are left: it learns nothing from the group. */
+function hasZeroVariance(group: GroupRecord, agent: string): boolean {
+  return (group.finalized[agent]?.std ?? 0) === 0;
 }
 
 /**
- * Whether a finalized group counts in its step's batch. Under dynamic sampling only groups with variance do, so that a replaced group does
- * not dilute its replacement. If none counts, the caller uses all groups, and every advantage is 0.
+ * Whether a finalized group counts in an agent's batch of its step. Under dynamic sampling only groups with variance in this agent's own rewards
+ * do, so that a replaced group does not dilute its replacement. A group that teaches the main agent nothing may teach a sub-agent, and
+ * the reverse. If none counts, the caller uses all groups, and every advantage is 0.
  */
-export function countsInBatch(config: RunConfig, group: GroupRecord): boolean {
-  return config.dynamicSampling.rounds === 0 || !hasZeroVariance(config, group);
+export function countsInBatch(config: RunConfig, group: GroupRecord, agent: string): boolean {
+  return config.dynamicSampling.rounds === 0 || !hasZeroVariance(group, agent);
 }
 
-/** One round of dynamic sampling, if rounds are left: a new question for each missing group with variance. */
+/** Whether a group fills a place in the step: the main agent learns from it. If that is frozen, any trained agent does. */
+function fillsPlace(config: RunConfig, group: GroupRecord): boolean {
+  const trained = trainedAgents(config);
+  const learners = trained.includes(config.main) ? [config.main] : trained;
+  return learners.some((agent) => !hasZeroVariance(group, agent));
+}
+
+/** One round of dynamic sampling, if rounds are left: a new question for each place that is not filled. */
 export function replaceZeroVarianceGroups(
   config: RunConfig,
   questions: readonly Question[],
@@ -94,9 +104,9 @@ export function replaceZeroVarianceGroups(
   finalized: readonly GroupRecord[],
 ): StoreCommand[] {
   if (step.round >= config.dynamicSampling.rounds) return [];
-  const missing = config.questionsPerStep - finalized.filter((group) => !hasZeroVariance(config, group)).length;
+  const missing = config.questionsPerStep - finalized.filter((group) => fillsPlace(config, group)).length;
   if (missing <= 0) return [];
-  const draw = drawQuestions(config, questions, step.step, step.curriculum, missing);
+  const draw = drawQuestions(config, questions, stageOf(config, step), step.curriculum, missing);
   const after: StepRecord = {
     ...step,
     groups: [...step.groups, ...draw.questions],

@@ -61,7 +61,7 @@ export function readHeader(file: CheckpointFile, what: string): Header {
   const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
   if (headerBytes > MAXIMUM_HEADER_BYTES)
-    throw damaged(`a header of ${headerBytes} bytes is none of a safetensors file`);
+    throw damaged(`a header of ${headerBytes} bytes is too long for a safetensors file`);
   const start = PREFIX_BYTES + headerBytes;
   if (start > size) throw damaged(`cut off inside the header (${size} bytes)`);
   const { __metadata__: metadata = {}, ...entries } = parseJson(

@@ -9,6 +9,9 @@ import { divideOptions, type LaneOptions } from "./lanes.ts";
 import { storedWeights } from "./open-weights.ts";
 import { resolvePacking } from "./packing.ts";
 import type { ProviderDecision } from "./providers.ts";
+import { checkQuantization } from "./quantization/check.ts";
+import { openQuantized } from "./quantization/open-quantized.ts";
+import { bitsOf } from "./quantization/quantized-base.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
 import { openSampler, openTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
@@ -43,17 +46,24 @@ async function openLanes<T>(
 ) {
   checkContext(files, options.contextTokens);
   const { provider } = await decideProvider(options);
-  const packsWeights = packingOf(files, { ...options, provider }) === "on";
+  const packsWeights = resolveWeights(files, { ...options, provider }) === "on";
   const { lanes, each } = divideOptions(files, { ...options, provider, packsWeights });
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());
-  return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, each)));
+  const [first] = threads as [EngineThread];
+  const bits = bitsOf(options.quantization);
+  const quantized = bits && (await openQuantized(first, files, bits, options.limits?.trainingSeconds));
+  const laneOptions = quantized ? { ...each, quantized } : each;
+  return Promise.all(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
 }
 
-function packingOf(files: CheckpointFiles, options: EngineOptions): "on" | "off" {
+/** Whether the base is packed. Refuses a base that cannot be packed or quantized as the options ask. */
+function resolveWeights(files: CheckpointFiles, options: EngineOptions): "on" | "off" {
   const config = readModelConfig(files);
   const lora = readAdapterConfig(files)?.lora ?? null;
-  return resolvePacking(config, lora, options, storedWeights(files, config));
+  const stored = storedWeights(files, config);
+  checkQuantization(config, lora, options, stored);
+  return resolvePacking(config, lora, options, stored);
 }
 
 async function decideProvider({

@@ -2,6 +2,7 @@
 import * as ort from "onnxruntime-node";
 import type { LaneOptions } from "./lanes.ts";
 import { isHalfPrecision, withHalfPrecision } from "./onnx/half-precision.ts";
+import { withQuantizedBase } from "./onnx/quantized.ts";
 import { EXTERNAL_FOLDER, type ExternalTensors, serializeOnnx } from "./onnx/serialize.ts";
 import { forWebGpu } from "./onnx/webgpu.ts";
 import { evaluate, type Lengths } from "./trace/dimensions.ts";
@@ -11,7 +12,10 @@ import type { TracedGraph } from "./trace/trace.ts";
 export type Arrays = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
-type SessionOptions = Pick<LaneOptions, "threads" | "provider" | "precision" | "packsWeights">;
+type SessionOptions = Pick<
+  LaneOptions,
+  "threads" | "provider" | "precision" | "packsWeights" | "quantized" | "multipliesCodes"
+>;
 
 /** Distinct combinations of lengths whose shape inputs are kept. */
 const MAXIMUM_SHAPES = 256;
@@ -32,25 +36,27 @@ export async function openGraphSession(
   external: ExternalTensors = new Map(),
   onDevice: readonly string[] = [],
 ): Promise<GraphSession> {
-  const { provider, precision = "fp32" } = options;
+  const { provider, precision = "fp32", quantized, multipliesCodes = false } = options;
   const isWebGpu = provider === "webgpu";
   const graph = withHalfPrecision(isWebGpu ? forWebGpu(traced.graph) : traced.graph, external, {
     gathersBeforeCast: !isWebGpu,
     precision,
     multipliesBfloat16: provider === "cuda",
   });
-  const bytes = serializeOnnx(graph, external);
+  const rewritten = quantized && withQuantizedBase(graph, quantized, multipliesCodes);
+  const bytes = serializeOnnx(rewritten?.graph ?? graph, new Map([...external, ...(rewritten?.external ?? [])]));
   const session = await ort.InferenceSession.create(bytes, sessionOptions(options, external, onDevice));
   return new GraphSession(session, traced.shapeInputs);
 }
 
 function sessionOptions(
-  { threads, provider, packsWeights = false }: SessionOptions,
+  { threads, provider, packsWeights = false, quantized, multipliesCodes = false }: SessionOptions,
   external: ExternalTensors,
   onDevice: readonly string[],
 ): ort.InferenceSession.SessionOptions {
   const isWebGpu = provider === "webgpu";
   const hasHalfWeights = [...external.keys()].some((name) => isHalfPrecision(external, name));
+  const dequantizes = quantized !== undefined && !multipliesCodes;
   return {
     executionProviders: [provider],
     ...(onDevice.length > 0 && {
@@ -61,8 +67,8 @@ function sessionOptions(
     executionMode: "sequential",
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
-    // The arena never returns the memory of widened half-precision weights, and grows in powers of two.
-    enableCpuMemArena: !hasHalfWeights,
+    // The arena never returns the memory of widened or dequantized weights, and grows in powers of two.
+    enableCpuMemArena: !hasHalfWeights && !dequantizes,
     extra: {
       session: {
         // Spinning threads would take cores from the other agents' processes.
@@ -71,15 +77,19 @@ function sessionOptions(
         set_denormal_as_zero: "1",
         // Without this, operators that WebGPU lacks would silently run on the CPU.
         ...(isWebGpu && { disable_cpu_ep_fallback: "1" }),
-        ...(external.size > 0 && {
+        // Otherwise the runtime would turn dequantized weights and products into other operators.
+        ...(dequantizes && { disable_quant_qdq: "1" }),
+        ...((external.size > 0 || quantized) && {
           // Packed weights are copies in this process's memory.
           disable_prepacking: packsWeights ? "0" : "1",
           model_external_initializers_file_folder_path: EXTERNAL_FOLDER,
         }),
       },
-      // Constant folding keeps a float32 copy of every half-precision weight, which packing replaces. WebGPU needs it: it has no bfloat16,
-      // and float16 on some GPUs only.
-      ...(hasHalfWeights &&
+      // KleidiAI, on ARM, rounds the scales of quantized weights to bfloat16: they would not be the trainer's.
+      ...(quantized && { mlas: { disable_kleidiai: "1" } }),
+      // Constant folding keeps a float32 copy of every half-precision or quantized weight, which packing replaces. WebGPU needs it: it has
+      // no bfloat16, and float16 on some GPUs only.
+      ...((hasHalfWeights || dequantizes) &&
         !isWebGpu &&
         !packsWeights && { optimization: { disable_specified_optimizers: "ConstantFolding" } }),
     },

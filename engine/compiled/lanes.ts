@@ -7,6 +7,7 @@ import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
+import type { QuantizedBase } from "./quantization/quantized-base.ts";
 
 /** Models with more parameters are not replicated. */
 const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
@@ -16,6 +17,10 @@ export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
   /** `packing`, resolved. Absent: false. */
   readonly packsWeights?: boolean;
+  /** `quantization`, computed. Absent: none. */
+  readonly quantized?: QuantizedBase;
+  /** Whether products read quantized codes, as the sampler's do. Absent: they read dequantized weights. */
+  readonly multipliesCodes?: boolean;
 }
 
 /** A GPU always has one lane: its operations fill the device. */

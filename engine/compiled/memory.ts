@@ -10,15 +10,20 @@ import { EMBEDDING, type Parameter, parameterLayout } from "../checkpoint/parame
 import { ATTENTION_BLOCKS } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
+import { type Bits, BLOCK, codeBytes } from "./quantization/blocks.ts";
+import { bitsOf, linearParameters, planQuantizedBase } from "./quantization/quantized-base.ts";
 import { kvCacheBytes } from "./sampling/kv-cache.ts";
 import { HEAD_ARRAYS, headRows } from "./training/head-chunks.ts";
 
 export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */
   readonly program: number;
-  /** The model: memory-mapped under an adapter; otherwise one array for training and one for each sampler. */
+  /**
+   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise one array for training and one for each
+   * sampler.
+   */
   readonly weights: number;
-  /** The sampler's packed copy of a mapped base, shared by all versions; 0 unless `packing` is on. */
+  /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `packing` is on. */
   readonly packed: number;
   /** A and B: one copy for training and one for each sampler; 0 without an adapter. */
   readonly adapter: number;
@@ -26,6 +31,8 @@ export interface MemoryPlan {
   readonly optimizer: number;
   /** Of one micro-batch in each lane. */
   readonly activations: number;
+  /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
+  readonly trees: number;
   /** Keys and values of all slots at the full context. */
   readonly cache: number;
   /** A version's files while it is saved: trained weights and two moments, and one more copy of the weights for the next sampler. */
@@ -34,6 +41,8 @@ export interface MemoryPlan {
 
 const FLOAT_BYTES = 4;
 const PROGRAM_BYTES = 400e6;
+/** Share of the [T, T] scores that attention computes: queries in blocks, each with the keys up to its end. */
+const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 /** The trainer's, the sampler's, and the next version's sampler, which opens before the current one closes. */
 const COPIES = 3;
 /** And the reference's, under a KL term. */
@@ -55,13 +64,16 @@ export function planMemory(
   const copies = lanes * (reference ? COPIES_WITH_REFERENCE : COPIES);
   const whole = !lora && computesWhole(config, options);
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
+  const hasTrees = options.prefixTrees !== false;
+  const keepsArrays = !lora || !isHalf(config, stored);
   return {
     program: PROGRAM_BYTES,
-    weights: lora && stored.mapped ? mappedBytes(config, stored) : FLOAT_BYTES * parameters * copies,
-    packed: lora && options.packing === "on" ? FLOAT_BYTES * lanes * productWeights(config) : 0,
+    weights: lora && stored.mapped ? mappedBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
+    packed: lora && options.packing === "on" ? lanes * packedBytes(config, bitsOf(options.quantization)) : 0,
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
+    trees: hasTrees ? FLOAT_BYTES * lanes * treeFloats(config, options, whole, keepsArrays) : 0,
     cache: kvCacheBytes(config, options.slots, options.contextTokens),
     saving: FLOAT_BYTES * trained * 4,
   };
@@ -73,18 +85,37 @@ export const totalBytes = (plan: MemoryPlan): number => Object.values(plan).redu
 export const computesWhole = (config: ModelConfig, options: EngineOptions): boolean =>
   FLOAT_BYTES * wholeActivations(config, options) <= MAXIMUM_WHOLE_BYTES;
 
-/** Weights of all matrix products. An embedding that is not tied to the head is only looked up. */
-function productWeights(config: ModelConfig): number {
+const lengthOf = (parameters: readonly Parameter[]) => parameters.reduce((sum, { length }) => sum + length, 0);
+const largestOf = (parameters: readonly Parameter[]) => Math.max(...parameters.map(({ length }) => length));
+
+/**
+ * Weights of all matrix products, in float32 or as codes with a scale and a sum for each block. An embedding that is not tied to the head is
+ * only looked up.
+ */
+function packedBytes(config: ModelConfig, bits: Bits | undefined): number {
   const isProduct = ({ name, shape }: Parameter) => shape.length === 2 && (config.tied || name !== EMBEDDING);
-  return parameterLayout(config).parameters.reduce((sum, p) => sum + (isProduct(p) ? p.length : 0), 0);
+  const products = lengthOf(parameterLayout(config).parameters.filter(isProduct));
+  if (!bits) return FLOAT_BYTES * products;
+  const linear = lengthOf(linearParameters(config));
+  return FLOAT_BYTES * (products - linear + (2 * linear) / BLOCK) + codeBytes(linear, bits);
 }
 
-/** Half-precision weights need a float32 copy of the largest matrix while it is read: one for sampling and one for training. */
-function mappedBytes(config: ModelConfig, { bytes }: StoredWeights): number {
+/**
+ * Half-precision or quantized weights need a float32 copy of the largest matrix while it is read: one for sampling and one for training.
+ * Of a model that is stored in several types, the quantized share is estimated.
+ */
+function mappedBytes(config: ModelConfig, { quantization }: EngineOptions, stored: StoredWeights): number {
   const { parameters, length } = parameterLayout(config);
-  const largest = Math.max(...parameters.map((parameter) => parameter.length));
-  return bytes + (bytes < FLOAT_BYTES * length ? 2 * FLOAT_BYTES * largest : 0);
+  const bits = bitsOf(quantization);
+  const linear = bits ? linearParameters(config) : [];
+  const others = parameters.filter(({ name }) => !linear.some((parameter) => parameter.name === name));
+  const copied = Math.max(isHalf(config, stored) ? largestOf(others) : 0, bits ? largestOf(linear) : 0);
+  const quantized = bits ? planQuantizedBase(config, bits).bytes : 0;
+  return Math.ceil(stored.bytes * (lengthOf(others) / length)) + quantized + 2 * FLOAT_BYTES * copied;
 }
+
+/** Whether weights are stored in half precision: the runtime then returns the memory of its arrays after a run (graph-session.ts). */
+const isHalf = (config: ModelConfig, { bytes }: StoredWeights) => bytes < FLOAT_BYTES * parameterLayout(config).length;
 
 /** Padded tokens of the largest micro-batch: at least one sequence. */
 const microBatch = ({ microBatchTokens, contextTokens }: EngineOptions) => Math.max(microBatchTokens, contextTokens);
@@ -93,11 +124,7 @@ const microBatch = ({ microBatchTokens, contextTokens }: EngineOptions) => Math.
 function layeredActivations(config: ModelConfig, options: EngineOptions): number {
   const tokens = microBatch(options);
   const states = (config.layers + 1) * tokens * config.width;
-  return (
-    states +
-    tokens * layerFloats(config, options) +
-    HEAD_ARRAYS * headRows(config.vocabulary, tokens) * config.vocabulary
-  );
+  return states + tokens * layerFloats(config, options) + headFloats(config, tokens);
 }
 
 /** Floats: the activations of every layer wait for the backward pass, and the head's arrays cover all rows. */
@@ -106,11 +133,26 @@ function wholeActivations(config: ModelConfig, options: EngineOptions): number {
   return tokens * (config.layers * layerFloats(config, options) + HEAD_ARRAYS * config.vocabulary);
 }
 
+/**
+ * Floats: the masks of the largest micro-batch of trees, which has as many scores as one of sequences (micro-batches.ts), and their parts for
+ * each block of queries. And, where graphs keep their arrays, those of the trees' graphs and of the head that checks the first tree.
+ */
+function treeFloats(config: ModelConfig, options: EngineOptions, whole: boolean, keepsArrays: boolean): number {
+  const tokens = microBatch(options);
+  const masks = (1 + CAUSAL_SHARE) * tokens * options.contextTokens;
+  if (!keepsArrays) return masks;
+  if (whole) return masks + wholeActivations(config, options);
+  return masks + tokens * layerFloats(config, options) + headFloats(config, tokens);
+}
+
+/** Floats of the head's arrays for a chunk of rows. */
+const headFloats = ({ vocabulary }: ModelConfig, tokens: number): number =>
+  HEAD_ARRAYS * headRows(vocabulary, tokens) * vocabulary;
+
 /** Floats per token in one layer, forward and backward: residual stream, heads, feed-forward and attention scores. */
 function layerFloats(
   { width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig,
   { contextTokens }: EngineOptions,
 ): number {
-  const causal = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
-  return 8 * width + 6 * headWidth * (heads + kvHeads) + 8 * ffnWidth + 3 * heads * causal * contextTokens;
+  return 8 * width + 6 * headWidth * (heads + kvHeads) + 8 * ffnWidth + 3 * heads * CAUSAL_SHARE * contextTokens;
 }

@@ -11,6 +11,7 @@ import type { TensorLocation } from "../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../checkpoint/weights.ts";
 import { type Feeds, tensor } from "./graph-session.ts";
 import type { ExternalTensor, ExternalTensors, StoredType } from "./onnx/serialize.ts";
+import type { QuantizedBase } from "./quantization/quantized-base.ts";
 
 const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly bytes: number }>> = {
   F32: { type: "float32", bytes: 4 },
@@ -26,13 +27,15 @@ export interface OpenWeights {
   readonly feeds: Feeds;
 }
 
-export function openWeights(files: CheckpointFiles): OpenWeights {
+/** All weights but those of `quantized`. */
+export function openWeights(files: CheckpointFiles, quantized?: QuantizedBase): OpenWeights {
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const locations = locateParameters(files, config, layout);
   const external = new Map<string, ExternalTensor>();
   const feeds: Feeds = {};
-  for (const parameter of layout.parameters) {
+  const elsewhere = new Set(quantized?.tensors.map(({ name }) => name));
+  for (const parameter of layout.parameters.filter(({ name }) => !elsewhere.has(name))) {
     const location = locations.get(parameter.name) as TensorLocation;
     const mapped = externalTensor(parameter, location);
     if (mapped) external.set(parameter.name, mapped);

@@ -30,7 +30,8 @@ export function resolvePacking(
   if (packing === "on" && obstacle) throw new MgrpoError("config-invalid", `engine.packing on: ${obstacle}: remove it`);
   if (packing !== "auto") return packing;
   if (obstacle) return "off";
-  const needed = totalBytes(planMemory(config, lora, { ...options, packing: "on" }, stored));
+  // Trees are left out: this sum decides bits, so it must stay what it was when a run that resumes was started.
+  const needed = totalBytes(planMemory(config, lora, { ...options, packing: "on", prefixTrees: false }, stored));
   return needed <= AUTO_SHARE * machine ? "on" : "off";
 }
 

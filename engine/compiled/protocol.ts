@@ -5,8 +5,9 @@ import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
+import type { Bits } from "./quantization/blocks.ts";
 
-/** A method call on a sampler or trainer. The caller assigns the handle when it opens a sampler or trainer. */
+/** A call on a sampler or trainer, or `decideProvider` or `quantize`, which need neither. The caller assigns the handle of what it opens. */
 export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
   | {
@@ -14,6 +15,7 @@ export type EngineCall =
       readonly choice: Exclude<ProviderChoice, "cpu">;
       readonly precision: Precision;
     }
+  | { readonly method: "quantize"; readonly files: CheckpointFiles; readonly bits: Bits; readonly path: string }
   | { readonly method: "sample"; readonly request: SampleRequest }
   | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }
   | {
@@ -35,7 +37,7 @@ export type EngineCall =
 
 export type ToThread =
   | { readonly kind: "call"; readonly call: number; readonly handle: number; readonly body: EngineCall }
-  /** The caller aborted a call. */
+  /** A sample's caller aborted it, or its time limit passed. */
   | { readonly kind: "cancel"; readonly call: number }
   | { readonly kind: "release"; readonly handle: number; readonly sequence: string };
 
@@ -43,7 +45,7 @@ export type FromThread =
   | { readonly kind: "result"; readonly call: number; readonly value: unknown }
   | { readonly kind: "error"; readonly call: number; readonly error: PortableError };
 
-/** A MgrpoError as plain data. */
+/** A MgrpoError as plain data. Any other error becomes `engine-unsupported` (engine-error.ts). */
 export interface PortableError {
   readonly code: ErrorCode;
   readonly message: string;

@@ -18,8 +18,9 @@ export function sharedSession(
   external: ExternalTensors = new Map(),
   staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<GraphSession> {
-  const { threads, provider, precision, packsWeights = false } = options;
-  const key = JSON.stringify([graph, threads, provider, precision, packsWeights, shape, ...external]);
+  const { threads, provider, precision, packsWeights = false, quantized, multipliesCodes = false } = options;
+  const weights = [packsWeights, quantized?.path, multipliesCodes, ...external];
+  const key = JSON.stringify([graph, threads, provider, precision, shape, ...weights]);
   const known = sessions.get(key);
   if (known) return known;
   const traced = trace(shape);

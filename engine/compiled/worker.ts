@@ -3,9 +3,10 @@
  * on one trainer run one after the other; samples run concurrently.
  */
 import { parentPort } from "node:worker_threads";
-import { isMgrpoError } from "../../core/errors.ts";
 import type { Sampler } from "../../core/ports.ts";
+import { asEngineError } from "./engine-error.ts";
 import type { EngineCall, FromThread, PortableError, ToThread } from "./protocol.ts";
+import { writeQuantizedBase } from "./quantization/quantized-base.ts";
 import { openCompiledSampler } from "./sampling/sampler.ts";
 import type { LaneTrainer } from "./training/lane-trainer.ts";
 
@@ -64,6 +65,8 @@ async function serve(handle: number, body: EngineCall): Promise<unknown> {
       const { decideProvider } = await import("./providers.ts");
       return decideProvider(body.choice, body.precision);
     }
+    case "quantize":
+      return writeQuantizedBase(body.files, body.bits, body.path);
     case "close":
       await (samplers.get(handle) ?? trainerOf(handle)).close();
       samplers.delete(handle);
@@ -79,7 +82,7 @@ async function serve(handle: number, body: EngineCall): Promise<unknown> {
 
 type TrainerCall = Exclude<
   EngineCall,
-  { method: "openSampler" | "openTrainer" | "decideProvider" | "close" | "sample" }
+  { method: "openSampler" | "openTrainer" | "decideProvider" | "quantize" | "close" | "sample" }
 >;
 
 function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
@@ -122,10 +125,6 @@ function transferablesOf(value: unknown): ArrayBuffer[] {
 }
 
 function toPortable(error: unknown): PortableError {
-  if (isMgrpoError(error)) {
-    const { code, message, retryable, evidence } = error;
-    return { code, message, retryable, evidence };
-  }
-  const message = `the engine failed: ${error instanceof Error ? error.message : String(error)}`;
-  return { code: "engine-unsupported", message, retryable: false, evidence: undefined };
+  const { code, message, retryable, evidence } = asEngineError(error);
+  return { code, message, retryable, evidence };
 }

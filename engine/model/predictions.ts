@@ -101,10 +101,10 @@ function byPrediction(
   const next = offsets.slice();
   const sorted = { member: new Int32Array(read.length), position: new Int32Array(read.length) };
   read.forEach((r, reader) => {
-    const place = next[r] as number;
-    next[r] = place + 1;
-    sorted.member[place] = member[reader] as number;
-    sorted.position[place] = position[reader] as number;
+    const slot = next[r] as number;
+    next[r] = slot + 1;
+    sorted.member[slot] = member[reader] as number;
+    sorted.position[slot] = position[reader] as number;
   });
   return { offsets, ...sorted };
 }

@@ -32,7 +32,7 @@ export class TinkerServer {
   constructor(transport: TransportOptions) {
     this.baseUrl = transport.baseUrl;
     this.client = openTinkerClient(transport);
-    this.#checkClient = openTinkerClient({ ...transport, patienceSeconds: 0, requestSeconds: CHECK_SECONDS });
+    this.#checkClient = openTinkerClient({ ...transport, retrySeconds: 0, requestSeconds: CHECK_SECONDS });
   }
 
   /** The server's name for the base model. Fails unless the server has it with enough context. */

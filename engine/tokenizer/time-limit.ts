@@ -5,16 +5,18 @@ const script = new Script("work()");
 const context: { work: () => unknown } = { work: () => undefined };
 createContext(context);
 
-/** Well below a worker's lease time. */
+/** Well below the time after which a worker's lease expires. */
 export const TEMPLATE_MILLISECONDS = 5000;
 
 /** Calls the function, and throws if it takes longer. Its own errors pass through. */
-export function withinMilliseconds<T>(timeout: number, work: () => T): T {
+export function withinMilliseconds<T>(milliseconds: number, work: () => T): T {
   context.work = work;
   try {
-    return script.runInContext(context, { timeout }) as T;
+    return script.runInContext(context, { timeout: milliseconds }) as T;
   } catch (error) {
     if ((error as { code?: string } | undefined)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
-    throw new Error(`it took more than ${timeout / 1000} seconds: it loops, or does far too much`, { cause: error });
+    throw new Error(`it took more than ${milliseconds / 1000} seconds: it has an endless loop or does too much work`, {
+      cause: error,
+    });
   }
 }

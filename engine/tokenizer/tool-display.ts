@@ -1,7 +1,7 @@
 /**
- * @file What describes an agent's tools to its model: the chat template, the system message, the first user message, or nothing. Decided by
- * rendering a sentinel tool, never by searching the template's source. The parser reads one format (parse-turn.ts): a template that shows tools but asks for
- * calls in another format counts as one that shows none.
+ * @file What describes an agent's tools to its model: the chat template, the system message, the first user message, or nothing. Whether a
+ * template shows tools is decided by rendering a sentinel tool, never by searching the template's source. For `auto`, a template that shows
+ * tools but asks for calls in a format other than the parser's (parse-turn.ts) counts as one that shows none.
  */
 import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -45,57 +45,55 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): Too
   if (shown !== undefined) return "template";
   throw new MgrpoError(
     "config-invalid",
-    `agents.${agent}.toolPrompt: its chat_template shows no tools: write "system", or "none" for a model that learned them`,
+    `agents.${agent}.toolPrompt: the model's chat_template shows no tools: write "system", or "none" for a model that has learned its tools`,
   );
 }
 
-/** The prompt with a sentinel tool; undefined if the template leaves it out, or accepts no tools. */
+/** The prompt with the sentinel tool; undefined if the template omits the tool, or accepts none. */
 function renderedSentinel(tokenizer: Tokenizer, { system, thinking }: ChatSettings): string | undefined {
-  const prompt = messages(system);
-  try {
-    const text = tokenizer.render(prompt, [SENTINEL], true, thinking);
-    return text.includes(SENTINEL.function.name) ? text : undefined;
-  } catch (error) {
-    if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
-    return undefined;
-  }
+  const { text } = tryRender(tokenizer, messages(system), [SENTINEL], thinking);
+  return text.includes(SENTINEL.function.name) ? text : undefined;
 }
 
-/** Refuses a template that rejects system messages or leaves them out. */
+/** Throws `config-invalid` if the template rejects system messages or leaves them out. */
 export function requireSystemMessage(
   tokenizer: Tokenizer,
   { agent, system, tools, thinking }: ChatSettings,
   describesTools: boolean,
 ): void {
+  // If the template fails even without a system message, that error is the one to report.
+  tokenizer.render(messages(""), [], true, thinking);
+  const { text, error: cause } = tryRender(tokenizer, messages(system), tools, thinking);
+  if (cause === undefined && text.includes(system.trim())) return;
+  const fault = cause === undefined ? "leaves out" : "refuses";
   const message = describesTools ? "the system message that describes its tools" : "the system message";
   const remedy = `set agents.${agent}.toolPrompt to "user", which puts it at the head of the first user message`;
-  const refuse = (fault: string, cause?: unknown) => {
-    throw new MgrpoError("config-invalid", `agent '${agent}': its chat_template ${fault} ${message}: ${remedy}`, {
-      cause,
-    });
-  };
-  // A template that fails without the message too is refused by the caller's own rendering.
-  tokenizer.render(messages(""), [], true, thinking);
-  try {
-    if (!tokenizer.render(messages(system), tools, true, thinking).includes(system.trim())) refuse("leaves out");
-  } catch (error) {
-    if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
-    refuse("refuses", error);
-  }
+  throw new MgrpoError("config-invalid", `agent '${agent}': its chat_template ${fault} ${message}: ${remedy}`, {
+    cause,
+  });
 }
 
-/** Whether the template writes tool responses as messages of their own: some raise at them, or without an id of the call. */
+/** Whether the template renders messages of role `tool`. Some raise an error at them, or at those without a call id. */
 export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings): boolean {
   const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
   tokenizer.render(conversation, [], true, thinking);
+  const response = "response_of_tool";
+  const { text } = tryRender(tokenizer, [...conversation, { role: "tool", content: response }], [], thinking);
+  return text.includes(response);
+}
+
+/** The rendered prompt; if the template fails, the empty text and its error. */
+function tryRender(
+  tokenizer: Tokenizer,
+  conversation: readonly ChatMessage[],
+  tools: readonly ToolSchema[],
+  thinking: boolean | undefined,
+): { readonly text: string; readonly error?: MgrpoError } {
   try {
-    const response = "response_of_tool";
-    return tokenizer
-      .render([...conversation, { role: "tool", content: response }], [], true, thinking)
-      .includes(response);
+    return { text: tokenizer.render(conversation, tools, true, thinking) };
   } catch (error) {
     if (!isMgrpoError(error, "tokenizer-damaged")) throw error;
-    return false;
+    return { text: "", error };
   }
 }
 

@@ -10,36 +10,36 @@ import type { Log } from "../log.ts";
 import type { RunContext } from "../run-context.ts";
 
 /**
- * Does the work with such a run, or with the run itself if the questions are not encrypted. The work must pass any text that it returns
- * through `unquoted`.
+ * Calls `work` with such a run, or with the run itself if the questions are not encrypted. `work` must pass any text that it returns
+ * through `redact`.
  */
 export async function withEncryption<T>(
   run: RunContext,
   set: SuiteQuestions,
-  work: (run: RunContext, unquoted: (message: string) => string) => Promise<T>,
+  work: (run: RunContext, redact: (message: string) => string) => Promise<T>,
 ): Promise<T> {
   if (set.canary === undefined) return work(run, (message) => message);
-  const unquoted = withoutQuotes(set);
+  const redact = withoutQuotes(set);
   const objects = encryptedObjects(run.store.objects, set.canary);
   try {
-    return await work({ ...run, store: { ...run.store, objects }, log: clean(run.log, unquoted) }, unquoted);
+    return await work({ ...run, store: { ...run.store, objects }, log: redactedLog(run.log, redact) }, redact);
   } catch (error) {
     for (let fault = error; fault instanceof Error; fault = fault.cause) {
-      fault.message = unquoted(fault.message);
-      if (fault.stack !== undefined) fault.stack = unquoted(fault.stack);
+      fault.message = redact(fault.message);
+      if (fault.stack !== undefined) fault.stack = redact(fault.stack);
     }
     throw error;
   }
 }
 
-function clean(log: Log, unquoted: (text: string) => string): Log {
-  const cleaned = (fields: Record<string, unknown> = {}) =>
+function redactedLog(log: Log, redact: (text: string) => string): Log {
+  const redactedFields = (fields: Record<string, unknown> = {}) =>
     Object.fromEntries(
-      Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? unquoted(value) : value]),
+      Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? redact(value) : value]),
     );
   return {
-    info: (what, fields) => log.info(what, cleaned(fields)),
-    warn: (what, fields) => log.warn(what, cleaned(fields)),
-    error: (what, fields) => log.error(what, cleaned(fields)),
+    info: (what, fields) => log.info(what, redactedFields(fields)),
+    warn: (what, fields) => log.warn(what, redactedFields(fields)),
+    error: (what, fields) => log.error(what, redactedFields(fields)),
   };
 }

@@ -18,6 +18,7 @@ import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, runsOnlyAtEnds } from "../../core/training/evaluation.ts";
 import { leaseJob, releaseJob } from "../../core/training/job-writes.ts";
 import type { Checkpoints } from "../checkpoints.ts";
+import type { AppParts } from "../gateway/gateway-service.ts";
 import { haltIfRefused } from "../halt.ts";
 import { recordBytes } from "../identity.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
@@ -32,6 +33,8 @@ export interface EvalRole {
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   readonly checkpoints: Checkpoints;
   readonly worker: string;
+  /** The app that runs the rollouts. Absent: this program does. */
+  readonly app?: AppParts;
   readonly observer: WorkerObserver;
   /** Whether to return as soon as no job can be leased now: another run may need this worker. */
   readonly untilIdle: boolean;
@@ -90,7 +93,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
 
 /** Evaluates a leased job and commits its result, unless the result is already there. */
 async function evaluateJob(
-  { run, agents, scorerOf, checkpoints }: EvalRole,
+  { run, agents, scorerOf, checkpoints, app }: EvalRole,
   job: JobRecord,
   signal: AbortSignal,
 ): Promise<void> {
@@ -105,7 +108,8 @@ async function evaluateJob(
   const team = parseJson(TeamManifest, bytes, teamKey);
   await checkpoints.verifyTeam(team);
   const scorer = await scorerOf(suite);
-  const result = await evaluateTeam({ run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1 }, signal);
+  const task = { run, agents, scorer, job: job.job, team, suite, resumed: job.fence > 1, ...(app && { app }) };
+  const result = await evaluateTeam(task, signal);
   await objects.commit(key, recordBytes(result));
   const { n, correct, interval, lost, seconds } = result;
   run.log.info("evaluated", { team: job.team, suite: job.suite, n, correct, interval, lost: lost.length, seconds });

@@ -1,7 +1,7 @@
 /**
  * @file One evaluation: the team at its manifest's versions answers the questions of a suite, `runs` times. Run r of a question is rollout r
  * of its address, which names its random streams; so runs are independent, and run 0 does not depend on the number of runs. An evaluation
- * resumes from its outcomes and verdicts. Whatever it writes about encrypted questions is encrypted.
+ * resumes from its outcomes and verdicts. Everything it writes about encrypted questions is encrypted.
  */
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
@@ -11,24 +11,25 @@ import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
-import { isWellFormed, UNJUDGED } from "../../core/training/score.ts";
+import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
+import type { AppParts } from "../gateway/gateway-service.ts";
 import { recordBytes } from "../identity.ts";
-import { inProcessDelegation } from "../invocations/in-process.ts";
 import { inParallel } from "../parallel.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import { attemptRollout, type RolloutHost } from "../rollouts/attempt-rollout.ts";
+import { wholeTeam } from "../rollouts/whole-team.ts";
 import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 
-/** Between two checks for a verdict that another worker is requesting. */
+/** Between two attempts to get a verdict: the judge failed, or another worker is asking it. */
 const PAUSE_SECONDS = 0.5;
 
 export interface EvaluationTask {
@@ -39,7 +40,9 @@ export interface EvaluationTask {
   readonly job: string;
   readonly team: TeamManifest;
   readonly suite: EvaluationSuite;
-  /** Whether an earlier worker began this job: then existing outcomes are looked up first. */
+  /** The app that runs the rollouts. Absent: this program does. */
+  readonly app?: AppParts;
+  /** Whether an earlier worker began this job: if so, outcomes that exist are read instead of sampled again. */
   readonly resumed: boolean;
 }
 
@@ -50,28 +53,28 @@ interface SuiteRollout {
   readonly rollout: number;
 }
 
-/** Lost to an infrastructure failure; `lost` is the reason. */
+/** Lost to a failure of the infrastructure or the judge; `lost` is the reason. */
 interface Lost {
   readonly lost: string;
 }
 
 /** Only verdicts count; neither lost rollouts nor those without a reference answer do. */
-type QuestionScore = Verdict | Lost | "unscored";
+type SuiteScore = Verdict | Lost | "unscored";
 
-interface ScoredRollout extends SuiteRollout {
-  readonly score: QuestionScore;
+interface ScoredSuiteRollout extends SuiteRollout {
+  readonly score: SuiteScore;
 }
 
 export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
   const set = task.run.suiteQuestions(task.suite);
-  return withEncryption(task.run, set, async (run, unquoted) => {
+  return withEncryption(task.run, set, async (run, redact) => {
     const encrypted = { ...task, run };
     const started = run.store.clock.monotonic();
     const questions = questionsAsked(task.suite, set.questions);
     const rollouts = rolloutsOf(questions, task.suite.runs);
     const scored = await scoreAll(encrypted, rollouts, signal);
     const seconds = run.store.clock.monotonic() - started;
-    return resultOf(encrypted, questions, scored, seconds, unquoted);
+    return resultOf(encrypted, questions, scored, seconds, redact);
   });
 }
 
@@ -85,19 +88,15 @@ async function scoreAll(
   task: EvaluationTask,
   rollouts: readonly SuiteRollout[],
   signal: AbortSignal,
-): Promise<readonly ScoredRollout[]> {
-  const { run, agents } = task;
-  const main = agents.get(run.config.main);
-  if (!main) throw new MgrpoError("config-invalid", `this process does not host the main agent '${run.config.main}'`);
-  const delegation = inProcessDelegation(run, agents, purposeOf(task));
-  const team: RolloutHost = { run, agent: main, delegation, hasLiveSubAgents: () => true };
-  return inParallel(rollouts, main.config.engine.slots, async (rollout) => {
+): Promise<readonly ScoredSuiteRollout[]> {
+  const team = wholeTeam(task.run, task.agents, purposeOf(task), task.app);
+  return inParallel(rollouts, team.agent.config.engine.slots, async (rollout) => {
     const outcome = await commitOutcome(task, team, rollout, signal);
     return { ...rollout, score: await scoreOf(task, rollout.question, outcome) };
   });
 }
 
-async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<QuestionScore> {
+async function scoreOf({ run, scorer }: EvaluationTask, question: Question, outcome: Outcome): Promise<SuiteScore> {
   if (outcome.status === "failed") return { lost: outcome.reason };
   if (scorer.isScored?.(question) === false) return "unscored";
   return judge(run, scorer, question, outcome);
@@ -138,11 +137,11 @@ async function commitOutcome(
 function resultOf(
   { run, job, team, suite }: EvaluationTask,
   questions: readonly Question[],
-  scored: readonly ScoredRollout[],
+  scored: readonly ScoredSuiteRollout[],
   seconds: number,
-  unquoted: (text: string) => string,
+  redact: (text: string) => string,
 ): EvaluationResult {
-  const totalOf = (rollouts: readonly ScoredRollout[]): Tally =>
+  const totalOf = (rollouts: readonly ScoredSuiteRollout[]): Tally =>
     sumTallies(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
   const perRun = Array.from({ length: suite.runs }, (_, run) =>
     totalOf(scored.filter(({ rollout }) => rollout === run)),
@@ -155,7 +154,7 @@ function resultOf(
   const lost = scored.flatMap(({ question, score }) =>
     isLost(score) ? { question: question.id, reason: score.lost } : [],
   );
-  const reasons = [...new Set(lost.map(({ reason }) => reason))].map(unquoted);
+  const reasons = [...new Set(lost.map(({ reason }) => reason))].map(redact);
   return {
     run: run.name,
     job,
@@ -172,8 +171,8 @@ function resultOf(
   };
 }
 
-const isLost = (score: QuestionScore): score is Lost => typeof score === "object" && "lost" in score;
-const isVerdict = (score: QuestionScore): score is Verdict => typeof score === "object" && "score" in score;
+const isLost = (score: SuiteScore): score is Lost => typeof score === "object" && "lost" in score;
+const isVerdict = (score: SuiteScore): score is Verdict => typeof score === "object" && "score" in score;
 
 async function read({ store }: RunContext, key: string): Promise<Outcome | undefined> {
   const bytes = await store.objects.get(key);
@@ -181,8 +180,8 @@ async function read({ store }: RunContext, key: string): Promise<Outcome | undef
 }
 
 /**
- * The verdict, or `lost` when the judge itself fails in every attempt: an outage is never a wrong answer. Rejects when the judge's server
- * refuses to serve (a wrong key, an empty account): further requests are useless until someone fixes that.
+ * The verdict, or `lost` when the judge fails in every attempt or refuses the text: a failure of the judge never counts as a wrong answer.
+ * Rejects when the judge's server refuses every request (a wrong key, an empty account), which only the user can fix.
  */
 async function judge(
   run: RunContext,
@@ -192,6 +191,8 @@ async function judge(
 ): Promise<Verdict | Lost> {
   const { conversation } = outcome;
   if (!isWellFormed(conversation)) return UNJUDGED;
+  const given = givenVerdict(outcome);
+  if (given) return given;
   const { attempts, verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
   const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
@@ -206,7 +207,7 @@ async function judge(
       run.log.warn("judge failed", { question: question.id, attempt: failures, error: error.message });
       if (failures >= attempts || faultOfFailure(error) === "refused-text") return { lost: error.message };
     }
-    // The judge is backing off after a failure, or the worker that was asking it died.
+    // The judge's claim is paused after a failure, or held by another worker, which may have died.
     await run.store.clock.sleep(PAUSE_SECONDS);
   }
 }

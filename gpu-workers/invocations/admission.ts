@@ -4,13 +4,20 @@ import { MgrpoError } from "../../core/errors.ts";
 import { stepToSample, whenOpen } from "../liveness/opening.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
-import type { InvocationRegistryOptions } from "./registry.ts";
 
-export function admissionRules(
-  run: RunContext,
-  agent: string,
-  watch: StepWatch,
-): Pick<InvocationRegistryOptions, "admits" | "whenReady" | "whenOpen"> {
+/** What asks for a version: an invocation, or a session of an app. */
+type Admitted = Pick<InvocationRequest, "address" | "version">;
+
+export interface AdmissionRules {
+  /** Whether the step accepts it, now or once this worker can sample the version. */
+  admits(request: Admitted): Promise<boolean>;
+  /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
+  whenReady(request: Admitted, signal: AbortSignal): Promise<void>;
+  /** Resolves when the step is open. */
+  whenOpen(request: Admitted, signal: AbortSignal): Promise<unknown>;
+}
+
+export function admissionRules(run: RunContext, agent: string, watch: StepWatch): AdmissionRules {
   let lastRefresh = Number.NEGATIVE_INFINITY;
   /** An early invocation justifies a read of RUN; many at once justify only one. */
   const mayRefresh = () => {
@@ -47,7 +54,7 @@ export function admissionRules(
 /** `early`: the conversation may begin later. */
 type Admission = "ready" | "early" | "refused";
 
-function admission(snapshot: RunSnapshot, agent: string, { address, version }: InvocationRequest): Admission {
+function admission(snapshot: RunSnapshot, agent: string, { address, version }: Admitted): Admission {
   const step = stepToSample(snapshot);
   if (step?.step === address.step) return step.policy[agent] === version ? "ready" : "refused";
   const isNext = snapshot.run.step + 1 === address.step;

@@ -9,7 +9,7 @@
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
  * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
- * running the same invocation ends it with `worker-unavailable`: the caller then runs that rollout alone (poison).
+ * running the same invocation ends it with `worker-unavailable`: the caller then quarantines that rollout and runs it alone.
  */
 import pRetry from "p-retry";
 import { objectKeys } from "../../core/contracts/keys.ts";

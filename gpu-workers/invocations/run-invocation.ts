@@ -67,7 +67,7 @@ export async function runInvocation(
   const bytes = recordBytes(invocation);
   if (await run.store.objects.commit(key, bytes)) {
     const hash = sha256(bytes);
-    options.trajectories?.put(address.step, key, trajectory, digestOf(hash));
+    options.trajectories?.put(address.step, key, [trajectory], digestOf(hash));
     return reportOf(invocation, key, hash);
   }
   const winner = await findInvocation(run, id, request);

@@ -3,13 +3,14 @@
  * gets 404 from the process that now has its port.
  *
  *     PUT    /invocations/<id>   202 accepted, now or earlier · 409 loading another version, Retry-After · 410 the step is not open
- *                                · 503 draining · 400 the id is not the hash of the request · 413
- *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after 25 s · 404 unknown (restarted: put again)
- *                                · 502 infrastructure failed, {code, message} · 503 canceled by draining
- *     DELETE /invocations/<id>   204 canceled
+ *                                · 503 draining · 400 malformed, of another agent, or the id is not the request's hash · 413 too large
+ *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after `?wait=` seconds (at most 25)
+ *                                · 404 unknown (restarted: put again) · 410 the step is not open · 502 failed, {code, message}
+ *                                · 503 canceled, by DELETE or by draining
+ *     DELETE /invocations/<id>   204 canceled, or nothing to cancel
  *
  * Every call and every report is signed (signature.ts); 401 says why a call is refused. A PUT with `Prefer: wait=<seconds>` is answered
- * like a GET when the result comes in time: one round trip.
+ * like a GET after at most that long: one round trip if the result comes in time.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
@@ -47,7 +48,7 @@ export function invocationApp(
   const app = new Hono().basePath(`/${prefix}`);
   app.use(
     "/invocations/*",
-    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }),
+    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge(MAX_BODY_BYTES) }),
     requireSignature(prefix, signatures.verify),
   );
 
@@ -86,7 +87,7 @@ export function invocationApp(
 }
 
 /** The signature covers the path without the prefix. */
-function requireSignature(prefix: string, verify: VerifyCall): MiddlewareHandler {
+export function requireSignature(prefix: string, verify: VerifyCall): MiddlewareHandler {
   return async (context, next) => {
     const { method, url } = context.req;
     const { pathname, search } = new URL(url);
@@ -104,11 +105,12 @@ function reply(context: Context, status: InvocationStatus, signReport: SignRepor
   return new Response(body, { status: 200, headers: { ...JSON_TYPE, ...signed } });
 }
 
-const tooLarge = (context: Context) => context.text(`the request is larger than ${MAX_BODY_BYTES} bytes`, 413);
+export const tooLarge = (bytes: number) => (context: Context) =>
+  context.text(`the request is larger than ${bytes} bytes`, 413);
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-function withoutReport(status: Exclude<InvocationStatus, { state: "done" }>): Response {
+export function withoutReport(status: Exclude<InvocationStatus, { state: "done" }>): Response {
   if (status.state === "running") return new Response(null, { status: 202 });
   if (status.state === "unknown") return new Response("unknown", { status: 404 });
   const { code, message } = status.error;
@@ -132,7 +134,7 @@ export function serveInvocations(app: Hono, host: string, port: number): Promise
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const taken = cause.code === "EADDRINUSE";
       const message = taken
-        ? `port ${port} on ${host} is in use: pass another --port, or 0 for any`
+        ? `port ${port} on ${host} is in use: pass another --port, or 0 for any free one`
         : `cannot listen on ${host}:${port}: ${cause.message}`;
       reject(new MgrpoError("port-in-use", message, { cause }));
     });

@@ -38,15 +38,16 @@ export class TransientFailure extends Error {
   }
 }
 
-interface WorkerRequest {
-  readonly id: string;
-  readonly method: "PUT" | "GET" | "DELETE";
+export interface WorkerRequest {
+  /** Below the worker's URL. */
+  readonly path: string;
+  readonly method: "PUT" | "POST" | "GET" | "DELETE";
   readonly body?: string;
   readonly headers?: Record<string, string>;
   readonly signal: AbortSignal;
 }
 
-interface WorkerResponse {
+export interface WorkerResponse {
   readonly status: number;
   readonly text: string;
 }
@@ -65,26 +66,33 @@ export class WorkerClient {
   /** Puts the invocation and polls until its report is available. `body`: the request's canonical JSON. */
   async invoke(worker: WorkerRecord, id: string, body: string, signal: AbortSignal): Promise<InvocationReport> {
     const headers = { "content-type": "application/json", prefer: `wait=${LONGEST_POLL_SECONDS}` };
-    let response = await this.#call(worker, { id, method: "PUT", body, headers, signal });
-    while (response.status === 202) response = await this.#call(worker, { id, method: "GET", signal });
+    const path = `/invocations/${id}`;
+    let response = await this.call(worker, { path, method: "PUT", body, headers, signal });
+    while (response.status === 202) response = await this.call(worker, { path, method: "GET", signal });
     if (response.status !== 200) throw refusalOf(worker, response);
     return parseJson(InvocationReport, response.text, `answer of worker '${worker.worker}'`);
   }
 
   /** Best effort: returns at once, and a failure is only logged. */
   cancel(worker: WorkerRecord, id: string): void {
+    this.delete(worker, `/invocations/${id}`);
+  }
+
+  /** Best effort: returns at once, and a failure is only logged. */
+  delete(worker: WorkerRecord, path: string): void {
     const signal = AbortSignal.timeout(CANCEL_TIMEOUT_SECONDS * 1000);
-    this.#send(worker, { id, method: "DELETE", signal }).catch((error: unknown) =>
-      this.#log.info("a canceled invocation may still run", { id, error: String(error) }),
+    this.#send(worker, { path, method: "DELETE", signal }).catch((error: unknown) =>
+      this.#log.info("canceled work may still run", { path, error: String(error) }),
     );
   }
 
-  async #call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
+  /** The response of an authentic worker, whatever its status. Rejects with `TransientFailure`, or `config-invalid` for its certificate. */
+  async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const answer = await this.#exchange(worker, request).catch((cause: unknown) => {
       throw connectionFailure(worker, request.signal, cause);
     });
     if (answer.isAuthentic) return answer;
-    this.#log.warn("discarded a report without a valid signature", { id: request.id, worker: worker.worker });
+    this.#log.warn("discarded a report without a valid signature", { path: request.path, worker: worker.worker });
     throw unusable(worker, "sent a report without a valid signature");
   }
 
@@ -97,8 +105,7 @@ export class WorkerClient {
   }
 
   /** Signs each call afresh: a signature is good for one call. */
-  async #send(worker: WorkerRecord, { id, method, body = "", headers = {}, signal }: WorkerRequest) {
-    const path = `/invocations/${id}`;
+  async #send(worker: WorkerRecord, { path, method, body = "", headers = {}, signal }: WorkerRequest) {
     const signed = await this.#sign({ method, path, body });
     const response = await this.#network.fetch(`${worker.url}${path}`, {
       method,
@@ -122,7 +129,8 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
   return unusable(worker, `does not answer (${String(code)})`, code !== "ECONNREFUSED");
 }
 
-function refusalOf(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
+/** What a response other than the wanted one means. */
+export function refusalOf(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
   if (status === 404) return new TransientFailure(`${name} was restarted`);
   if (status === 409) return new TransientFailure(`${name} is loading another version`);

@@ -60,18 +60,18 @@ class StepPoller implements StepWatch {
   /** Reads are numbered, so that a late response cannot overwrite a newer one. */
   #reads = { begun: 0, newest: 0 };
   #urgentWaits = 0;
-  /** Current seconds between polls. */
-  #pace: number;
+  /** The current wait between two polls. */
+  #intervalSeconds: number;
   /** Ends the sleep between two polls. */
   #wake = new AbortController();
 
   constructor(run: RunContext, agent: string | undefined) {
     this.#run = run;
     this.#agent = agent;
-    this.#pace = this.#fastest;
+    this.#intervalSeconds = this.#minIntervalSeconds;
   }
 
-  get #fastest(): number {
+  get #minIntervalSeconds(): number {
     return this.#run.config.liveness.pollSeconds;
   }
 
@@ -128,12 +128,12 @@ class StepPoller implements StepWatch {
 
   expectChange(): void {
     // A sleep that is nearly over is not worth an extra read.
-    if (this.#pace > 2 * this.#fastest) this.#wake.abort();
-    this.#pace = this.#fastest;
+    if (this.#intervalSeconds > 2 * this.#minIntervalSeconds) this.#wake.abort();
+    this.#intervalSeconds = this.#minIntervalSeconds;
   }
 
   pollNow(): void {
-    this.#pace = this.#fastest;
+    this.#intervalSeconds = this.#minIntervalSeconds;
     this.#wake.abort();
   }
 
@@ -143,9 +143,9 @@ class StepPoller implements StepWatch {
       // Renewed before the read: a change announced during the read may be newer than its result.
       this.#wake = new AbortController();
       await this.refresh();
-      await this.#run.store.clock.sleep(this.#pace, this.#wake.signal);
+      await this.#run.store.clock.sleep(this.#intervalSeconds, this.#wake.signal);
       const isIdle = !this.#wake.signal.aborted && this.#urgentWaits === 0;
-      if (isIdle) this.#pace = Math.min(this.#pace * 1.1, this.#fastest * 10);
+      if (isIdle) this.#intervalSeconds = Math.min(this.#intervalSeconds * 1.1, this.#minIntervalSeconds * 10);
     }
   }
 
@@ -176,7 +176,7 @@ class StepPoller implements StepWatch {
     const snapshot = { run, step, next };
     if (this.#snapshot && JSON.stringify(snapshot) === JSON.stringify(this.#snapshot)) return this.#snapshot;
     this.#snapshot = snapshot;
-    this.#pace = this.#fastest;
+    this.#intervalSeconds = this.#minIntervalSeconds;
     for (const look of [...this.#waiters]) look();
     return snapshot;
   }

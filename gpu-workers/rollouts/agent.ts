@@ -69,7 +69,7 @@ export async function runConversation(
   signal: AbortSignal,
 ): Promise<ConversationResult> {
   for (;;) {
-    const lease = await acquire(agent.policy, request.version, signal);
+    const lease = await acquireLease(agent.policy, request.version, signal);
     try {
       const result = await converseWith(agent, lease, request, signal);
       if (await lease.activated(signal)) return result;
@@ -80,7 +80,7 @@ export async function runConversation(
 }
 
 /** Rejects as soon as the signal aborts. A lease that arrives later is released. */
-async function acquire(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
+export async function acquireLease(policy: Policy, version: number, signal: AbortSignal): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
     return await abortable(acquired, signal);

@@ -5,9 +5,10 @@
 import { boundReason } from "../../core/contracts/bounds.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { FinishedOutcome, Outcome, RolloutAddress, Sampling } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
+import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
+import { type AppHost, runApp } from "../gateway/app-rollout.ts";
 import { invocationId } from "../identity.ts";
 import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
@@ -31,14 +32,26 @@ export interface RolloutHost {
   readonly run: RunContext;
   readonly agent: HostedAgent;
   readonly delegation: Delegation;
+  /** The app that runs the rollouts. Absent: this program does. */
+  readonly app?: AppHost;
   /** Whether every sub-agent has a live worker. Attempts that fail without one do not count. */
   hasLiveSubAgents(): boolean;
 }
 
+const INFRASTRUCTURE: readonly ErrorCode[] = [
+  ...([
+    "deadline",
+    "tool-backend",
+    "app-failed",
+    "endpoint-unavailable",
+    "worker-unavailable",
+    "prefix-drift",
+  ] as const),
+];
+
 /** Infrastructure failures that another attempt may avoid. */
 export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
-  isMgrpoError(error, "deadline", "tool-backend", "endpoint-unavailable", "worker-unavailable", "prefix-drift") &&
-  refusalOf(error) === undefined;
+  isMgrpoError(error, ...INFRASTRUCTURE) && refusalOf(error) === undefined;
 
 /** Called after each failed attempt; false: the rollout rejects with the error. */
 export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
@@ -78,7 +91,11 @@ export async function attemptRollout(
   }
 }
 
-async function runOnce(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
+function runOnce(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
+  return host.app ? runApp(host.app, plan, signal) : runNative(host, plan, signal);
+}
+
+async function runNative(host: RolloutHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
   const { agent } = host;
   const { address, question } = plan;
   const { conversation, trajectory, invocations } = await runConversation(

@@ -9,7 +9,7 @@
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
-import type { Outcome } from "../../core/contracts/rollout.ts";
+import { mainTrajectories, type Outcome } from "../../core/contracts/rollout.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { releaseClaim } from "../../core/training/writes.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -70,7 +70,7 @@ export class Attempts {
     const bytes = recordBytes(outcome);
     const isFirst = await run.store.objects.commit(key, bytes);
     if (isFirst && outcome.status === "finished") {
-      trajectories.put(this.#work.step, key, outcome.trajectory, digestOf(sha256(bytes)));
+      trajectories.put(this.#work.step, key, mainTrajectories(outcome), digestOf(sha256(bytes)));
     }
     if (outcome.status === "failed") run.log.warn("rollout given up", { key, reason: outcome.reason });
     watch.expectChange();

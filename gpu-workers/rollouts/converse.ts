@@ -46,7 +46,12 @@ export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
 
 /** What an observer of a conversation gets, in this order. `answered` comes as the calls of a turn complete, in any order. */
 export type ConversationProgress =
-  | { readonly kind: "asked"; readonly prompt: string }
+  | {
+      readonly kind: "asked";
+      readonly prompt: string;
+      /** Names of the tools that an app offers it. */
+      readonly tools?: readonly string[];
+    }
   | { readonly kind: "said"; readonly turn: Turn }
   | { readonly kind: "answered"; readonly call: ToolCall; readonly response: ToolResponse }
   | { readonly kind: "ended"; readonly conversation: Conversation };

@@ -1,13 +1,19 @@
 /**
  * @file Loads what one agent trains on in some groups of a step: the trajectories that GROUP.finalized names, in the order of groups and then
- * of the record, with the weights that core computes. Trajectories come from this process's memory or from the store. A missing object,
- * or one that is not byte for byte the scored one, is an error, never skipped.
+ * of the record, with the weights that core computes. Trajectories come from this process's memory or from the store. An object that is
+ * missing, or whose bytes are not the scored ones, is an error, never skipped.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { type Digest, digestOf } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { AgentBatch, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
-import { type AnyTrajectory, Invocation, Outcome, type Trajectory } from "../../core/contracts/rollout.ts";
+import {
+  type AnyTrajectory,
+  Invocation,
+  mainTrajectories,
+  Outcome,
+  type Trajectory,
+} from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { lossTerms } from "../../core/mgrpo/batch.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -27,14 +33,15 @@ export async function loadEntries(
       const finalized = record.finalized[agent];
       if (!finalized) return [];
       const scored = scoredTrajectories(record, agent);
-      const trajectories = await Promise.all(
-        finalized.trajectories.map((name) => loadTrajectory(run, step, agent, scoredAs(scored, record, name), cache)),
+      const objects = finalized.trajectories.map((name) => requireScored(run, step, record, scored, name));
+      const trajectories = await Promise.all(objects.map((object) => loadBranches(run, step, agent, object, cache)));
+      const actionTokens_N = trajectories.map((branches) =>
+        branches.reduce((sum, one) => sum + one.logProbs.length, 0),
       );
-      const actionTokens_N = trajectories.map(({ logProbs }) => logProbs.length);
       const terms = lossTerms(finalized, actionTokens_N, run.config.algorithm);
-      return trajectories.flatMap((trajectory, i) => {
+      return trajectories.flatMap((branches, i) => {
         const term = terms[i];
-        return term ? [{ trajectory, group: record.group, ...term }] : [];
+        return term ? branches.map((trajectory) => ({ trajectory, group: record.group, ...term })) : [];
       });
     }),
   );
@@ -51,7 +58,7 @@ interface ScoredObject {
   readonly digest: Digest | undefined;
 }
 
-/** The group's scored objects, by their names in `AgentBatch.trajectories`. */
+/** The objects behind an agent's scores in a group, by their names in `AgentBatch.trajectories`. */
 function scoredTrajectories(
   { group, rollouts }: GroupRecord,
   agent: string,
@@ -66,59 +73,72 @@ function scoredTrajectories(
   return scored;
 }
 
-function scoredAs(
-  scored: ReadonlyMap<TrajectoryName, ScoredObject>,
+function requireScored(
+  run: RunContext,
+  { step }: StepRecord,
   { group }: GroupRecord,
+  scored: ReadonlyMap<TrajectoryName, ScoredObject>,
   name: TrajectoryName,
 ): ScoredObject {
   const object = scored.get(name);
   if (object) return object;
-  throw new MgrpoError("record-damaged", `finalized group ${group} names trajectory ${name}, which has no score`);
+  const message = `GROUP ${step}/${group} of ${run.name} is finalized with trajectory ${name}, which has no score`;
+  throw new MgrpoError("record-damaged", message);
 }
 
-async function loadTrajectory(
+/** A trajectory, or the branches that weigh together as one. */
+async function loadBranches(
   run: RunContext,
   { step, policy }: StepRecord,
   agent: string,
   { group, id, digest }: ScoredObject,
   cache: TrajectoryCache,
-): Promise<Trajectory> {
+): Promise<Trajectory[]> {
   const isRollout = typeof id === "number";
   const key = isRollout
     ? objectKeys.outcome({ run: run.name, phase: "train", step, group, rollout: id })
     : objectKeys.invocation(run.name, step, id);
   if (digest === undefined)
     throw new MgrpoError("record-damaged", `GROUP ${step}/${group} of ${run.name} has no digest of ${key}`);
-  const trajectory = cache.get(step, key, digest) ?? (await readTrajectory(run, key, isRollout, digest));
+  const branches = cache.get(step, key, digest) ?? (await readBranches(run, key, isRollout, digest));
+  return branches.map((trajectory) => checkedTrajectory(trajectory, key, { step, policy }, agent));
+}
+
+function checkedTrajectory(
+  trajectory: AnyTrajectory,
+  key: string,
+  { step, policy }: Pick<StepRecord, "step" | "policy">,
+  agent: string,
+): Trajectory {
   if (trajectory.agent !== agent || trajectory.version !== policy[agent]) {
     throw new MgrpoError(
       "record-damaged",
-      `${key}: trajectory of ${trajectory.agent} version ${trajectory.version}, but step ${step} trains ${agent} version ${policy[agent]}`,
+      `${key} is a trajectory of ${trajectory.agent} version ${trajectory.version}, but step ${step} trains ${agent} version ${policy[agent]}`,
     );
   }
   if ("usage" in trajectory) {
-    const message = `${key}: '${agent}' is behind an API, which leaves no tokens to train on`;
+    const message = `${key}: '${agent}' was sampled through an API, which returns no tokens to train on`;
     throw new MgrpoError("record-damaged", message);
   }
   return trajectory;
 }
 
-async function readTrajectory(
+async function readBranches(
   { store }: RunContext,
   key: string,
   isRollout: boolean,
   digest: Digest,
-): Promise<AnyTrajectory> {
+): Promise<readonly AnyTrajectory[]> {
   const bytes = await store.objects.get(key);
   if (!bytes) throw new MgrpoError("record-damaged", `${key} is missing, although its group is finalized: restore it`);
   const found = digestOf(sha256(bytes));
   if (found !== digest)
     throw new MgrpoError(
       "record-damaged",
-      `${key} is not what was scored: its digest is ${found}, not ${digest}, so it was replaced. Nothing was trained on it: restore it, or start a new run`,
+      `${key} was replaced after it was scored: its digest is ${found}, not ${digest}. Nothing was trained on it: restore it, or start a new run`,
     );
-  if (!isRollout) return parseJson(Invocation, bytes, key).trajectory;
+  if (!isRollout) return [parseJson(Invocation, bytes, key).trajectory];
   const outcome = parseJson(Outcome, bytes, key);
-  if (outcome.status === "finished") return outcome.trajectory;
+  if (outcome.status === "finished") return mainTrajectories(outcome);
   throw new MgrpoError("record-damaged", `${key} failed, but its finalized group trains on it`);
 }

@@ -29,8 +29,8 @@ export interface PartsSource {
 }
 
 /**
- * Reads each part while the previous one is trained on. Groups that do not count in the batch are left out, unless none counts: then all
- * come in one last part. Rejects with `step-closed` when the step is closed without this trainer.
+ * Reads each part while the previous one is trained on. Groups that do not count in this agent's batch are left out, unless none counts: then
+ * all come in one last part. Rejects with `step-closed` when the step is closed without this trainer.
  */
 export async function* batchParts(
   { run, agent, watch, trajectories }: PartsSource,
@@ -44,7 +44,7 @@ export async function* batchParts(
 
   async function* entries() {
     for await (const groups of finalizedParts(run, watch, step, AbortSignal.any([stop, over.signal]))) {
-      const counting = groups.filter((group) => countsInBatch(run.config, group));
+      const counting = groups.filter((group) => countsInBatch(run.config, group, agent));
       notCounted.push(...groups.filter((group) => !counting.includes(group)));
       counted += counting.length;
       yield await load(counting);

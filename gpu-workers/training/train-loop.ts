@@ -18,7 +18,8 @@ import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
-import { optimizerAt, progressAt } from "../../core/training/learning-rate.ts";
+import { optimizerAt } from "../../core/training/learning-rate.ts";
+import { progressAt } from "../../core/training/progress.ts";
 import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
@@ -33,7 +34,10 @@ import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
 import { type TrainerParts, TrainerState } from "./trainer-state.ts";
 import type { TrajectoryCache } from "./trajectories.ts";
 
-/** Before a batch's first optimizer step, sampler and trainer agree if no ratio deviates from 1 by more than this. */
+/**
+ * Before a batch's first optimizer step, sampler and trainer agree if no ratio deviates from 1 by more than this. The sampler of a quantized
+ * base may round activations too; its KL is watched instead (cli/warnings.ts).
+ */
 const MAX_RATIO_DEVIATION = 1e-3;
 
 type Files = Manifest["files"];
@@ -173,7 +177,7 @@ async function trainVersion(
   const { run, agent, checkpoints, meter } = role;
   const version = versionOf(step, agent);
   const base = await checkpoints.manifest(agent, version - 1);
-  const config = stepConfig(run.config, trainer.config, step);
+  const config = stepConfig(run.config, agent, trainer.config, step);
   const hasKl = config.algorithm.kl.coefficient > 0;
   const reference = hasKl ? meter.trainer(await trainer.reference()) : undefined;
   const { stats, trained, files } = await trainer.use(base, async (engine) => {
@@ -204,14 +208,16 @@ async function trainVersion(
   warnOnMismatch(role, step, stats);
 }
 
-function stepConfig(run: RunConfig, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
-  const { algorithm, temperature } = run;
-  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step)), temperature };
+function stepConfig(run: RunConfig, agent: string, { optimizer }: AgentConfig, step: StepRecord): TrainStepConfig {
+  const { seed, algorithm, temperature } = run;
+  const draws = [seed, "minibatches", step.step, agent];
+  return { algorithm, optimizer: optimizerAt(optimizer, progressAt(run, step)), temperature, draws };
 }
 
 function warnOnMismatch({ run, agent }: TrainRole, { step }: StepRecord, { maxRatioDeviation }: TrainingStats): void {
   const limit = MAX_RATIO_DEVIATION;
-  if (maxRatioDeviation > limit)
+  const isQuantized = run.config.agents[agent]?.engine.quantization !== "none";
+  if (maxRatioDeviation > limit && !isQuantized)
     run.log.warn("sampler and trainer disagree", { agent, step, maxRatioDeviation, limit });
 }
 

@@ -21,6 +21,7 @@ import { isClippedToken, type LossTrajectory, trajectoryLoss } from "../../core/
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import { actionPositions_A, gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
+import { type StreamName, stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
 
 /** One distinct trajectory of the batch. */
@@ -35,10 +36,13 @@ export interface TrainStepConfig {
   readonly optimizer: StepOptimizer;
   /** Sampling temperature of the rollouts: log-probs are those of the sampling distribution. */
   readonly temperature: number;
+  /** Name of the stream that deals trajectories to minibatches. */
+  readonly draws: StreamName;
 }
 
 /** An entry during the step. `loss` lacks the log-probs of the current policy, which a pass of the trainer returns. */
 interface Prepared {
+  readonly group: number;
   readonly tokens: readonly number[];
   readonly positions_A: readonly number[];
   readonly loss: Omit<LossTrajectory, "current_A">;
@@ -97,7 +101,7 @@ export async function trainStep(
     else if (complete.length > 0) await accumulateGradient(step, complete);
   }
   if (step.passes.length > 0) await update(step, 1);
-  const minibatches = splitMinibatches(buffered, algorithm.minibatches);
+  const minibatches = splitMinibatches(buffered, algorithm.minibatches, stream(...config.draws));
   for (const minibatch of minibatches) {
     await accumulateGradient(step, minibatch);
     await update(step, minibatches.length);
@@ -146,8 +150,9 @@ function total<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((sum, item) => sum + of(item), 0);
 }
 
-function prepare({ trajectory, advantage, tokenWeight }: TrainingEntry): Prepared {
+function prepare({ trajectory, group, advantage, tokenWeight }: TrainingEntry): Prepared {
   return {
+    group,
     tokens: trajectory.tokens,
     positions_A: actionPositions_A(trajectory),
     loss: { advantage, tokenWeight, behavior_A: trajectory.logProbs, proximal_A: [], reference_A: [] },

@@ -7,8 +7,9 @@ import type { Digest } from "../../core/contracts/names.ts";
 import type { AnyTrajectory } from "../../core/contracts/rollout.ts";
 
 export interface TrajectoryCache {
-  put(step: number, key: string, trajectory: AnyTrajectory, digest: Digest): void;
-  get(step: number, key: string, digest: Digest): AnyTrajectory | undefined;
+  /** `trajectories`: those of the record at the key, in its order. */
+  put(step: number, key: string, trajectories: readonly AnyTrajectory[], digest: Digest): void;
+  get(step: number, key: string, digest: Digest): readonly AnyTrajectory[] | undefined;
   /** Drops the trajectories of earlier steps. */
   dropBefore(step: number): void;
 }
@@ -17,15 +18,15 @@ export interface TrajectoryCache {
 export const noTrajectoryCache: TrajectoryCache = { put() {}, get: () => undefined, dropBefore() {} };
 
 export function openTrajectoryCache(): TrajectoryCache {
-  const steps = new Map<number, Map<string, { trajectory: AnyTrajectory; digest: Digest }>>();
+  const steps = new Map<number, Map<string, { trajectories: readonly AnyTrajectory[]; digest: Digest }>>();
   return {
-    put(step, key, trajectory, digest) {
-      const cached = steps.get(step) ?? new Map<string, { trajectory: AnyTrajectory; digest: Digest }>();
-      steps.set(step, cached.set(key, { trajectory, digest }));
+    put(step, key, trajectories, digest) {
+      const cached = steps.get(step) ?? new Map<string, { trajectories: readonly AnyTrajectory[]; digest: Digest }>();
+      steps.set(step, cached.set(key, { trajectories, digest }));
     },
     get(step, key, digest) {
       const cached = steps.get(step)?.get(key);
-      return cached?.digest === digest ? cached.trajectory : undefined;
+      return cached?.digest === digest ? cached.trajectories : undefined;
     },
     dropBefore(step) {
       for (const cached of steps.keys()) if (cached < step) steps.delete(cached);

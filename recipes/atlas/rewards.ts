@@ -1,73 +1,78 @@
 /**
- * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up, knows the
- * correct answers on the question's chain from `question.facts`, and checks the report on any other task against the pages that the
- * searcher opened. It does not judge whether the task was worth asking.
+ * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up and checks the
+ * search, the pages and the report against it. A report counts only if the pages that the searcher opened show it, in the field that the
+ * task asks for and for every condition of the task: what was not looked up is a guess, and half an answer is a wrong one. It does not
+ * judge whether the task was worth asking.
+ *
+ * So a wrong report scores at most 0.5, and that only after the right search (0.2) and the right page (0.3); with a page that shows half of
+ * the task's conditions, 0.35. A report without a page scores at most 0.2. test/recipes/atlas/adversary.test.ts attacks these bounds.
  */
 
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { expertScore, searchQueries, shareOf, visitedPages } from "./expert-score.ts";
-import { factsOf } from "./questions/facts.ts";
-import { type LookUp, parseTask, termsOf } from "./questions/look-up.ts";
+import { type Condition, type LookUp, parseTask, termsOf } from "./questions/look-up.ts";
 import { type Page, readPage } from "./world/read-page.ts";
 
 export const rewards: Rewards = {
   correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
-  expert: (question, _agent, conversation) => judge(question, conversation),
+  expert: (_question, _agent, conversation) => judge(conversation),
 };
 
-function judge(question: Question, conversation: Conversation): number {
+function judge(conversation: Conversation): number {
   const lookUp = parseTask(conversation.prompt);
   if (!lookUp) return 0;
   const pages = visitedPages(conversation).map(readPage);
   return expertScore({
     searched: bestSearch(lookUp, conversation),
     visited: Math.max(0, ...pages.map((page) => aboutness(lookUp, page))),
-    reported: reported(question, lookUp, conversation, pages),
+    reported: isShown(lookUp, conversation.answer, pages) ? 1 : 0,
   });
 }
 
-/** The largest share of the task's terms in any one search. */
+/** The best search: the terms that it has in common with the task, as a share of all terms of both. */
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
-  const terms = termsOf(lookUp);
-  const queries = searchQueries(conversation).map(termsIn);
-  return Math.max(0, ...queries.map((query) => shareOf(terms, (term) => query.has(normal(term)))));
+  const terms = new Set(termsOf(lookUp).map(normal));
+  const overlaps = searchQueries(conversation).map((query) => {
+    const all = new Set([...terms, ...query.split(",").map(normal)]);
+    const common = query.split(",").filter((term) => terms.has(normal(term)));
+    return new Set(common.map(normal)).size / all.size;
+  });
+  return Math.max(0, ...overlaps);
 }
 
-/** How well a page fits the task: it is the named page, or it shows the conditions. */
+/** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
 function aboutness(lookUp: LookUp, page: Page): number {
-  if (lookUp.ask !== "country") return same(page.title, lookUp.of) ? 1 : 0;
-  return shareOf(lookUp.where, ({ value }) => page.mentions.has(normal(value)));
+  if (lookUp.ask !== "country") return factShown(page, lookUp) === undefined ? 0 : 1;
+  const shown = lookUp.where.map((condition) => countriesShown(page, condition));
+  return Math.max(0, ...shown.flat().map((country) => shareOf(shown, (countries) => countries.includes(country))));
 }
 
-function reported(
-  question: Question,
-  lookUp: LookUp,
-  { prompt, answer }: Conversation,
-  pages: readonly Page[],
-): number {
-  if (answer === null) return 0;
-  const known = factsOf(question).lookUps.find(({ task }) => same(task, prompt));
-  if (known) return same(answer, known.answer) ? 1 : 0;
-  if (lookUp.ask !== "country") {
-    return pages.some((page) => same(page.title, lookUp.of) && same(page.fields.get(lookUp.ask), answer)) ? 1 : 0;
-  }
-  return shareOf(lookUp.where, (condition) => pages.some((page) => shows(page, answer, condition)));
+/** Whether the opened pages show that the report is a correct answer to the task as worded. */
+function isShown(lookUp: LookUp, answer: string | null, pages: readonly Page[]): boolean {
+  if (answer === null) return false;
+  if (lookUp.ask !== "country") return pages.some((page) => same(factShown(page, lookUp), answer));
+  return lookUp.where.every((condition) =>
+    pages.some((page) => countriesShown(page, condition).includes(normal(answer))),
+  );
 }
 
-/** Whether a page shows that a condition holds for a country: the country's own page, or that of its capital or neighbor. */
-function shows(page: Page, country: string, { field, value }: { field: string; value: string }): boolean {
-  const read = (name: string, text: string) =>
-    normal(page.fields.get(name) ?? "")
-      .split(", ")
-      .includes(normal(text));
-  if (same(page.title, country)) return read(field === "language" ? "languages" : field, value);
-  if (!same(page.title, value)) return false;
-  return field === "borders" ? read("borders", country) : field === "capital" && read("capital of", country);
+/** The fact as the page states it: the country's own, or its capital's. */
+function factShown({ title, fields }: Page, { ask, of }: Exclude<LookUp, { ask: "country" }>): string | undefined {
+  if (same(title, of)) return fields.get(ask);
+  return ask === "capital" && same(fields.get("capital of"), of) ? title : undefined;
 }
 
-const termsIn = (query: string): Set<string> => new Set(query.split(",").map(normal));
+/** The countries, normalized, for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
+function countriesShown(page: Page, { field, value }: Condition): readonly string[] {
+  const { title } = page;
+  if (listed(page, field === "language" ? "languages" : field).includes(normal(value))) return [normal(title)];
+  if (!same(title, value)) return [];
+  if (field === "capital") return listed(page, "capital of");
+  return field === "borders" ? listed(page, "borders") : [];
+}
+
+const listed = ({ fields }: Page, name: string): string[] => fields.get(name)?.split(", ").map(normal) ?? [];
 
 export function same(a: string | null | undefined, b: string): boolean {
   return a !== null && a !== undefined && normal(a) === normal(b);

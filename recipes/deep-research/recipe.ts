@@ -20,8 +20,8 @@ type AgentInput = RunConfigInput["agents"][string];
 /** The paper's K, and d as eq 11 requires: more than d delegations are rare. */
 const K = 8;
 const D = 8;
-/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this step and asks all questions. */
-const STAGE_2 = 40;
+/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
+const STAGE_2 = 0.4;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 /** Of atlas's 336 held-out questions, equally many of each kind. Asking them three times takes as long as asking all of them once. */
 const HELD_OUT = 112;
@@ -44,8 +44,8 @@ function config(arm: Arm, chosen: Chosen): ReturnType<Recipe["config"]> {
       alignment: { d: D },
     },
     curriculum: [
-      { fromStep: 0, levels: [1] },
-      { fromStep: STAGE_2, levels: LEVELS },
+      { from: 0, levels: [1] },
+      { from: STAGE_2, levels: LEVELS },
     ],
     evaluation: { every: 25, suites: suitesOf(chosen) },
     ...(llms.length > 0 && { limits: { rolloutSeconds: 3600, invocationSeconds: 1200 } }),

@@ -11,8 +11,8 @@ import { rewards as atlas } from "../atlas/rewards.ts";
 export const rewards: OpenRewards = ({ config, environment }) => {
   const { judge, questions, agents, algorithm } = config;
   if (judge) return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
-  const isExpertHeard = Object.keys(agents).length > 1 && algorithm.subReward.expert !== 0;
-  if (questions && isExpertHeard) {
+  const usesExpert = Object.keys(agents).length > 1 && algorithm.subReward.expert !== 0;
+  if (questions && usesExpert) {
     throw new MgrpoError(
       "config-invalid",
       "the work of sub-agents on questions of your own needs a judge: set judge.model, for instance to openai#gpt-5-mini, or algorithm.subReward.expert to 0",

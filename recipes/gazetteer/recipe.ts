@@ -68,8 +68,8 @@ const common = {
     alignment: { d: 2 },
   },
   curriculum: [
-    { fromStep: 0, levels: [1] },
-    { fromStep: 15, levels: [1, 2] },
+    { from: 0, levels: [1] },
+    { from: 0.15, levels: [1, 2] },
   ],
   // All rollouts of a step share two cores, so each of them takes as long as the step.
   limits: { rolloutSeconds: 1200, invocationSeconds: 600 },

@@ -129,7 +129,7 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const kept = [...new Set(pieces)].filter((piece) => piece.length === 1 || (counts.get(piece) ?? 0) > 0);
   const vocab = [
-    ["<unk>", UNKNOWN],
+    ["<unk>", UNKNOWN_LOG_PROB],
     ...kept.map((piece) => [piece, Math.log(Math.max(counts.get(piece) ?? 0, SELDOM) / total)]),
   ];
   return { size: vocab.length, json: { type: "Unigram", unk_id: 0, vocab, byte_fallback: false } };
@@ -137,7 +137,8 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
 
 /** Count of a byte that never occurs alone in the corpus. */
 const SELDOM = 0.01;
-const UNKNOWN = -100;
+/** Log-prob of `<unk>`. Every byte is a piece, so no text needs it. */
+const UNKNOWN_LOG_PROB = -100;
 
 /** Counts the words of the demonstrations as the pre-tokenizer splits them. */
 function wordCounts(demonstrations: Iterable<Demonstration>, added: readonly string[]): Map<string, number> {

@@ -18,7 +18,7 @@ test.each(DEVICES)("a step on $name is one step of both agents there", (device) 
   }
 });
 
-test("a table has a row per device, with the reason of one that did not run", () => {
+test("a table has a row per device, with the reason of one that failed", () => {
   const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 12.34);
   const untrained = {
     ...summary,
@@ -35,6 +35,6 @@ test("a table has a row per device, with the reason of one that did not run", ()
   // Two workers with 1 s of sampling and 0.5 s of training each.
   expect(cpu?.slice(1, 5)).toEqual(["cpu", "12.3", "2.0", "1.0"]);
   expect(webgpu?.slice(6, 8)).toEqual(["nothing to learn", "nothing to learn"]);
-  expect(cuda?.slice(1, 3)).toEqual(["cuda", "not run: no libcudart / here"]);
+  expect(cuda?.slice(1, 3)).toEqual(["cuda", "failed: no libcudart / here"]);
   expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
 });

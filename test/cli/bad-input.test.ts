@@ -11,6 +11,7 @@ import { RELAY, trainRelay, workHere } from "./command-line.ts";
 const folder = workHere();
 
 const compiled = ["--set", "agents.main.policy=compiled"];
+const UNTRAINED = ["--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"];
 const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "an unknown config key",
@@ -19,7 +20,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
-  ["steps that are no number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
+  ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["a mistyped recipe", ["train", "recipes/atals"], /did you mean 'atlas'\?/],
   ["a mistyped command", ["tarin"], /Did you mean train\?/],
@@ -34,12 +35,12 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed: npm install/,
   ],
   [
-    "a GPU for an engine that has none",
+    "a GPU for an engine that cannot use one",
     trainRelay("bad", "--set", "agents.searcher.engine.provider=webgpu"),
     /agents\.searcher\.engine\.provider: does nothing with policy 'recipe:relay': remove it/,
   ],
   [
-    "bf16 without a provider that multiplies it",
+    "bf16 on a provider that does not support it",
     ["train", "atlas", "--set", "agents.main.engine.precision=bf16"],
     /agents\.main\.engine\.precision: bf16 needs engine\.provider cuda, not 'cpu'/,
   ],
@@ -54,6 +55,16 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.main\.model: engine\.packing on: only a frozen base is packed.*remove it/,
   ],
   [
+    "a quantized base on a GPU",
+    ["train", "atlas", "--set", "agents.main.engine.quantization=int4", "--set", "agents.main.engine.provider=cuda"],
+    /agents\.main\.engine\.quantization: needs engine\.provider cpu, not 'cuda'/,
+  ],
+  [
+    "a quantized base where none is frozen",
+    ["train", "atlas", "--set", "agents.main.engine.quantization=int8"],
+    /agents\.main\.model: engine\.quantization int8: only a frozen base is quantized.*set lora, or remove it/,
+  ],
+  [
     "an unknown provider",
     trainRelay("bad", "--set", "agents.main.engine.provider=rocm"),
     /"auto"\|"cpu"\|"cuda"\|"webgpu"/,
@@ -65,14 +76,14 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /agents\.searcher\.trained: a model behind an API \('openai:.*'\) cannot be trained: set it to false/,
   ],
   [
-    "an API that is no URL",
+    "an API address that is not a URL",
     trainRelay("bad", "--set", "agents.searcher.policy=openai:gpu1", "--set", "agents.searcher.trained=false"),
     /agents\.searcher\.policy: the server's base URL, such as http/,
   ],
   [
-    "Bedrock, anywhere",
+    "Bedrock without a region",
     trainRelay("bad", "--set", "agents.searcher.policy=bedrock", "--set", "agents.searcher.trained=false"),
-    /agents\.searcher\.policy: in which region\? Write bedrock:<region>/,
+    /agents\.searcher\.policy: no region is given: write bedrock:<region>/,
   ],
   [
     "an API's settings for an engine",
@@ -81,8 +92,13 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   [
     "a team that learns nothing",
-    trainRelay("bad", "--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"),
+    trainRelay("bad", ...UNTRAINED),
     /no agent of this team is trained: set agents\.<name>\.trained to true/,
+  ],
+  [
+    "supervised training of a team that learns nothing",
+    ["sft", RELAY, "--to", "warm", ...UNTRAINED],
+    /no agent of this team is trained: name one with --agent, or set agents\.<name>\.trained to true/,
   ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [
@@ -90,10 +106,10 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["ask", "why?", "--set", "agents.main.model=nowhere"],
     /agents\.main\.model: no checkpoint folder 'nowhere'/,
   ],
-  ["base models of no demonstrations", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
+  ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
-  ["asynchrony, which is not built", trainRelay("bad", "--set", "staleness=1"), /staleness/],
-  ["a run name that is no path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
+  ["asynchronous training, which is not implemented", trainRelay("bad", "--set", "staleness=1"), /staleness/],
+  ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
   [
     "a model folder that is not there",
     trainRelay("bad", "--set", "agents.main.model=nowhere"),
@@ -101,16 +117,20 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ],
   ["a checkpoint without config.json", trainRelay("bad", ...compiled), /config\.json is missing: agent 'main'/],
   ["an unknown run", ["resume", "nobody"], /no run 'nobody'/],
-  ["an extension by nothing", ["resume", "nobody", "--extend-hours", "0"], /--extend-hours takes a number above 0/],
-  ["dollars without a price", trainRelay("bad", "--set", "budget.usd=5"), /budget\.usd needs a price of every worker/],
+  ["an extension by zero hours", ["resume", "nobody", "--extend-hours", "0"], /--extend-hours takes a number above 0/],
+  ["dollars without a price", trainRelay("bad", "--set", "budget.usd=5"), /budget\.usd needs a price for every worker/],
   [
     "greedy runs that would all be the same",
     trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
-  ["an address that is none", ["show", "nobody", "x"], /no run 'nobody'/],
-  ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, store, bundles, run/],
-  ["a comparison of an arm that is none", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
+  ["a record of an unknown run", ["show", "nobody", "x"], /no run 'nobody'/],
+  [
+    "an unknown bench",
+    ["bench", "speed"],
+    /no bench 'speed': there are engine, rollouts, gateway, gateway-load, store, bundles, run/,
+  ],
+  ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],
   [
@@ -119,17 +139,25 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /name a run, a folder, a team file or a model behind an API to evaluate, or a location with --watch/,
   ],
   ["a watch without a team", ["eval", "--watch", "inbox"], /--watch needs --team <file>/],
-  ["a watch of a run", ["eval", "run", "--watch", "inbox", "--team", "t"], /'run' and --watch: give one of the two/],
+  [
+    "a run and a watch at once",
+    ["eval", "run", "--watch", "inbox", "--team", "t"],
+    /'run' and --watch: give one of the two/,
+  ],
   ["a setting that a watch would ignore", ["eval", "--watch", "inbox", "--seed", "2"], /--watch .*--seed/],
   ["a team without a watch", ["eval", "run", "--team", "t"], /--team and --every go with --watch/],
   ["a team file that is not there", ["eval", "--watch", "inbox", "--team", "t"], /--team t: no such file/],
   ["checkpoints that are not there", ["eval", "nowhere"], /no checkpoints at .*nowhere/],
   ["a store that the environment does not name", ["dispatch"], /environment of mgrpo dispatch: MGRPO_TABLE: set it/],
-  ["a launch onto no store", ["launch", RELAY], /environment of mgrpo launch: MGRPO_TABLE: set it/],
-  ["a check of no store", ["cloud", "check"], /environment of mgrpo cloud check: MGRPO_TABLE: set it/],
-  ["a cloud on every address", ["cloud", "serve", "--host", "0.0.0.0"], /name the one that workers connect to/],
+  ["a launch without a store", ["launch", RELAY], /environment of mgrpo launch: MGRPO_TABLE: set it/],
+  ["a cloud check without a store", ["cloud", "check"], /environment of mgrpo cloud check: MGRPO_TABLE: set it/],
   [
-    "a cloud on another machine",
+    "a cloud that listens on every address",
+    ["cloud", "serve", "--host", "0.0.0.0"],
+    /name the one that workers connect to/,
+  ],
+  [
+    "a cloud on another machine's address",
     ["cloud", "serve", "--host", "192.0.2.1"],
     /192\.0\.2\.1 is not an address of this machine/,
   ],

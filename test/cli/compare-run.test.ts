@@ -1,7 +1,9 @@
 /** @file `mgrpo compare` with real runs in processes of their own: equal tokens, kept, resumed, refused. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { Provenance } from "../../cli/compare/provenance.ts";
 import { Comparison } from "../../cli/compare/summary.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
@@ -14,6 +16,9 @@ const compareArguments = (...more: string[]) => {
   const arms = ["--arms", "mgrpo,shuffled-advantages", "--seeds", "1", "--jobs", "2"];
   return ["compare", RELAY, ...arms, ...relaySettings({ name: "sampled" }), ...more];
 };
+const pathOf = (run: string) => join(folder, "results/compare/runs", `${run}.json.gz`);
+const recordOf = (run: string): { by: Provenance } => JSON.parse(gunzipSync(readFileSync(pathOf(run))).toString());
+const summary = () => Comparison.parse(JSON.parse(readFileSync(join(folder, "results/compare/summary.json"), "utf8")));
 const told = (stdout: string) => parsedLines(stdout).map(({ kind, run, text }) => `${kind} ${run ?? text}`);
 
 test("every arm is a run; repeated, the command keeps finished runs and resumes broken ones", {
@@ -28,8 +33,6 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   for (const file of ["summary.md", "steps.csv", "evaluations.csv", "questions.csv", "held-out.svg", "reward.svg"]) {
     expect(existsSync(join(folder, "results/compare", file))).toBe(true);
   }
-  const summary = () =>
-    Comparison.parse(JSON.parse(readFileSync(join(folder, "results/compare/summary.json"), "utf8")));
   const { arms, ...rest } = summary();
   expect(rest).toMatchObject({ recipe: RELAY, seeds: [1], missing: [], command: expect.stringContaining("--steps 2") });
   const [[reference], [control]] = arms.map(({ runs }) => runs) as [
@@ -39,6 +42,15 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   expect(control?.short).toBe(false);
   expect(control?.sampledTokens).toBeGreaterThanOrEqual(reference?.sampledTokens ?? Number.NaN);
   expect(readReport(folder, RUNS[1]).algorithm).toMatchObject({ shuffleAdvantages: true });
+
+  // An unfinished run that another commit began.
+  const origin = join(folder, "runs", RUNS[0], "origin.json");
+  const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
+  writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
+  await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
+    /run 'compare-mgrpo-seed1' exists, made by something else: commit: "another" there, .*keep it with --mixed/,
+  );
+  writeFileSync(origin, JSON.stringify(begun));
 
   rmSync(join(folder, "runs", RUNS[1], "report.json"));
   rmSync(join(folder, "results/compare/runs", `${RUNS[1]}.json.gz`));
@@ -66,5 +78,48 @@ test("every arm is a run; repeated, the command keeps finished runs and resumes 
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
     /compare-mgrpo-seed1\.json\.gz is of a run with other settings: set\.?.*steps=2.* there/,
+  );
+});
+
+test("a record that another commit, release, config or base model made is refused, or accepted and named", {
+  timeout: TIMEOUT,
+}, async () => {
+  // The results of the test above.
+  const [{ by, ...record }, path] = [recordOf(RUNS[1]), pathOf(RUNS[1])];
+  const keep = (changed: object) =>
+    writeFileSync(path, gzipSync(JSON.stringify({ ...record, by: { ...by, ...changed } })));
+  const { bases = {}, config = {} } = by;
+  const others: [changed: object, told: RegExp][] = [
+    [{ commit: "another" }, /commit: "another" there/],
+    [{ release: "0.0.1+abc" }, /release: "0\.0\.1\+abc" there/],
+    [{ config: { ...config, temperature: 0.5 } }, /config\.temperature: 0\.5 there, 1 asked for/],
+    [{ bases: { ...bases, searcher: "0".repeat(64) } }, /bases\.searcher: "0{64}" there/],
+  ];
+  for (const [changed, told] of others) {
+    keep(changed);
+    const refused = printed(...compareArguments("--steps", "2"));
+    await expect(refused).rejects.toThrow(told);
+    await expect(refused).rejects.toThrow(
+      /compare-shuffled-advantages-seed1\.json\.gz was made by something else: .*--mixed/,
+    );
+  }
+  keep({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
+  expect(told(await printed(...compareArguments("--steps", "2", "--mixed")))).toContain(`kept ${RUNS[1]}`);
+  expect(summary().foreign).toEqual([
+    {
+      run: RUNS[1],
+      commit: "another",
+      differences: [`commit: "another" there, "${by.commit}" asked for`, "config.temperature: 0.5 there, 1 asked for"],
+    },
+  ]);
+  const page = readFileSync(join(folder, "results/compare/summary.md"), "utf8");
+  expect(page).toContain("**1 run made by something else**");
+  expect(page).toContain(`| ${RUNS[1]} | another | commit:`);
+
+  // Records of earlier releases say less.
+  const { commit, machine } = by;
+  writeFileSync(path, gzipSync(JSON.stringify({ ...record, by: { commit, machine } })));
+  await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
+    /release: not recorded; config: not recorded; bases: not recorded/,
   );
 });

@@ -1,20 +1,36 @@
 /** @file What a comparison plans and what it says, on runs written here: values by hand, the schema, tables, pictures. */
-import { expect, test } from "vitest";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
 import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
 import { type CompareOptions, entriesOf, parseArms, planRun } from "../../cli/compare/plan.ts";
+import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
 import type { FinishedRun } from "../../cli/compare/records.ts";
 import { type ArmRuns, Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
 import type { HeldOutScores } from "../../cli/held-out/scores.ts";
+import { runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport } from "../../cli/run-report.ts";
 import { summarizeStep } from "../../cli/step-summary.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
+import { stageOf } from "../../core/training/curriculum.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
 import { config, groups, manifests, step } from "./records.ts";
 
-const options: CompareOptions = { arms: ["mgrpo"], seeds: 2, jobs: 1, vary: [], set: ["temperature=0.9"], name: "c" };
+const options: CompareOptions = {
+  arms: ["mgrpo"],
+  seeds: 2,
+  jobs: 1,
+  vary: [],
+  set: ["temperature=0.9"],
+  name: "c",
+  mixed: false,
+};
 const source = { recipe, recipeName: "relay", options };
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
 
@@ -87,6 +103,73 @@ test("the first arm trains for its steps; the others until they have sampled as 
   );
 });
 
+test("every arm asks harder questions after the same share of the run, though it takes more steps", () => {
+  const staged = [
+    { fromStep: 0, levels: [1] },
+    { fromStep: 20, levels: [1, 2] },
+    { fromStep: 90, levels: [3] },
+  ];
+  const [first = expect.fail(), other = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
+  const named = { ...source, options: { ...options, steps: 60, set: [`curriculum=${JSON.stringify(staged)}`] } };
+  const [lead, arm] = [planRun(named, first, 1, undefined), planRun(named, other, 1, 6000)];
+  for (const { config, set } of [lead, arm]) {
+    // 20 of 60 steps; the last stage would never begin.
+    const stages = [
+      { from: 0, levels: [1] },
+      { from: 20 / 60, levels: [1, 2] },
+    ];
+    expect(config.curriculum).toEqual(stages);
+    expect(resolveConfig(recipe, { run: config.run, seed: 1, arm: config.arm, set }).curriculum).toEqual(stages);
+  }
+  const leadStage = (step: number) => stageOf(lead.config, { step, sampledBefore: 100 * step });
+  expect([0, 19, 20, 59].map(leadStage)).toEqual([0, 0, 1, 1]);
+  // The other arm samples half as many tokens a step, so it is a third through at step 40 of its at most 240.
+  const armStage = (step: number) => stageOf(arm.config, { step, sampledBefore: 50 * step });
+  expect([20, 39, 40, 119].map(armStage)).toEqual([0, 0, 1, 1]);
+
+  const shares = JSON.stringify([
+    { from: 0, levels: [1] },
+    { from: 0.5, levels: [2] },
+  ]);
+  const kept = { ...source, options: { ...options, set: [`curriculum=${shares}`] } };
+  expect(planRun(kept, first, 1, undefined).set).toEqual([`curriculum=${shares}`]);
+});
+
+describe("what made a run", () => {
+  const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
+
+  test("a model's folder may have another name; the commit may be spelled otherwise, and differ outside the code", () => {
+    const { agents, ...rest } = config;
+    const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
+    const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, {});
+    expect(foreignBy(provenanceOf(config, {}), theirs)).toEqual([]);
+    const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
+    expect(foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
+    expect(foreignBy(ours, { ...ours, commit: "0".repeat(12) })).toEqual([
+      expect.stringMatching(/^commit: "0{12}" there/),
+    ]);
+    expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
+  });
+
+  test("a run that one commit began and another continues is of both, until its end", () => {
+    const path = mkdtempSync(join(tmpdir(), "mgrpo-origin-"));
+    const folder = { ...runFolder("x"), path, origin: join(path, "origin.json"), config: join(path, "config.json") };
+    expect(readOrigin(folder)).toBeUndefined();
+    writeOrigin(folder, { ...ours, commit: "a" });
+    // It did not start, so it begins again.
+    writeOrigin(folder, { ...ours, commit: "b" });
+    expect(readOrigin(folder)).toEqual({ ...ours, commit: "b" });
+    writeFileSync(folder.config, "{}");
+    for (const commit of ["b", "c", "c"]) writeOrigin(folder, { ...ours, commit });
+    expect(readOrigin(folder)).toEqual({ ...ours, commit: "b, then c" });
+    rmSync(folder.origin);
+    expect(readOrigin(folder)).toEqual({ commit: "unknown", machine: "unknown" });
+    writeOrigin(folder, ours);
+    expect(readOrigin(folder)).toMatchObject({ release: `unknown, then ${ours.release}` });
+    rmSync(path, { recursive: true });
+  });
+});
+
 const QUESTIONS = 8;
 
 /** A run whose untrained team answers the first question correctly and whose trained team the first `correct`. */
@@ -113,7 +196,12 @@ function finished(run: string, seed: number, correct: number, tokens = 30): Fini
     perStep,
     ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },
   });
-  return { by: { commit: `abc${seed}`, machine: "m" }, report, heldOut: [scores(0, 1), scores(1, correct)] };
+  return {
+    by: { commit: `abc${seed}`, machine: "m" },
+    foreign: [],
+    report,
+    heldOut: [scores(0, 1), scores(1, correct)],
+  };
 }
 
 const [mgrpo = expect.fail(), frozen = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });

@@ -6,12 +6,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { readBases, readModel } from "../../cli/local/base-models.ts";
+import { readBases, readModel, refuseLocalFiles } from "../../cli/local/base-models.ts";
 import { pinModels } from "../../cli/local/hub-models.ts";
 import { checkModel } from "../../cli/local/model-checks.ts";
+import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import { readAdapterConfig, writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
@@ -100,12 +101,30 @@ describe("a model of the hub", () => {
     );
     const opened = await readModel(write("adapters/three", adapterOf("hf:owner/tiny@main")), "--model");
     expect(opened.get("config.json")).toEqual(files.get("config.json"));
+    expect(readAdapterConfig(opened)).toMatchObject({ base: "owner/tiny", revision: COMMIT });
     const [model] = await checkModel("hf:owner/tiny", ["limits.contextTokens=16"]);
     expect(model).toMatchObject({
       state: "ok",
       found: expect.stringMatching(/^Qwen3ForCausalLM, 0 million parameters/),
     });
   });
+});
+
+test("a large file of the hub has a name for workers elsewhere, one of a folder has none", async () => {
+  const large = new Map([...bpeFiles(), ["model.safetensors", new Uint8Array(LARGE_FILE_BYTES + 1)]]);
+  const hub = await startHub("owner/large", new Map([...large, ["config.json", new Uint8Array()]]));
+  vi.stubEnv("HF_ENDPOINT", hub.url);
+  vi.stubEnv("HF_HOME", join(root, "hf-large"));
+  vi.stubEnv("HF_TOKEN", TOKEN);
+  const silent = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const files = await readModel("hf:owner/large", "--model");
+  silent.mockRestore();
+  vi.unstubAllEnvs();
+  await hub.close();
+  expect(files.get("model.safetensors")).toMatchObject({ origin: `hf:owner/large@${COMMIT}/model.safetensors` });
+  expect(() => refuseLocalFiles("main", files)).not.toThrow();
+  const local = await readModel(write("large", large), "--model");
+  expect(() => refuseLocalFiles("main", local)).toThrow(/67 MB\) is too large .* or name a model of the hub$/);
 });
 
 describe("a GGUF file", () => {

@@ -14,10 +14,10 @@ const evaluation = (team: number, correct: number, temperature: number, closedBo
   ...scoreOf(10, correct),
 });
 const evaluations = [
-  evaluation(0, 3, 1),
   evaluation(0, 4, 0),
-  evaluation(1, 8, 1),
+  evaluation(0, 3, 1),
   evaluation(1, 9, 0),
+  evaluation(1, 8, 1),
   evaluation(1, 1, 1, true),
 ];
 const perStep = [summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 2)];
@@ -50,6 +50,14 @@ test("the contract's fields, computed by hand", () => {
   });
 });
 
+test("the report repeats the warnings of the steps; reports of earlier releases have none", () => {
+  const wrong = perStep.map((summary) => ({ ...summary, zeroVariance: summary.groups, correct: 0, wellFormed: 1 }));
+  const collapse = [...perStep, ...wrong, ...wrong, ...wrong];
+  expect(buildReport({ ...input, perStep: collapse }).warnings).toEqual([expect.stringMatching(/^since step 2, /)]);
+  const { warnings: _, ...earlier } = buildReport(input);
+  expect(RunReport.parse(earlier).warnings).toEqual([]);
+});
+
 test("a run without evaluations reports null, not a score of 0", () => {
   const report = buildReport({ ...input, evaluations: [] });
   expect(report).toMatchObject({ heldOut: { before: null, after: null }, closedBook: null });
@@ -68,7 +76,17 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
 
-test("steps are whole numbers on the axis, also of a short run", () => {
+test("the score of a benchmark is no point among the held-out ones", () => {
+  const report = { ...buildReport(input), agents: ["main", "searcher"] };
+  const benchmark: TeamEvaluation = { ...evaluation(1, 9, 1), suite: "research", benchmark: "gaia" };
+  // Names of classes and clip paths count on from drawing to drawing.
+  const drawn = (evaluations: TeamEvaluation[]) =>
+    drawCurve({ ...report, evaluations }).replace(/(?:zr\d+-)?(?:cls|c)-?\d+/g, "");
+  expect(drawn([...report.evaluations, benchmark])).toBe(drawn(report.evaluations));
+  expect(drawn([...report.evaluations, evaluation(1, 9, 1)])).not.toBe(drawn(report.evaluations));
+});
+
+test("steps are whole numbers on the axis, even for a short run", () => {
   const svg = drawCurve({ ...buildReport(input), steps: 2, agents: ["main", "searcher"] });
   const labels = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, label]) => label);
   expect(labels).toEqual(expect.arrayContaining(["0", "1", "2", "step"]));

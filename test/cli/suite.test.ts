@@ -8,6 +8,7 @@ import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
+import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -134,6 +135,20 @@ test.each([
 test("a suite of the run or recipe is asked as declared; options may change data, criteria and runs", () => {
   expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
+});
+
+test("--set of suites that --suite does not evaluate is refused; of the one that it evaluates, it applies", async () => {
+  const plan = (recipe: string, name: string, ...set: string[]) =>
+    planEvaluation(join(folder, "models"), { recipe, set }, { name });
+  const suites = 'evaluation.suites=[{"name":"a"},{"name":"b"}]';
+  const first = "evaluation.suites.0.temperature=0";
+  const refused = (setting: string, name: string) =>
+    `--set ${setting} does not change --suite ${name}, the only suite that is evaluated: leave out one of the two`;
+  await expect(plan("atlas", "atlas", first)).rejects.toThrow(refused(first, "atlas"));
+  await expect(plan(RELAY, "relay", suites)).rejects.toThrow(refused(suites, "relay"));
+  await expect(plan(RELAY, "b", suites, first)).rejects.toThrow(refused(first, "b"));
+  const { config } = await plan(RELAY, "b", suites, "evaluation.suites.1.temperature=0");
+  expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
 });
 
 test("the recipe's name means its held-out questions, a file its own; three runs by default", () => {

@@ -1,7 +1,7 @@
-/** @file Warnings of a run: a first step that taught nothing, and eq 11, once per ten steps. */
+/** @file Warnings of a run: a first step that taught nothing, streaks of steps without variance, and eq 11, once per ten steps. */
 import { expect, test } from "vitest";
 import type { StepSummary } from "../../cli/step-summary.ts";
-import { stepWarnings } from "../../cli/warnings.ts";
+import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { config } from "./records.ts";
 
@@ -22,6 +22,27 @@ test("more than 1 % of the rollouts above d: one line after every tenth step", (
   expect(stepWarnings(under({ d: 2, mode: "none" }), often)).toEqual([]);
 });
 
+test("a quantized sampler far from its trainer: one line, the first time", () => {
+  const given = (quantization: string, tisCap: number | null = null) =>
+    RunConfig.parse({
+      ...config,
+      algorithm: { tisCap },
+      agents: {
+        ...config.agents,
+        main: { ...config.agents["main"], policy: "compiled", engine: { quantization } },
+      },
+    });
+  const steps = (...kls: number[]) =>
+    kls.map((kl) => ({ calls: {}, training: { main: { kl } } }) as unknown as StepSummary);
+  const [line, ...others] = stepWarnings(given("int4"), steps(1e-8, 0.02));
+  expect(line).toMatch(/'main', whose base is int4, is 0\.020 nats per token.*set algorithm\.tisCap/);
+  expect(others).toEqual([]);
+  expect(stepWarnings(given("int4"), steps(0.02, 0.02))).toEqual([]);
+  expect(stepWarnings(given("int4"), steps(0.02, 0.01))).toEqual([]);
+  expect(stepWarnings(given("int4", 2), steps(1e-8, 0.02))).toEqual([]);
+  expect(stepWarnings(given("none"), steps(1e-8, 0.02))).toEqual([]);
+});
+
 test("a first step without variance: why, and what to do; later ones are not repeated", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(
@@ -32,4 +53,34 @@ test("a first step without variance: why, and what to do; later ones are not rep
   );
   expect(stepWarnings(under({}), firstStep(3, 0.5))).toEqual([]);
   expect(stepWarnings(under({}), [...firstStep(4, 0), ...firstStep(4, 0)])).toEqual([]);
+});
+
+const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
+  ({ groups: 4, zeroVariance, correct, wellFormed, calls: {} }) as unknown as StepSummary;
+const learning = outcome(0.5, 1);
+
+test("three steps in a row without variance and always wrong: one line per streak, with its first step and what helps", () => {
+  const wrong = outcome(0);
+  const collapse = [learning, wrong, wrong, wrong];
+  const [line, ...others] = stepWarnings(under({}), collapse);
+  expect(line).toMatch(
+    /^since step 2, every rollout is wrong, though 100 % are well-formed.*show \S+ 3.*learningRate.*sft \S+ --to.*easier levels first \(curriculum\)/,
+  );
+  expect(others).toEqual([]);
+  // Not before the third step, and not again.
+  expect(stepWarnings(under({}), collapse.slice(0, -1))).toEqual([]);
+  expect(stepWarnings(under({}), [...collapse, wrong])).toEqual([]);
+  // Interrupted by a step with variance, or by one where nothing is well-formed.
+  expect(stepWarnings(under({}), [wrong, wrong, outcome(0, 3), wrong])).toEqual([]);
+  expect(stepWarnings(under({}), [learning, wrong, outcome(0, 4, 0), wrong])).toEqual([]);
+  const again = [...collapse, wrong, learning, wrong, wrong, wrong];
+  expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 2", "since step 7"]);
+});
+
+test("three steps in a row without variance and always correct: the questions are too easy", () => {
+  const easy = outcome(1);
+  expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
+    /^since step 2, every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
+  );
+  expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** @file Every engine keeps the contracts of Sampler and Trainer. */
+/** @file Every engine fulfills the contracts of Sampler and Trainer. */
 import { describe } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -44,7 +44,8 @@ describe.each(["block", "device"] as const)("compiled engine, decode mode of a G
     ...compiledEngine,
     openSampler: (files, given) => openCompiledSampler(files, { ...given, provider: "cpu" }, mode),
   };
-  describe("sampler", () => samplerContract({ engine, files: tinyCheckpoint(), options, rounds: mode === "device" }));
+  describe("sampler", () =>
+    samplerContract({ engine, files: tinyCheckpoint(), options, roundingDependsOnBatch: mode === "device" }));
 });
 
 // One layer, since it is slow; gradients.test.ts covers two.
@@ -61,9 +62,15 @@ describe("tinker engine", () => {
   describe("sampler", () => samplerContract(through({ engine: bigramEngine, files, options, rules: HOSTED })));
 });
 
-// A frozen head bounds what can be learned.
+// A frozen head limits how well it can memorize.
 describe("compiled engine with an adapter", () => {
-  const subject = { engine: compiledEngine, files: tinyAdapter(), options, trained: ADAPTER_FILE, byHeart: -1.3 };
+  const subject = {
+    engine: compiledEngine,
+    files: tinyAdapter(),
+    options,
+    trained: ADAPTER_FILE,
+    memorizedLogProb: -1.3,
+  };
   describe("trainer", () => trainerContract(subject));
   describe("sampler", () => samplerContract(subject));
 });
@@ -71,6 +78,6 @@ describe("compiled engine with an adapter", () => {
 describe("compiled engine with a narrow adapter, untied head, two lanes", () => {
   const lora: LoraConfig = { rank: 1, alpha: 2, targets: ["v_proj", "down_proj"] };
   const subject = { engine: compiledEngine, files: tinyAdapter(UNTIED, lora), options: { ...options, threads: 2 } };
-  describe("trainer", () => trainerContract({ ...subject, trained: ADAPTER_FILE, byHeart: -3.6 }));
+  describe("trainer", () => trainerContract({ ...subject, trained: ADAPTER_FILE, memorizedLogProb: -3.6 }));
   describe("sampler", () => samplerContract(subject));
 });

@@ -8,7 +8,7 @@ const draws = (n: number, ...name: (string | number)[]) => {
   return Array.from({ length: n }, () => random.uniform());
 };
 
-test("a recorded stream never changes: every run's bits depend on it", () => {
+test("the same name gives the recorded draws: every recorded run depends on them", () => {
   expect(draws(3, 1, "sample", 0)).toEqual(draws(3, 1, "sample", 0));
   expect(draws(3, "recorded", 7).map((x) => Math.floor(x * 2 ** 32))).toMatchInlineSnapshot(`
     [
@@ -30,7 +30,7 @@ test("uniform: mean 1/2, variance 1/12, a tenth of the draws in each tenth, over
   const first = Array.from({ length: n }, (_, i) => stream("first", i).uniform());
   const mean = first.reduce((a, b) => a + b) / n;
   const variance = first.reduce((a, b) => a + (b - mean) ** 2, 0) / n;
-  // Standard errors: sqrt(1/12/n) = 0.002 and about 0.0005; five of each.
+  // Standard errors: mean sqrt(1/12/n) = 0.0020, variance 0.0005, share sqrt(0.09/n) = 0.0021. The bounds are about five of each.
   expect(Math.abs(mean - 0.5)).toBeLessThan(0.01);
   expect(Math.abs(variance - 1 / 12)).toBeLessThan(0.003);
   for (let tenth = 0; tenth < 10; tenth++) {
@@ -56,6 +56,6 @@ test("choose is uniform: each of 4 is first a quarter of the time", () => {
     const [first = 0] = stream("uniform choice", seed).choose(4, 2);
     counts[first] = (counts[first] ?? 0) + 1;
   }
-  // Standard error sqrt(8000 * 3/16) = 39; five of them.
+  // Standard error of a count: sqrt(8000 * 3/16) = 39. The bound is five of them.
   for (const count of counts) expect(Math.abs(count - 2000)).toBeLessThan(195);
 });

@@ -1,4 +1,4 @@
-/** @file Checkpoints: a round trip keeps every bit, all dtypes are read, damaged and unsupported ones are refused by name. */
+/** @file Checkpoints: a round trip keeps every bit; F32, F16 and BF16 are read; damaged and unsupported files are refused by name. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
@@ -11,10 +11,11 @@ import { readCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { checkpointFiles, checkpointPath, localFiles } from "../fixtures/checkpoints.ts";
 import { TINY, tinyCheckpoint } from "./tiny.ts";
 
-const file = (name: string, bytes: Uint8Array): CheckpointFiles => new Map([...tinyCheckpoint(), [name, bytes]]);
+/** The tiny checkpoint with one file added or replaced. */
+const withFile = (name: string, bytes: Uint8Array): CheckpointFiles => new Map([...tinyCheckpoint(), [name, bytes]]);
 const text = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 
-/** A safetensors file from raw bytes, written by hand. */
+/** A safetensors file with this header and these bytes, which need not match. */
 function raw(header: object, data: Uint8Array): Uint8Array {
   const json = text(header);
   const bytes = new Uint8Array(8 + json.length + data.length);
@@ -24,8 +25,8 @@ function raw(header: object, data: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The last number of a file becomes NaN. */
-function poisoned(bytes: Uint8Array): Uint8Array {
+/** A copy of a file whose last number is NaN. */
+function endingInNaN(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   new DataView(copy.buffer).setUint32(copy.length - 4, 0x7fc00000, true);
   return copy;
@@ -63,31 +64,31 @@ describe("safetensors", () => {
   });
 
   test.each<[string, Uint8Array, RegExp]>([
-    ["empty", new Uint8Array(), /m: 0 bytes are not a safetensors file/],
-    ["cut in the header", raw({ a: 1 }, new Uint8Array()).subarray(0, 10), /m: cut off inside the header/],
-    ["header is no JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7b), /m: header: not JSON/],
-    ["malformed entry", raw({ a: { dtype: "F32" } }, new Uint8Array()), /header entry of 'a' is malformed/],
+    ["an empty file", new Uint8Array(), /m: 0 bytes are not a safetensors file/],
+    ["a truncated header", raw({ a: 1 }, new Uint8Array()).subarray(0, 10), /m: cut off inside the header/],
+    ["a header that is not JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 0x7b, 0x7b), /m: header: not JSON/],
+    ["a malformed entry", raw({ a: { dtype: "F32" } }, new Uint8Array()), /header entry of 'a' is malformed/],
     [
-      "cut in the data",
+      "truncated data",
       raw({ a: { dtype: "F32", shape: [2], data_offsets: [0, 8] } }, new Uint8Array(4)),
       /cut off inside 'a'/,
     ],
     [
-      "shape and size disagree",
+      "a size that does not fit the shape",
       raw({ a: { dtype: "F32", shape: [3], data_offsets: [0, 8] } }, new Uint8Array(8)),
       /'a' has 8 bytes for shape \[3\]/,
     ],
-    ["an absurd header", Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 1), /m: a header of 7\d{16} bytes is none/],
-    ["overlap", raw({ a: f32(0, 8), b: f32(4, 12) }, new Uint8Array(12)), /m: 'b' overlaps 'a'/],
-    [
-      "overlap with the header",
-      raw({ a: { ...f32(0, 8), data_offsets: [-4, 4] } }, new Uint8Array(4)),
-      /'a' is malformed/,
-    ],
+    ["an oversized header", Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 1), /m: a header of 7\d{16} bytes is too long/],
+    ["overlapping tensors", raw({ a: f32(0, 8), b: f32(4, 12) }, new Uint8Array(12)), /m: 'b' overlaps 'a'/],
+    ["a negative offset", raw({ a: f32(-4, 4) }, new Uint8Array(4)), /'a' is malformed/],
     ["a gap", raw({ a: f32(0, 8), b: f32(12, 20) }, new Uint8Array(20)), /m: 4 bytes before 'b' belong to no tensor/],
-    ["something at the end", raw({ a: f32(0, 8) }, new Uint8Array(9)), /m: 1 bytes after 'a' belong to no tensor/],
-    ["foreign dtype", raw({ a: { dtype: "I8", shape: [1], data_offsets: [0, 1] } }, new Uint8Array(1)), /'a' is I8/],
-  ])("damage is named: %s", (_name, bytes, message) => {
+    ["trailing bytes", raw({ a: f32(0, 8) }, new Uint8Array(9)), /m: 1 bytes after 'a' belong to no tensor/],
+    [
+      "an unsupported dtype",
+      raw({ a: { dtype: "I8", shape: [1], data_offsets: [0, 1] } }, new Uint8Array(1)),
+      /'a' is I8/,
+    ],
+  ])("is refused with the reason: %s", (_name, bytes, message) => {
     expect(() => readSafetensors(bytes, "m")).toThrow(message);
   });
 });
@@ -135,36 +136,49 @@ describe("an unsupported config.json", () => {
     [{ head_dim: 5 }, /head_dim = 5/],
     [{ num_key_value_heads: 3 }, /num_key_value_heads = 3/],
     [{ hidden_size: "wide" }, /config.json: hidden_size/],
-  ])("is refused by name: %o", (change, message) => {
+  ])("is refused, and the message names the key: %o", (change, message) => {
     expect(() => parseModelConfig(text({ ...VALID, ...change }))).toThrow(message);
   });
 });
 
 describe("the context limit of config.json", () => {
   test.each<[string, Record<string, unknown>, RegExp | undefined]>([
-    ["beyond the model's positions", {}, /max_position_embeddings = 512 is less than limits.contextTokens = 600/],
-    ["Mistral's window, by default", { architectures: ["MistralForCausalLM"] }, undefined],
+    [
+      "beyond the model's positions",
+      { max_position_embeddings: 512 },
+      /max_position_embeddings = 512 is less than limits.contextTokens = 600/,
+    ],
     [
       "Mistral's window",
       { architectures: ["MistralForCausalLM"], sliding_window: 599 },
       /sliding_window = 599 is less/,
     ],
     ["Mistral without a window", { architectures: ["MistralForCausalLM"], sliding_window: null }, undefined],
-    ["Qwen's window, not used", { use_sliding_window: false, sliding_window: 16 }, undefined],
+    ["Qwen's window, unused", { use_sliding_window: false, sliding_window: 16 }, undefined],
     ["Qwen's window", { use_sliding_window: true, sliding_window: 16 }, /sliding_window = 16 is less/],
-    ["Qwen's window, of no layer", { use_sliding_window: true, sliding_window: 16, max_window_layers: 2 }, undefined],
     [
-      "Qwen's window, by layer",
+      "Qwen's window, used by no layer",
+      { use_sliding_window: true, sliding_window: 16, max_window_layers: 2 },
+      undefined,
+    ],
+    [
+      "Qwen's window, used by one layer",
       { use_sliding_window: true, sliding_window: 16, layer_types: ["full_attention", "sliding_attention"] },
       /sliding_window = 16 is less/,
     ],
     ["Llama has no window", { architectures: ["LlamaForCausalLM"], sliding_window: 16 }, undefined],
-  ])("a context of 600: %s", (name, change, message) => {
-    const positions = name.startsWith("beyond") ? 512 : 4096;
-    const files = file("config.json", text({ ...VALID, max_position_embeddings: positions, ...change }));
+  ])("a context of 600: %s", (_name, change, message) => {
+    const files = withFile("config.json", text({ ...VALID, max_position_embeddings: 4096, ...change }));
     const check = () => checkContext(files, 600);
     if (message) expect(check).toThrow(message);
     else check();
+  });
+
+  test("Mistral's window is 4096 tokens if config.json has none", () => {
+    const mistral = { ...VALID, architectures: ["MistralForCausalLM"], max_position_embeddings: 32_768 };
+    const files = withFile("config.json", text(mistral));
+    checkContext(files, 4096);
+    expect(() => checkContext(files, 4097)).toThrow(/sliding_window = 4096 is less than limits.contextTokens = 4097/);
   });
 });
 
@@ -177,13 +191,17 @@ describe("checkpoint", () => {
     const norm = tensors.get("model.norm.weight");
     if (!norm) throw new Error("the tiny model has a final norm");
     tensors.delete("model.norm.weight");
-    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/no tensor 'model.norm.weight'/);
+    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
+      /no tensor 'model.norm.weight'/,
+    );
     tensors.set("model.norm.weight", { shape: [3], values: new Float32Array(3) });
-    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
+    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/has shape \[3\]/);
     tensors.set("model.norm.weight", norm).set("model.norm.bias", norm);
-    expect(() => readCheckpoint(file(MODEL_FILE, writeSafetensors(tensors)))).toThrow(/'model.norm.bias' is not part/);
+    expect(() => readCheckpoint(withFile(MODEL_FILE, writeSafetensors(tensors)))).toThrow(
+      /'model.norm.bias' is not part/,
+    );
     const foreign = writeSafetensors(new Map([["m", { shape: [1], values: new Float32Array(1) }]]));
-    expect(() => readOptimizer(file("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
+    expect(() => readOptimizer(withFile("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
   });
 
   test("weights are the same from memory and from disk, from shards and from one file", () => {
@@ -191,17 +209,9 @@ describe("checkpoint", () => {
     const { config, layout, weights } = readCheckpoint(shards);
     expect(readCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });
     // A published version has a single file beside its base's shards, and the single file wins.
-    const published = new Map([
-      ...shards,
-      [
-        MODEL_FILE,
-        writeModel(
-          layout,
-          weights.map((w) => 2 * w),
-        ),
-      ],
-    ]);
-    expect(readCheckpoint(published).weights).toEqual(weights.map((w) => 2 * w));
+    const doubled = weights.map((w) => 2 * w);
+    const published = new Map([...shards, [MODEL_FILE, writeModel(layout, doubled)]]);
+    expect(readCheckpoint(published).weights).toEqual(doubled);
   });
 });
 
@@ -213,37 +223,37 @@ describe("a damaged checkpoint", () => {
       /model.safetensors: not in the checkpoint, nor model.safetensors.index.json/,
     ],
     [
-      "no shard",
+      "a shard missing from the checkpoint",
       (files) => files.delete(SECOND),
       /^model-00002-of-00005.safetensors: not in the checkpoint, though .* names it/,
     ],
     [
-      "a cut shard",
+      "a truncated shard",
       (files) => files.set(SECOND, (files.get(SECOND) as Uint8Array).slice(0, -1)),
       /^model-00002-of-00005.safetensors: cut off inside 'model/,
     ],
     [
-      "another shard",
+      "a shard without its tensors",
       (files) => files.set(SECOND, writeSafetensors(new Map())),
       /^model-00002-of-00005.safetensors: no tensor 'model.layers.0.*', which model.safetensors.index.json says/,
     ],
     [
-      "a shard that changed on disk",
+      "a shard whose size changed on disk",
       (files) => files.set(SECOND, { path: checkpointPath(SHARDED, SECOND), bytes: 99_999 }),
       /bytes after '.*' belong to no tensor/,
     ],
     [
-      "a shard that went away",
+      "a shard missing on disk",
       (files) => files.set(SECOND, { path: "/nowhere/x.safetensors", bytes: 99 }),
       /^\/nowhere\/x.safetensors cannot be read/,
     ],
-    ["an index that is none", (files) => files.set(INDEX_FILE, text({})), /^model.safetensors.index.json: weight_map/],
+    ["a malformed index", (files) => files.set(INDEX_FILE, text({})), /^model.safetensors.index.json: weight_map/],
     [
-      "not a number",
-      (files) => files.set(SECOND, poisoned(files.get(SECOND) as Uint8Array)),
+      "NaN in a shard",
+      (files) => files.set(SECOND, endingInNaN(files.get(SECOND) as Uint8Array)),
       /^model-00002-of-00005.safetensors: 'model.layers.0.*' holds NaN at element \d+ of \[/,
     ],
-  ])("is refused with file and tensor: %s", (_name, damage, message) => {
+  ])("is refused with the file's name: %s", (_name, damage, message) => {
     const files = new Map<string, CheckpointFile>(checkpointFiles(SHARDED));
     damage(files);
     expect(() => readCheckpoint(files)).toThrow(message);

@@ -14,7 +14,7 @@ const ENGINES: [string, PolicyEngine][] = [
 const options = { ...OPTIONS, contextTokens: 64, microBatchTokens: 4096 };
 
 test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [engine, name, opened] as const)))(
-  "%s, %s: log-probs are those of transformers",
+  "%s, %s: log-probs and greedy samples match transformers",
   async (_engine, name, engine) => {
     const files = checkpointFiles(name);
     const { sequences, logProbs, next, greedy } = referenceOf(name);
@@ -25,10 +25,10 @@ test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [e
     const asked = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
     const rows = await trainer.logProbs(asked, 1);
     logProbs.forEach((expected, s) => {
-      expect(farthest([...(rows[s] ?? [])].slice(1), expected)).toBeLessThan(TOLERANCE);
+      expect(largestDifference([...(rows[s] ?? [])].slice(1), expected)).toBeLessThan(TOLERANCE);
     });
     const ends = rows.slice(sequences.length).map((row) => row.at(-1) ?? 0);
-    if (ends.length > 0) expect(farthest(ends, next)).toBeLessThan(TOLERANCE);
+    if (ends.length > 0) expect(largestDifference(ends, next)).toBeLessThan(TOLERANCE);
     await trainer.close();
 
     const sampler = await engine.openSampler(files, options);
@@ -41,13 +41,13 @@ test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [e
       stream: [name],
     });
     expect(sample.tokens).toEqual(greedy.tokens);
-    expect(farthest(sample.logProbs, greedy.logProbs)).toBeLessThan(TOLERANCE);
+    expect(largestDifference(sample.logProbs, greedy.logProbs)).toBeLessThan(TOLERANCE);
     await sampler.close();
   },
 );
 
 test.each(["qwen3", "qwen2-sharded", "llama3-tied-bf16"])(
-  "%s: a sampler on files on disk, mapped where they are float32, gives the same bits",
+  "%s: a sampler on files on disk, memory-mapped where they are float32, samples bit for bit as on files in memory",
   async (name) => {
     const [first = []] = referenceOf(name).sequences;
     const sampleFrom = async (files: CheckpointFiles) => {
@@ -68,7 +68,7 @@ test.each(["qwen3", "qwen2-sharded", "llama3-tied-bf16"])(
   },
 );
 
-function farthest(found: readonly number[], expected: readonly number[]): number {
+function largestDifference(found: readonly number[], expected: readonly number[]): number {
   expect(found).toHaveLength(expected.length);
   return Math.max(...expected.map((value, i) => Math.abs(value - (found[i] ?? Number.NaN))));
 }

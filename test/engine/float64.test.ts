@@ -1,6 +1,6 @@
 /**
  * @file Prefix trees in double precision: the eager engine's model code, with tfjs's arrays of floats replaced by arrays of doubles before it
- * is loaded. Gradients in trees equal those apart to 1e-10: what differs in single precision is rounding.
+ * is loaded. Gradients of trees equal those of separate sequences to 1e-10: in single precision they differ by rounding only.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -32,7 +32,7 @@ interface Policy {
   readonly config: ModelConfig;
   readonly lora: LoraConfig | null;
   readonly frozen: Record<string, tf.Tensor>;
-  /** What is trained. */
+  /** The trained parameters: the adapter's, if there is one. */
   readonly layout: ParameterLayout;
   readonly weights: Float32Array;
 }
@@ -43,8 +43,8 @@ function policyOf(config: ModelConfig, lora: LoraConfig | null): Policy {
   if (!lora) return { config, lora, frozen: {}, layout, weights };
   const adapter = initializeAdapter(config, lora, [3]);
   const { uniform } = stream("float64", "adapter");
-  const moved = adapter.weights.map((value) => (value === 0 ? uniform() - 0.5 : value));
-  return { config, lora, frozen: weightTensors(layout, weights), layout: adapter.layout, weights: moved };
+  const nonzero = adapter.weights.map((value) => (value === 0 ? uniform() - 0.5 : value));
+  return { config, lora, frozen: weightTensors(layout, weights), layout: adapter.layout, weights: nonzero };
 }
 
 /** The gradient of each trained parameter. */
@@ -74,12 +74,12 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss]>([
   ["all weights, clipped", TINY, null, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }],
   ["all weights, untied, linear", UNTIED, null, { kind: "linear" }],
   ["an adapter, clipped", TINY, LORA, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }],
-])("gradients in trees equal those apart to 1e-10: %s", (_name, config, lora, loss) => {
+])("gradients of trees equal those of separate sequences to 1e-10: %s", (_name, config, lora, loss) => {
   const policy = policyOf(config, lora);
   const batch = branchingRollouts(policy.config.vocabulary);
-  const [trees, apart] = [gradients(policy, batch, loss, true), gradients(policy, batch, loss, false)];
+  const [trees, separate] = [gradients(policy, batch, loss, true), gradients(policy, batch, loss, false)];
   policy.layout.parameters.forEach(({ name }, p) => {
-    const expected = apart[p] as Float32Array;
+    const expected = separate[p] as Float32Array;
     const size = Math.max(...expected.map(Math.abs));
     expect(size, name).toBeGreaterThan(0);
     const error = Math.max(...expected.map((value, i) => Math.abs(value - (trees[p]?.[i] ?? Number.NaN))));

@@ -31,15 +31,12 @@ async function gradientOf(trainer: Trainer, loss: Loss): Promise<Float32Array> {
   return takeGradient(trainer);
 }
 
-/**
- * AdamW's first step with beta1 = beta2 = 0 divides by |g|; the first moment after one unclipped step with beta1 = 0 is the gradient
- * itself.
- */
+/** After one unclipped AdamW step with beta1 = 0, the first moment is the gradient itself. */
 async function takeGradient(trainer: Trainer): Promise<Float32Array> {
   const adam = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
   await trainer.optimizerStep(adam);
-  const bytes = (await trainer.save()).get("optimizer.safetensors") ?? new Uint8Array();
-  return readSafetensors(bytes, "optimizer").tensors.get("m")?.values ?? new Float32Array();
+  const bytes = (await trainer.save()).get("optimizer.safetensors") ?? expect.fail("no optimizer state");
+  return readSafetensors(bytes, "optimizer").tensors.get("m")?.values ?? expect.fail("no first moment");
 }
 
 const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };

@@ -1,10 +1,10 @@
-/** @file An engine thread that hangs is ended at its limit, and what it had is opened again: the same bits come out. */
+/** @file A hung engine thread is ended at its call's time limit. Its samplers and trainers reopen, and return the same bits as before. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { EngineOptions, PolicyEngine, SampleRequest } from "../../core/ports.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
-/** A thread blocks for this long in each run of a graph that it begins; threads that start later read the value again. */
+/** Blocks threads that start from now on for this long in each graph run. A thread that already runs keeps its value. */
 const block = (seconds: number) =>
   Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, MGRPO_TEST_BLOCK_SECONDS: seconds });
 const limited = (turnSeconds: number, trainingSeconds: number): EngineOptions => ({
@@ -25,7 +25,7 @@ const files = tinyCheckpoint();
 let compiledEngine: PolicyEngine;
 
 beforeEach(async () => {
-  // Its own threads, which read this test's environment.
+  // A new instance of the engine starts its own threads, in this test's environment.
   vi.resetModules();
   ({ compiledEngine } = await import("../../engine/compiled/engine.ts"));
 });
@@ -34,24 +34,28 @@ afterEach(() => {
   for (const name of ["NODE_OPTIONS", "MGRPO_TEST_BLOCK_SECONDS"]) delete process.env[name];
 });
 
-test("a hung sample is over at its limit, its neighbors too, and the next one is sampled as ever", {
+test("a hung sample ends its thread at its time limit; the thread's other samples can be retried, and the next succeeds", {
   timeout: 60_000,
 }, async () => {
   block(3600);
   const sampler = await compiledEngine.openSampler(files, limited(1, 60));
-  const neighbor = sampler.sample({ ...request, sequence: "n", stream: ["n"] }, AbortSignal.timeout(60_000));
+  const neighbor = await compiledEngine.openSampler(files, limited(60, 60));
+  const neighborRejects = expect(neighbor.sample({ ...request, sequence: "n" })).rejects.toMatchObject({
+    code: "worker-unavailable",
+    retryable: true,
+  });
   await expect(sampler.sample(request)).rejects.toMatchObject({
     code: "deadline",
     message: "the engine did not answer 'sample' within limits.turnSeconds 1",
   });
-  await expect(neighbor).rejects.toMatchObject({ retryable: true });
+  await neighborRejects;
   block(0);
   const unlimited = await compiledEngine.openSampler(files, OPTIONS);
   expect(await sampler.sample(request)).toEqual(await unlimited.sample(request));
-  await Promise.all([sampler.close(), unlimited.close()]);
+  await Promise.all([sampler.close(), neighbor.close(), unlimited.close()]);
 });
 
-test("a canceled sample of a thread that hangs ends with its thread", { timeout: 60_000 }, async () => {
+test("a canceled sample in a hung thread is rejected once the thread is ended", { timeout: 60_000 }, async () => {
   block(3600);
   const sampler = await compiledEngine.openSampler(files, limited(1, 60));
   const cancel = new AbortController();
@@ -61,18 +65,24 @@ test("a canceled sample of a thread that hangs ends with its thread", { timeout:
   await sampler.close();
 });
 
-test("a slow sample is not a hung one: its thread stops it at the limit and keeps the others", {
+test("a slow sample is stopped at its time limit by its thread, which goes on with the others", {
   timeout: 60_000,
 }, async () => {
   block(0.3);
   const sampler = await compiledEngine.openSampler(files, limited(1.5, 60));
-  const slow = sampler.sample({ ...request, sequence: "slow", maxTokens: 60 });
-  await expect(slow).rejects.toMatchObject({ code: "deadline" });
+  const patient = await compiledEngine.openSampler(files, limited(30, 60));
+  // A token takes at least one graph run, so 12 take 3.6 s or more: the long sample is in flight when the slow one is stopped.
+  const [slow, long] = await Promise.allSettled([
+    sampler.sample({ ...request, sequence: "slow", maxTokens: 60 }),
+    patient.sample({ ...request, sequence: "long", maxTokens: 12 }),
+  ]);
+  expect(slow).toMatchObject({ status: "rejected", reason: { code: "deadline" } });
+  expect(long).toMatchObject({ status: "fulfilled", value: { tokens: { length: 12 } } });
   expect((await sampler.sample({ ...request, maxTokens: 2 })).tokens).toHaveLength(2);
-  await sampler.close();
+  await Promise.all([sampler.close(), patient.close()]);
 });
 
-test("a hung training call is over at its limit; the step starts again from the files", {
+test("a hung training call is rejected at its time limit; training goes on after the files are loaded again", {
   timeout: 60_000,
 }, async () => {
   block(3600);

@@ -43,4 +43,8 @@ test("a shared prompt does not overfill a lane, and a sequence stays on its lane
   for (const name of names.slice(0, 8)) sampler.release(name);
   await ask("t", [2]);
   expect(asked()[0]).toEqual([...names.slice(0, 8), "t"]);
+  // A released name is a new sequence: it leaves the lane with three others for the one with one.
+  sampler.release("s11");
+  await ask("s11", [3]);
+  expect(asked()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);
 });

@@ -30,7 +30,10 @@ test("keys and values take what the cache allocates", () => {
 
 test("each setting bounds its own part", () => {
   const before = plan();
-  expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, activations: expect.any(Number) });
+  const ofBatch = { activations: expect.any(Number), trees: expect.any(Number) };
+  expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, ...ofBatch });
+  expect(plan({ microBatchTokens: 1024 }).trees).toBeLessThan(before.trees * 0.8);
+  expect(plan({ prefixTrees: false })).toEqual({ ...before, trees: 0 });
   expect(plan({ microBatchTokens: 1024 }).activations).toBeLessThan(before.activations * 0.8);
   expect(plan({ slots: 4 })).toEqual({ ...before, cache: before.cache / 2 });
   const { adapter, optimizer, saving } = before;
@@ -65,6 +68,18 @@ test("full training uses one graph for a small model; for a large one, memory ho
   expect(planMemory(QWEN3_06B, null, options, stored(4)).activations).toBe(plan().activations);
 });
 
+test("prefix trees need masks, and arrays of their own where the runtime keeps a graph's arrays", () => {
+  // [T, T] masks of 2048 x 512 scores in all, and their parts for 4 blocks of queries: 5/8 of them.
+  const masks = 4 * 2048 * 512 * (1 + 5 / 8);
+  expect(planMemory(QWEN3_06B, LORA, options, stored(2)).trees).toBe(masks);
+  // The arrays of one layer and of the head: all activations but the inputs of 28 layers and the last one's output.
+  const inputs = 4 * 29 * 2048 * 1024;
+  expect(plan().trees).toBe(masks + plan().activations - inputs);
+  // A small model, in two lanes, keeps the arrays of all layers.
+  const small = planMemory(TINY, null, options, stored(4));
+  expect(small.trees).toBe(2 * masks + small.activations);
+});
+
 test("doctor --model says what is needed part by part, and what to do when it does not fit", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-doctor-model-"));
   try {
@@ -78,6 +93,7 @@ test("doctor --model says what is needed part by part, and what to do when it do
       "adapter",
       "optimizer",
       "activations",
+      "trees",
       "cache",
       "saving",
       "memory",

@@ -1,4 +1,4 @@
-/** @file Which terms of the loss share a prediction, and who reads it. */
+/** @file Which terms of the loss share a prediction, and which tokens read it. */
 import { expect, test } from "vitest";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import {
@@ -18,28 +18,29 @@ const sequenceOf = (advantage: number, behavior = -1, weight = 0.25): TrainingSe
   advantages_T: new Float32Array(3).fill(advantage),
   behaviorLogProbs_T: new Float32Array(3).fill(behavior),
 });
-const wanted = (batch: readonly TrainingSequence[], loss: Loss) => {
+const predictionsOf = (batch: readonly TrainingSequence[], loss: Loss) => {
   const tokens = batch.map((one) => one.tokens);
   const { nodes } = prefixTree(tokens);
   const members = batch.map((_, i) => i);
   return predictions(members, tokens, (i, t) => nodes[i]?.[t] ?? 0, weightedPredictions(batch, loss));
 };
 
-test("terms with the same ratio and advantages of one sign are added; others have predictions of their own", () => {
+test("terms with equal ratios and advantages of the same sign share a prediction; others have their own", () => {
   const batch = [sequenceOf(1), sequenceOf(2, -1, 0.75), sequenceOf(-1), sequenceOf(-3), sequenceOf(1, -1.0000001)];
-  const clipped = wanted(batch, CLIPPED);
+  const clipped = predictionsOf(batch, CLIPPED);
   expect(clipped.row).toHaveLength(3 * 2);
   // 0.25 * 1 + 0.75 * 2 = 1 * 1.75; 0.25 * -1 + 0.25 * -3 = 0.5 * -2
   const { clippedWeights, advantages, linearWeights } = lossVectors(clipped, batch, CLIPPED);
   expect(Array.from(clippedWeights)).toEqual([1, 1, 0.5, 0.5, 0.25, 0.25]);
   expect(Array.from(advantages)).toEqual([1.75, 1.75, -2, -2, 1, 1]);
   expect(linearWeights.every((weight) => weight === 0)).toBe(true);
-  const linear = wanted(batch, { kind: "linear" });
+  const linear = predictionsOf(batch, { kind: "linear" });
   expect(linear.row).toHaveLength(2);
+  // 0.25 + 0.75 + 0.25 + 0.25 + 0.25
   expect(Array.from(lossVectors(linear, batch, { kind: "linear" }).linearWeights)).toEqual([1.75, 1.75]);
 });
 
-test("a token's children are predictions of its one state, and each log-prob reaches all who read it", () => {
+test("the next tokens after a shared prefix are predicted from one row, and each log-prob reaches all of its readers", () => {
   const tokens = [
     [1, 2, 3],
     [1, 2, 3],
@@ -60,7 +61,7 @@ test("a token's children are predictions of its one state, and each log-prob rea
   ]);
 });
 
-test("without a weight there is no prediction but padding, which nobody reads", () => {
-  const { row, offsets, member } = wanted([sequenceOf(1, -1, 0)], CLIPPED);
+test("tokens of weight 0 are not predicted, and the padding has no readers", () => {
+  const { row, offsets, member } = predictionsOf([sequenceOf(1, -1, 0)], CLIPPED);
   expect([Array.from(row), Array.from(offsets), member.length]).toEqual([[0, 0], [0, 0, 0], 0]);
 });

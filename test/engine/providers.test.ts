@@ -90,7 +90,7 @@ describe("without a GPU", () => {
 describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
   const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...WEBGPU, contextTokens: 90 } };
   describe("trainer", () => trainerContract(subject));
-  describe("sampler", () => samplerContract({ ...subject, rounds: true }));
+  describe("sampler", () => samplerContract({ ...subject, roundingDependsOnBatch: true }));
 
   test.each<[string, CheckpointFiles, Partial<EngineOptions>]>([
     ["all weights", tinyCheckpoint(TINY, 3), {}],

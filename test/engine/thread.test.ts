@@ -85,7 +85,7 @@ test("policies are found by name, and an unknown name lists the known ones", () 
   expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
 });
 
-test("the GPU backend says how to get it", async () => {
+test("a missing GPU backend names the package to install", async () => {
   await expect(openEngine("eager-gpu").openTrainer(tinyCheckpoint(), OPTIONS)).rejects.toThrow(
     /npm install @tensorflow\/tfjs-node-gpu@4.22.0/,
   );

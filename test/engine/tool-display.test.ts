@@ -65,7 +65,7 @@ test("the setting decides against what auto would find", () => {
   expect(layoutOf(QWEN_TEMPLATE, { toolPrompt: "none" }).text).not.toContain("Finds pages");
   expect(layoutOf(OTHER_FORMAT, { toolPrompt: "template" }).text).toContain('Respond with {"name"');
   expect(() => layoutOf(TERSE_TEMPLATE, { toolPrompt: "template" })).toThrow(
-    /agents\.a\.toolPrompt: its chat_template shows no tools: write "system", or "none"/,
+    /agents\.a\.toolPrompt: the model's chat_template shows no tools: write "system", or "none"/,
   );
 });
 
@@ -78,7 +78,7 @@ describe("a template without system messages", () => {
   test.each([
     ["leaves out", deaf],
     ["refuses", refusing],
-  ])("that %s them is refused in one line with what to do", (verb, template) => {
+  ])("that %s the system message is refused in one line with what to do", (verb, template) => {
     expect(() => layoutOf(template, { system: "" })).toThrow(
       new RegExp(
         `^agent 'a': its chat_template ${verb} the system message that describes its tools: set agents\\.a\\.toolPrompt to "user", which puts it at the head of the first user message$`,

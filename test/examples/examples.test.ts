@@ -1,4 +1,4 @@
-/** @file The examples learn: a few steps raise the reward. They are the first thing that a researcher changes. */
+/** @file The examples learn, a few steps raise the reward, and they stay short: researchers read and change them first. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
@@ -10,7 +10,7 @@ test("examples/loop.ts: GRPO on one model raises the reward within ten steps", {
   expect(mean(rewards.slice(-4))).toBeGreaterThan(mean(rewards.slice(0, 2)) + 0.1);
 });
 
-test("examples/team.ts: planner and searcher learn together", { timeout: 120_000 }, async () => {
+test("examples/team.ts: training both agents raises the reward within eight steps", { timeout: 120_000 }, async () => {
   const { train } = await import("../../examples/team.ts");
   const rewards = await train(8, () => {});
   expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 2)) + 0.05);
@@ -19,6 +19,6 @@ test("examples/team.ts: planner and searcher learn together", { timeout: 120_000
 test.each([
   ["loop", 200],
   ["team", 300],
-])("examples/%s.ts is read in one sitting: at most %d lines", (name, most) => {
-  expect(readFileSync(`examples/${name}.ts`, "utf8").split("\n").length - 1).toBeLessThanOrEqual(most);
+])("examples/%s.ts can be read in one sitting: at most %d lines", (name, maxLines) => {
+  expect(readFileSync(`examples/${name}.ts`, "utf8").split("\n").length - 1).toBeLessThanOrEqual(maxLines);
 });

@@ -1,8 +1,8 @@
-/** @file Calls to the fake Tinker server, and the ways they can fail. */
+/** @file Calls to the fake Tinker server, and how they can fail. */
 
 /**
- * The fate of a call: a proxy's answer in place of the server's; `hang`: no answer; `refused`: no connection; `lost`: the call is done, but
- * its answer is lost. Undefined: the server answers.
+ * How a call fails. A response: a proxy's, in place of the server's; `hang`: no response; `refused`: no connection; `lost`: the server
+ * handles the call, but its response is lost. Undefined: it does not fail.
  */
 export type Fault = Response | "hang" | "refused" | "lost" | undefined;
 
@@ -17,6 +17,7 @@ export interface Call {
 export const networkError = (code: string) =>
   new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
 
+/** Rejects when the signal aborts; without a signal, never settles. */
 export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason), { once: true });

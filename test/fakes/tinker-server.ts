@@ -34,7 +34,7 @@ interface KnownModel {
   readonly rank: number;
 }
 
-type Decide = (call: Call, index: number) => Fault;
+type FaultOf = (call: Call, index: number) => Fault;
 
 export class FakeTinker {
   readonly models: TinkerModels;
@@ -51,7 +51,7 @@ export class FakeTinker {
   readonly #names = new Set<string>();
   readonly #known = new Map<string, KnownModel>();
   readonly #sessions = new Set<string>();
-  #decide: Decide = () => undefined;
+  #faultOf: FaultOf = () => undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #count = 0;
 
@@ -74,9 +74,9 @@ export class FakeTinker {
     this.#addFutureRoute();
   }
 
-  /** Decides the fate of all later calls, by call and index. */
-  spoil(decide: Decide): void {
-    this.#decide = decide;
+  /** Lets later calls fail: `faultOf` gives the fault of each, by the call and its index among all calls. */
+  injectFaults(faultOf: FaultOf): void {
+    this.#faultOf = faultOf;
   }
 
   /** As after kill -9 and a restart: checkpoints and sessions remain, models are gone, and queued work fails. */
@@ -89,7 +89,7 @@ export class FakeTinker {
     const path = url.split("/api/v1/")[1] ?? "";
     const body = typeof init.body === "string" ? JSON.parse(init.body) : {};
     const call = { method: init.method ?? "GET", path, body, headers: new Headers(init.headers) };
-    const fault = this.#decide(call, this.calls.push(call) - 1);
+    const fault = this.#faultOf(call, this.calls.push(call) - 1);
     init.signal?.throwIfAborted();
     if (fault instanceof Response) return fault;
     if (fault === "refused") throw networkError("ECONNREFUSED");

@@ -14,7 +14,7 @@ import { playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-tea
 const MINUTE = 60_000;
 const config = (run: string) => teamConfig({ run, evaluation: { suites: [] } });
 
-/** A store with these runs, and a clock that ticks once a minute. `requests`: of the table since the last call. */
+/** A store with these runs, and a clock that `minutes` ticks once a minute. `requests`: to the table, by the last tick and the reconciliation. */
 async function started(...runs: string[]) {
   const store = memoryStore();
   let [time, requests] = [MINUTE, 0];
@@ -49,7 +49,7 @@ const worker = (run: string): WorkerRecord => ({
   ...{ counter: 9, seenCounter: 9, seenAt: 0, inFlight: [] },
 });
 
-test("a run that is over is archived after an hour: it costs no requests, and is still named", async () => {
+test("a run that is over is archived after an hour: it costs no requests, and is still among all runs", async () => {
   const { store, minutes, listed } = await started("old", "stopped", "new");
   const key = tableKeys.worker("old", "w1");
   await store.table.insert(key, worker("old"));
@@ -61,7 +61,7 @@ test("a run that is over is archived after an hour: it costs no requests, and is
   await minutes(2);
   expect(await listed()).toEqual(["new"]);
   expect(await allRuns(store.table)).toEqual(["new", "old", "stopped"]);
-  // One run's share, and the query of the list: of both the tick and the reconciling.
+  // One run's third, plus the query of the list by the tick and by the reconciliation.
   expect((await minutes(1)).requests).toBeLessThanOrEqual(before / 3 + 2);
   const { expiresAt = 0 } = WorkerRecord.parse(await store.table.get(key));
   expect(expiresAt).toBeGreaterThan(CONVERSATION_DAYS * 86_400);
@@ -92,7 +92,9 @@ test("a resumed run is listed again, whether its item is archived or deleted", a
 });
 
 test("a resume at any moment of the tick that archives its run leaves it listed", async () => {
-  for (let moment = 0; moment < 20; moment++) {
+  const MOMENTS = 20;
+  let interruptions = 0;
+  for (let moment = 0; moment < MOMENTS; moment++) {
     const { store, minutes, listed, resume, record } = await started("a");
     await store.table.update(endRun("a", "halted", "a reason"));
     await minutes(60);
@@ -108,9 +110,16 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
     Object.assign(store.table, { get: interrupted(get), query: interrupted(query), update: interrupted(update) });
     await minutes(2);
     Object.assign(store.table, { get, query, update });
-    if (calls <= moment) expect(await listed()).toEqual([]);
-    else expect([await listed(), (await record("a")).status]).toEqual([["a"], "running"]);
+    if (calls <= moment) {
+      expect(await listed()).toEqual([]);
+      continue;
+    }
+    interruptions += 1;
+    expect([await listed(), (await record("a")).status]).toEqual([["a"], "running"]);
   }
+  // Both branches ran: the moments cover every call.
+  expect(interruptions).toBeGreaterThan(0);
+  expect(interruptions).toBeLessThan(MOMENTS);
 });
 
 test("a run that moves does not hide one that is stuck", async () => {
@@ -122,7 +131,7 @@ test("a run that moves does not hide one that is stuck", async () => {
     await functions.scoreRollout({ key });
     last = (await minutes(10)).metrics.idleMinutes;
   }
-  // The first tick noted where it stood, one minute after the start.
+  // 40 ticks; the first, one minute after the start, records where the run stands.
   expect(last).toBe(39);
 });
 

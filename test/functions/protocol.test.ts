@@ -188,6 +188,28 @@ test("weights that no kept version names are deleted while the next step trains"
   expect(counts).toEqual([4, 6, 8, 8, 6]);
 });
 
+test("stages by share follow the tokens that steps recorded, also after a restart", async () => {
+  const curriculum = [
+    { from: 0, levels: [1] },
+    { from: 0.5, levels: [2] },
+  ];
+  const config = teamConfig({ steps: 50, sampledTokens: 40, questionsPerStep: 2, curriculum });
+  const { store, play, train, step } = await started(config);
+  let sampled = 0;
+  for (let n = 0; sampled < 40; n++) {
+    const plan = await step(n);
+    expect(plan.sampledBefore).toBe(sampled);
+    expect(plan.groups.map((id) => 1 + (Number(id.slice(1)) % 2))).toEqual(
+      plan.groups.map(() => (sampled >= 20 ? 2 : 1)),
+    );
+    await play(n);
+    sampled += (await step(n)).sampledTokens;
+    // Other processes, which have only the store, plan the next step.
+    await openFunctions(openContext(store, { rewardsOf: async () => rewards })).tickAll();
+    await train(n);
+  }
+});
+
 test("a long-lived process looks for missed outcomes only in groups that have stalled", async () => {
   const config = teamConfig();
   const { functions, store, step, group } = await started(config, { isLongLived: true });

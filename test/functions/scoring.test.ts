@@ -69,7 +69,7 @@ test.each([
     },
     "tool backend",
   ],
-  ["an invocation that is not there", { damage: true }, "damaged: invocation runs/test/invocations/000000/"],
+  ["a missing invocation", { damage: true }, "damaged: invocation runs/test/invocations/000000/"],
   [
     "another version",
     { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },
@@ -84,7 +84,7 @@ test.each([
   expect((await group()).rollouts["0"]).toEqual({ excluded: expect.stringContaining(reason) });
 });
 
-test("reasons of 450 KB, as a tool's server can cause them, are cut: the group stays writable", async () => {
+test("a reason of 450 KB, which a tool's server can cause, is cut: the group stays writable", async () => {
   const { functions, step, group } = await started(store, teamConfig());
   const reason = `infrastructure: ${"x".repeat(450_000)} at the end`;
   const failed = { status: "failed", reason, conversation: undefined, trajectory: undefined, invocations: undefined };

@@ -42,12 +42,15 @@ class ManualWatch {
 }
 
 /** Trajectories are served from the cache. */
-const trajectories = {
-  get: (_step: number, key: string) => ({ agent: "main", version: 3, tokens: [], actions: [], logProbs: [], key }),
-};
+const trajectoriesOf = (agent: string) => ({
+  get: (_step: number, key: string) => [{ agent, version: 3, tokens: [], actions: [], logProbs: [], key }],
+});
 
-function groupRecord(group: number, state: "open" | "finalized", std: number): GroupRecord {
-  const main = { trajectories: [0], weights: [1], advantages: [std], mean: 0, std, duplicated: 0, dropped: 0 };
+function groupRecord(group: number, state: "open" | "finalized", std: number, searcherStd = 0): GroupRecord {
+  const batch = (std: number) => ({ weights: [1], advantages: [std], mean: 0, std, duplicated: 0, dropped: 0 });
+  const main = { trajectories: [0], ...batch(std) };
+  const searcher = { trajectories: ["0/0"], ...batch(searcherStd) };
+  const invocations = { searcher: [{ id: "i".repeat(22), reward: 1, expert: 1, digest: "d".repeat(22) }] };
   return {
     run: "test",
     step: 3,
@@ -56,8 +59,8 @@ function groupRecord(group: number, state: "open" | "finalized", std: number): G
     rolloutsPerQuestion: 3,
     state,
     crashes: {},
-    rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest: "d".repeat(22) } },
-    finalized: state === "open" ? {} : { main },
+    rollouts: { 0: { reward: 1, correct: 1, wellFormed: true, invocations, tokens: 1, digest: "d".repeat(22) } },
+    finalized: state === "open" ? {} : { main, searcher },
   };
 }
 
@@ -74,20 +77,21 @@ function world(count: number, changes: Parameters<typeof teamConfig>[0] = {}) {
     step: 3,
     state: "open",
     groups: groupNames(count),
-    policy: { main: 3 },
+    policy: { main: 3, searcher: 3 },
   };
   const step = first as StepRecord;
   const watch = new ManualWatch(step);
   const stop = new AbortController();
-  const source = { run, agent: "main", watch, trajectories } as unknown as PartsSource;
+  const source = (agent: string) =>
+    ({ run, agent, watch, trajectories: trajectoriesOf(agent) }) as unknown as PartsSource;
   const insert = (group: number) => table.insert(tableKeys.group("test", 3, group), groupRecord(group, "open", 1));
   return {
     stop,
-    parts: () => batchParts(source, step, stop.signal),
+    parts: (agent = "main") => batchParts(source(agent), step, stop.signal),
     insert: (...groups: number[]) => Promise.all(groups.map(insert)),
-    async finalize(group: number, std = 1) {
+    async finalize(group: number, std = 1, searcherStd = 0) {
       await insert(group);
-      const { state, finalized } = groupRecord(group, "finalized", std);
+      const { state, finalized } = groupRecord(group, "finalized", std, searcherStd);
       const set = [
         [["state"], state],
         [["finalized"], finalized as unknown as TableValue],
@@ -140,6 +144,31 @@ test("a missing group counts as not finalized in an open step, and as damage in 
   await insert(2);
   await move({ state: "ready" });
   await expect(over).rejects.toMatchObject({ code: "record-damaged", message: expect.stringContaining("GROUP 3/2") });
+});
+
+test("without dynamic sampling, zero-variance groups are in the batch: the mean is over them too", async () => {
+  const { finalize, move, parts } = world(4);
+  for (const group of [0, 1, 2, 3]) await finalize(group, group % 2);
+  await move({ state: "ready" });
+  const { got, over } = reading(parts());
+  await over;
+  expect(got).toEqual([[0, 1, 2, 3]]);
+});
+
+test("dynamic sampling: each agent's batch has the groups in which its own rewards differ; all if there are none", async () => {
+  const { finalize, move, parts } = world(4, DYNAMIC);
+  for (const group of [0, 1, 2, 3]) await finalize(group, group % 2, group === 0 ? 0.24 : 0);
+  await move({ state: "ready" });
+  const [main, searcher] = [reading(parts("main")), reading(parts("searcher"))];
+  await Promise.all([main.over, searcher.over]);
+  expect([main.got.flat(), searcher.got.flat()]).toEqual([[1, 3], [0]]);
+
+  const flat = world(4, DYNAMIC);
+  for (const group of [0, 1, 2, 3]) await flat.finalize(group, 1, 0);
+  await flat.move({ state: "ready" });
+  const all = reading(flat.parts("searcher"));
+  await all.over;
+  expect(all.got.flat()).toEqual([0, 1, 2, 3]);
 });
 
 test("dynamic sampling fills up the last part, and zero-variance groups are left out", async () => {

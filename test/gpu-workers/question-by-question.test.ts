@@ -10,6 +10,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: AlgorithmConfig.parse(options),
   optimizer,
   temperature,
+  draws: ["minibatches"],
 });
 
 const OPTIONS: Partial<AlgorithmConfig>[] = [
@@ -42,11 +43,19 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
   },
 );
 
-test("a zero-variance question still counts in the mean", async () => {
-  const [one, two] = [toy(1), toy(1)];
-  const batch = batchOf(1, one, 0.5);
-  const zeroVariance = batch.filter(({ group }) => group === 1).map((entry) => ({ ...entry, advantage: 0, group: 2 }));
-  const first = await trainStep(one, [batch], configOf());
-  const second = await trainStep(two, [batch, zeroVariance], configOf());
-  expect(second.stats.gradientNorm).toBeCloseTo((first.stats.gradientNorm * 2) / 3, 9);
-});
+test.each([1, 2])(
+  "zero-variance questions still count in the mean, alone or among others in a part: %d minibatches",
+  async (minibatches) => {
+    // With a learning rate near 0, all minibatches see the same weights.
+    const config = { ...configOf({ minibatches }), optimizer: { ...optimizer, learningRate: 1e-9 } };
+    const batch = batchOf(1, toy(1), 0.5);
+    const zeroVariance = (group: number) =>
+      batch.filter((entry) => entry.group === 1).map((entry) => ({ ...entry, advantage: 0, group }));
+    const normOf = async (...parts: (typeof batch)[]) => (await trainStep(toy(1), parts, config)).stats.gradientNorm;
+    const two = await normOf(batch);
+    // The same gradients, as a mean over three questions, and over four.
+    expect(await normOf(batch, zeroVariance(2))).toBeCloseTo((two * 2) / 3, 9);
+    expect(await normOf([...batch, ...zeroVariance(2)])).toBeCloseTo((two * 2) / 3, 9);
+    expect(await normOf([...zeroVariance(2), ...batch], zeroVariance(3))).toBeCloseTo((two * 2) / 4, 9);
+  },
+);

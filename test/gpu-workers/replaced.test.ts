@@ -66,7 +66,7 @@ test.each(["main", "searcher"])(
     await replace(key, otherTokens);
     await expect(startWorker(store, run, { agent, roles: ["train"] }, never, log)).rejects.toMatchObject({
       code: "record-damaged",
-      message: expect.stringMatching(`^${key} is not what was scored: its digest is .* restore it`),
+      message: expect.stringMatching(`^${key} was replaced after it was scored: its digest is .* restore it`),
     });
     expect(await memory.objects.get(objectKeys.manifest(run, agent, 1))).toBeUndefined();
   },
@@ -176,7 +176,7 @@ test("a second worker on the same port is refused", async () => {
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(lines.join(""))?.[1]);
   await expect(startWorker(store, run, { agent: "searcher", port }, never, log)).rejects.toMatchObject({
     code: "port-in-use",
-    message: `port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any`,
+    message: `port ${port} on 127.0.0.1 is in use: pass another --port, or 0 for any free one`,
   });
   stop.abort();
   await first;

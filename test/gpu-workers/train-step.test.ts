@@ -17,6 +17,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   algorithm: algorithmOf(options),
   optimizer,
   temperature,
+  draws: ["minibatches"],
 });
 
 /** Forces the linear route and changes nothing else: the mask lets everything through. */
@@ -189,40 +190,6 @@ test("a sampler that disagrees with the trainer is reported but not acted on", a
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
   expect(stats.clipFraction).toBeCloseTo(1 / tokens, 9);
   expect(stats.kl).toBeCloseTo((Math.E - 2) / tokens, 6);
-});
-
-describe("minibatches", () => {
-  test("each takes an optimizer step, deterministically, and the reported ratio is that before the first", async () => {
-    for (const options of [{}, { tisCap: 2 }]) {
-      const [one, two] = [toy(3), toy(3)];
-      const batch = batchOf(3, one, 0, options);
-      const { stats } = await trainStep(one, [batch], configOf({ ...options, minibatches: 2 }));
-      await trainStep(two, [batch], configOf({ ...options, minibatches: 2 }));
-      expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);
-      expect(two.logits).toEqual(one.logits);
-      expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
-    }
-  });
-
-  test("their gradients average to the gradient of the whole batch", async () => {
-    // With a learning rate near 0 both steps see the same weights.
-    const slow = { ...configOf(), optimizer: { ...optimizer, learningRate: 1e-6 } };
-    const [whole, split] = [toy(3), toy(3)];
-    const start = [...whole.logits];
-    const batch = batchOf(3, whole, 0.5);
-    await trainStep(whole, [batch], slow);
-    await trainStep(split, [batch], { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
-    start.forEach((value, i) => {
-      const [once, twice] = [value - (whole.logits[i] ?? 0), value - (split.logits[i] ?? 0)];
-      expect(twice / 2 / 1e-6).toBeCloseTo(once / 1e-6, 4);
-    });
-  });
-
-  test("more minibatches than trajectories with a gradient: one each", async () => {
-    const trainer = toy(3);
-    await trainStep(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
-    expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
-  });
 });
 
 test("a positive advantage makes a trajectory likelier, a negative one less likely", async () => {

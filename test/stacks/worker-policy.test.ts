@@ -1,4 +1,4 @@
-/** @file What a fleet's instances may write: records of runs, and each object that their roles make, once. */
+/** @file What a fleet's instances may write: records of runs, and the objects that their roles produce, each of them once. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Fleet } from "../../stacks/fleet.ts";
@@ -17,7 +17,7 @@ const fleetOf = (agent: string, roles: string): Fleet => ({
 const main = workerStatements(fleetOf("main", "rollout,train"), ARNS);
 const evaluators = workerStatements(fleetOf("*", "eval"), ARNS);
 
-/** As AWS matches: `*` is any text. */
+/** Matches as AWS does: `*` stands for any text. */
 const matches = (pattern: string, text: string) =>
   new RegExp(
     `^${pattern
@@ -40,7 +40,7 @@ const mayWrite = (statements: typeof main, { pk }: { pk: string }) =>
         .some(({ values }) => values.some((value) => matches(value, pk))),
     );
 
-test("workers write records of runs, and neither the deployment's nor the list of runs", () => {
+test("workers may write records of runs, but neither the deployment's record nor the list of runs", () => {
   for (const key of [
     tableKeys.run("r"),
     tableKeys.worker("r", "w"),
@@ -51,7 +51,7 @@ test("workers write records of runs, and neither the deployment's nor the list o
   for (const key of [tableKeys.deployment, tableKeys.listed("r")]) expect(mayWrite(main, key)).toBe(false);
 });
 
-test("a worker writes what its roles make, and versions of its own agent only", () => {
+test("a worker may write what its roles produce, and versions of its own agent only", () => {
   const address = { run: "r", step: 1, group: 2, rollout: 3 };
   const outcome = objectKeys.outcome({ ...address, phase: "train" });
   const hash = "0".repeat(64);

@@ -1,7 +1,8 @@
 /** @file Decodes the aws-chunked content encoding: `<hex length>[;chunk-signature=...]\r\n<bytes>\r\n` ..., `0\r\n`, trailers. */
 import { S3Error } from "./errors.ts";
 
-const MAX_LINE_BYTES = 16_384;
+/** Maximum length of a chunk's header, and of all trailers together. */
+const MAX_TEXT_BYTES = 16_384;
 
 /** Yields the payload, then fills `trailers`, with lower-case names, before it returns. */
 export async function* decodeAwsChunked(
@@ -35,8 +36,10 @@ export async function* decodeAwsChunked(
         state = left === 0 ? "trailers" : "bytes";
       }
     }
-    if (state !== "bytes" && pending.length > MAX_LINE_BYTES)
-      throw new S3Error("IncompleteBody", "a chunk header does not end");
+    if (state !== "bytes" && pending.length > MAX_TEXT_BYTES) {
+      const text = state === "trailers" ? "the trailers are" : "a chunk's header is";
+      throw new S3Error("IncompleteBody", `${text} longer than ${MAX_TEXT_BYTES} bytes`);
+    }
   }
   if (state !== "trailers") throw new S3Error("IncompleteBody", "the body ends before its last chunk");
   for (const line of pending.toString("latin1").split("\r\n")) {

@@ -1,14 +1,18 @@
 /** @file ListObjectsV2: one page of a bucket's keys, in byte order. */
+import { S3Error } from "./errors.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
 import { toXml } from "./xml.ts";
 
 const MAX_PAGE_KEYS = 1000;
-const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
+/** The order of keys in S3: that of their UTF-8 bytes. */
+export const byteOrder = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+/** @param all the bucket's objects, in the byte order of their keys. */
 export function listPage(bucket: string, all: readonly ObjectMetadata[], query: URLSearchParams): string {
   const prefix = query.get("prefix") ?? "";
   const delimiter = query.get("delimiter") ?? "";
-  const size = Math.min(MAX_PAGE_KEYS, Number(query.get("max-keys") ?? MAX_PAGE_KEYS));
+  const size = pageSizeOf(query);
   const token = query.get("continuation-token");
   const after = token === null ? (query.get("start-after") ?? "") : Buffer.from(token, "base64url").toString();
 
@@ -21,7 +25,7 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
     const cut = delimiter === "" ? -1 : object.key.indexOf(delimiter, prefix.length);
     const entry = cut < 0 ? object.key : object.key.slice(0, cut + delimiter.length);
     // A folder is listed once; all its keys are then skipped.
-    if (folders.has(entry) || byBytes(entry, after) <= 0) continue;
+    if (folders.has(entry) || byteOrder(entry, after) <= 0) continue;
     if (contents.length + folders.size >= size) {
       truncated = true;
       break;
@@ -51,4 +55,11 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
     })),
     CommonPrefixes: [...folders].map((folder) => ({ Prefix: encode(folder) })),
   });
+}
+
+/** S3 itself answers 0 with an empty page, which no client needs. */
+function pageSizeOf(query: URLSearchParams): number {
+  const maxKeys = query.get("max-keys") ?? String(MAX_PAGE_KEYS);
+  if (!/^[0-9]*[1-9][0-9]*$/.test(maxKeys)) throw new S3Error("InvalidArgument", `max-keys ${maxKeys}: use 1 or more`);
+  return Math.min(MAX_PAGE_KEYS, Number(maxKeys));
 }

@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import type { DiskSpace } from "../disk-space.ts";
 import type { Journal } from "../journal.ts";
 import { S3Error } from "./errors.ts";
+import { byteOrder } from "./list.ts";
 import { bytesOf, metadataTrailer, type ObjectMetadata, readMetadata } from "./object-metadata.ts";
 import { discard, type ReceivedFile, writeAll } from "./receive.ts";
 
@@ -131,7 +132,7 @@ export class ObjectFiles {
     this.#space.release(object.metadata.size);
   }
 
-  /** The metadata of all objects in a bucket, ordered by key. */
+  /** The metadata of all objects in a bucket, in the byte order of their keys. */
   async all(bucket: string): Promise<ObjectMetadata[]> {
     const all: ObjectMetadata[] = [];
     for (const entry of await readdir(this.#folder(bucket), { recursive: true, withFileTypes: true })) {
@@ -139,7 +140,7 @@ export class ObjectFiles {
       await object?.file.close();
       if (object) all.push(object.metadata);
     }
-    return all.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+    return all.sort((a, b) => byteOrder(a.key, b.key));
   }
 
   #place(from: string, to: string, onlyIfAbsent: boolean): void {

@@ -4,13 +4,14 @@
  */
 import type { FileHandle } from "node:fs/promises";
 import * as z from "zod";
+import { parseJson } from "../../../core/contracts/parse.ts";
 import { damagedStorage } from "../storage-faults.ts";
 
 const ObjectMetadata = z.strictObject({
   key: z.string(),
   size: z.number(),
   etag: z.string(),
-  /** Milliseconds. */
+  /** Milliseconds since 1970. */
   modified: z.number(),
   checksums: z.record(z.string(), z.string()),
   /** Content type, content encoding and x-amz-meta-*, as they are sent back. */
@@ -54,23 +55,24 @@ async function readAt(file: FileHandle, from: number, to: number): Promise<Buffe
 
 /** The length of the JSON, from the last bytes of a file. */
 function jsonLength(tail: Buffer, fileBytes: number, path: string): number {
-  const length = tail.length < LENGTH_BYTES ? fileBytes : tail.readUInt32BE(tail.length - LENGTH_BYTES);
-  if (length + LENGTH_BYTES > fileBytes) throw damagedStorage(path, "its metadata is cut off");
+  const length = tail.length < LENGTH_BYTES ? undefined : tail.readUInt32BE(tail.length - LENGTH_BYTES);
+  if (length === undefined || length + LENGTH_BYTES > fileBytes) throw damagedStorage(path, "its metadata is cut off");
   return length;
 }
 
 function parseMetadata(tail: Buffer, length: number, fileBytes: number, path: string): ObjectMetadata {
   const end = tail.length - LENGTH_BYTES;
-  const metadata = ObjectMetadata.safeParse(parseJson(tail.toString("utf8", end - length, end), path)).data;
-  if (!metadata) throw damagedStorage(path, "its metadata cannot be read");
-  if (metadata.size !== fileBytes - LENGTH_BYTES - length) throw damagedStorage(path, "bytes are missing");
+  const metadata = parseText(tail.toString("utf8", end - length, end), path);
+  const size = fileBytes - LENGTH_BYTES - length;
+  if (metadata.size !== size)
+    throw damagedStorage(path, `it holds ${size} bytes, not the ${metadata.size} of its metadata`);
   return metadata;
 }
 
-function parseJson(text: string, path: string): unknown {
+function parseText(text: string, path: string): ObjectMetadata {
   try {
-    return JSON.parse(text);
+    return parseJson(ObjectMetadata, text, "metadata");
   } catch (cause) {
-    throw damagedStorage(path, "its metadata cannot be read", undefined, cause);
+    throw damagedStorage(path, (cause as Error).message, undefined, cause);
   }
 }

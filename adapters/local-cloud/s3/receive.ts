@@ -21,7 +21,7 @@ export interface ReceivedFile {
   readonly checksums: Record<string, string>;
 }
 
-/** For bodies that are read into memory, such as XML. */
+/** Limit on bodies that are read into memory, such as XML. */
 const MAX_TEXT_BYTES = 4 * 2 ** 20;
 
 /** From this size on, the MD5 of an object takes longer than everything else done with it. */
@@ -51,7 +51,7 @@ export async function receiveFile(
   });
 }
 
-/** Takes bytes from this process as if they had been received. */
+/** Writes bytes of this process to a temporary file, as if a request had carried them. */
 export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSpace): Promise<ReceivedFile> {
   return toTemporaryFile(temporary, space, bytes.length, async (file) => {
     writeAll(file, bytes);
@@ -122,7 +122,7 @@ export async function receiveText(request: IncomingMessage): Promise<string> {
   let size = 0;
   for await (const bytes of payload(request, trailers)) {
     size += bytes.length;
-    if (size > MAX_TEXT_BYTES) throw new S3Error("MalformedXML", `a request of more than ${MAX_TEXT_BYTES} bytes`);
+    if (size > MAX_TEXT_BYTES) throw new S3Error("MalformedXML", `the request is larger than ${MAX_TEXT_BYTES} bytes`);
     verifier.update(bytes);
     pieces.push(bytes);
   }
@@ -132,7 +132,7 @@ export async function receiveText(request: IncomingMessage): Promise<string> {
 }
 
 function payload(request: IncomingMessage, trailers: Map<string, string>): AsyncIterable<Buffer> {
-  // A body that is refused half-way must not close the connection: the response still has to be sent.
+  // A body that is refused halfway must not close the connection: the response still has to be sent.
   const bytes: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
   return isChunked(request.headers) ? decodeAwsChunked(bytes, trailers) : bytes;
 }

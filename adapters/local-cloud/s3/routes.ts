@@ -24,7 +24,7 @@ export interface S3Request {
   readonly query: URLSearchParams;
 }
 
-/** Headers that change what a write means, and are not supported. */
+/** Headers that change the meaning of a write and are not supported. */
 const UNSUPPORTED_HEADERS = [
   "x-amz-copy-source",
   "if-match",
@@ -50,8 +50,12 @@ async function listBuckets({ objects }: S3Services, { request, response }: S3Req
 }
 
 async function bucketRoute({ objects }: S3Services, { request, response, bucket, query }: S3Request): Promise<void> {
-  const subject = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
-  if (subject !== undefined && !(subject === "delete" && request.method === "POST") && subject !== "location")
+  const subresource = [...query.keys()].find((name) => !LIST_PARAMETERS.has(name));
+  if (
+    subresource !== undefined &&
+    !(subresource === "delete" && request.method === "POST") &&
+    subresource !== "location"
+  )
     throw unsupported(request);
   if (request.method === "PUT") {
     await receiveText(request);
@@ -60,13 +64,14 @@ async function bucketRoute({ objects }: S3Services, { request, response, bucket,
   }
   await objects.requireBucket(bucket);
   if (request.method === "HEAD") return send(response, 200);
-  if (request.method === "GET" && subject === "location") return send(response, 200, toXml("LocationConstraint", {}));
+  if (request.method === "GET" && subresource === "location")
+    return send(response, 200, toXml("LocationConstraint", {}));
   if (request.method === "GET") return send(response, 200, listPage(bucket, await objects.all(bucket), query));
   if (request.method === "DELETE") {
     await objects.deleteBucket(bucket);
     return send(response, 204);
   }
-  if (request.method !== "POST" || subject !== "delete") throw unsupported(request);
+  if (request.method !== "POST" || subresource !== "delete") throw unsupported(request);
   const { keys, quiet } = parseDelete(await receiveText(request));
   for (const key of keys) await objects.delete(bucket, key);
   send(response, 200, toXml("DeleteResult", quiet ? {} : { Deleted: keys.map((Key) => ({ Key })) }));
@@ -138,27 +143,28 @@ async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Requ
   send(response, 200, toXml("CompleteMultipartUploadResult", { Bucket: bucket, Key: key, ETag: `"${metadata.etag}"` }));
 }
 
-/** True for `If-None-Match: *`. */
+/** True for `If-None-Match: *`. Throws for any other condition and for unsupported headers. */
 function writeCondition({ headers }: IncomingMessage): boolean {
   const name = UNSUPPORTED_HEADERS.find((one) => headers[one] !== undefined);
-  if (name !== undefined) throw new S3Error("NotImplemented", `header ${name} on a write`);
+  if (name !== undefined) throw new S3Error("NotImplemented", `header ${name} is not supported on a write`);
   const condition = headers["if-none-match"];
-  if (condition !== undefined && condition !== "*") throw new S3Error("NotImplemented", `if-none-match: ${condition}`);
+  if (condition !== undefined && condition !== "*")
+    throw new S3Error("NotImplemented", `if-none-match: ${condition} is not supported; use *`);
   return condition === "*";
 }
 
 function keptHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const encoding = (headers["content-encoding"] ?? "").split(",").map((name) => name.trim());
   const kept = Object.entries(headers).filter(([name]) => name === "content-type" || name.startsWith("x-amz-meta-"));
-  const left = encoding.filter((name) => name !== "" && name !== "aws-chunked").join(",");
-  return { ...(Object.fromEntries(kept) as Record<string, string>), ...(left !== "" && { "content-encoding": left }) };
+  const rest = encoding.filter((name) => name !== "" && name !== "aws-chunked").join(",");
+  return { ...(Object.fromEntries(kept) as Record<string, string>), ...(rest !== "" && { "content-encoding": rest }) };
 }
 
 const checksumHeaders = (checksums: Record<string, string>) =>
   Object.fromEntries(Object.entries(checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
 
 const unsupported = (request: IncomingMessage) =>
-  new S3Error("NotImplemented", `${request.method} ${request.url} is not part of the local cloud`);
+  new S3Error("NotImplemented", `${request.method} ${request.url} is not supported by the local cloud`);
 
 export function send(response: ServerResponse, status: number, xml = "", headers: Record<string, string> = {}): void {
   const body = xml === "" ? {} : { "content-type": "application/xml", "content-length": Buffer.byteLength(xml) };

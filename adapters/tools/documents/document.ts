@@ -1,4 +1,4 @@
-/** @file A document on its way to a process that reads it, and what comes back. Every field that comes back has a bound. */
+/** @file The messages between a process that reads documents and its parent. Every text in a reply has a maximum length. */
 
 export interface Document {
   readonly url: string;
@@ -9,17 +9,25 @@ export interface Document {
   readonly maxCharacters: number;
 }
 
-/** `unreadable`: why, for the agent. */
+/** `unreadable`: the reason, as the agent reads it. */
 export type Extracted = { readonly title: string; readonly text: string } | { readonly unreadable: string };
 
-/** Bounds in characters. Longer text and sheet names are cut; longer links are dropped. */
+/** Bounds in characters. Longer titles, sheet names and reasons are cut; longer links are dropped. */
 export const MAX_TITLE = 300;
-export const MAX_NAME = 100;
+export const MAX_SHEET_NAME = 100;
 export const MAX_LINK = 2000;
 export const MAX_REASON = 200;
 
-/** The document exceeds the time, the memory, or the limits of a library. */
+/** The document exceeds the time, the memory, or a library's limits. */
 export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or time" };
+
+/**
+ * What an error of a library says about the document. V8 throws a RangeError when a stack, string or buffer would be too large; any other
+ * error is one in parsing.
+ */
+export function unreadableBy(error: unknown): Extracted {
+  return error instanceof RangeError ? TOO_COMPLEX : { unreadable: "it is damaged" };
+}
 
 /** A process's reply. */
 export interface Reply {
@@ -28,6 +36,6 @@ export interface Reply {
   readonly isSpent: boolean;
 }
 
-/** Messages of a process before its replies: it can read documents; it has received one and is starting. */
+/** Messages that a process sends besides its replies: it can read documents; it has received one and starts to read it. */
 export const READY = "ready";
 export const STARTED = "started";

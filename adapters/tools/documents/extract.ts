@@ -28,6 +28,7 @@ async function extractWhole(document: Document): Promise<Extracted> {
   if (!isHtml && !TEXT.test(type))
     return { unreadable: `it is ${type || "of an unknown type"}, which this tool cannot read` };
   const text = decode(document.bytes, charset, type);
+  if (text === undefined) return { unreadable: "its character encoding is not supported" };
   if (text.includes("\0")) return { unreadable: "it is binary data" };
   if (isHtml) return (await import("./html.ts")).extractHtml(text, document);
   return { title: "", text: text.trim() };
@@ -39,11 +40,13 @@ function sniffType(bytes: Uint8Array): string {
   return /^<(!doctype html|html|head|body)/i.test(start) ? "text/html" : "text/plain";
 }
 
-function decode(bytes: Uint8Array, charset: string | undefined, type: string): string {
+/** Undefined: an encoding that browsers do not decode either, such as ISO-2022-KR. */
+function decode(bytes: Uint8Array, charset: string | undefined, type: string): string | undefined {
   const label = sniff(bytes, {
     xml: type.endsWith("xml"),
     defaultEncoding: "UTF-8",
     ...(charset !== undefined && { transportLayerEncodingLabel: charset }),
   });
+  if (label === "replacement") return undefined;
   return new TextDecoder(label === "x-user-defined" ? "windows-1252" : label).decode(bytes);
 }

@@ -1,14 +1,14 @@
 /**
- * @file The thread that ends its process when it uses too much memory, of any kind: heaps, buffers, and memory of other threads. V8 limits
- * the heap only. Also ends the process when the parent is gone. Posts a message once it is watching.
+ * @file A thread that kills its process when the resident memory of the process exceeds a limit, or when the parent process is gone. V8's own
+ * limit covers the heap only; resident memory includes buffers and other threads. Posts a message once it is watching.
  */
 import { parentPort } from "node:worker_threads";
 
-const MAX_BYTES = 1024e6;
-const MILLISECONDS = 20;
+const MAX_RESIDENT_BYTES = 1024e6;
+const CHECK_MILLISECONDS = 20;
 
 const parent = process.ppid;
 setInterval(() => {
-  if (process.memoryUsage.rss() > MAX_BYTES || process.ppid !== parent) process.kill(process.pid, "SIGKILL");
-}, MILLISECONDS);
+  if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES || process.ppid !== parent) process.kill(process.pid, "SIGKILL");
+}, CHECK_MILLISECONDS);
 parentPort?.postMessage("watching");

@@ -1,13 +1,13 @@
-/** @file Splits a text that is too long for the agent into parts that it can see whole. */
+/** @file Splits a text that is too long for one tool response into parts that each fit. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { partsWithin } from "../../../core/conversation/token-room.ts";
 import type { ToolContext } from "../../../core/ports.ts";
 
-/** Characters for the lines above a part, besides title and source. */
+/** Characters of the heading above a part, besides title and source. */
 const HEADING = 40;
-const HEADING_NOTE = "part 999, goes on in part 1000";
-export const MAX_TITLE = 120;
-const MAX_SOURCE = 300;
+const HEADING_NOTE = "part 999, continues in part 1000";
+const MAX_HEADING_TITLE = 120;
+const MAX_HEADING_SOURCE = 300;
 const MIN_PART = 100;
 
 export interface TitledText {
@@ -20,14 +20,15 @@ export interface TitledText {
 /** The part under its heading, or a sentence saying that it does not exist. */
 export async function showPart(document: TitledText, part: number, context: ToolContext): Promise<string> {
   const { shown, isLast, parts } = await findPart(partsFor(document, context), part);
-  if (shown === undefined) return `${document.source} has no part ${part}: its last one is part ${parts}`;
-  const note = isLast ? `part ${part}, the last one` : `part ${part}, goes on in part ${part + 1}`;
+  if (shown === undefined) return `${document.source} has no part ${part}: its last part is ${parts}`;
+  const note = isLast ? `part ${part}, the last one` : `part ${part}, continues in part ${part + 1}`;
   return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
 /** Parts that fit with their heading, by characters and by the agent's tokens. */
 function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
-  const heading = Math.min(page.source.length, MAX_SOURCE) + Math.min(page.title.length, MAX_TITLE) + HEADING;
+  const heading =
+    Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + HEADING;
   const characters = Math.max(responseCharacters - heading, MIN_PART);
   if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
@@ -57,7 +58,7 @@ export function withHeading(
   note: string,
   text: string,
 ): string {
-  const heading = [clip(title.replace(/\s+/g, " "), MAX_TITLE), clip(source, MAX_SOURCE), note].filter(
+  const heading = [clip(title.replace(/\s+/g, " "), MAX_HEADING_TITLE), clip(source, MAX_HEADING_SOURCE), note].filter(
     (line) => line !== "",
   );
   return `${heading.join("\n")}\n\n${text}`;
@@ -78,7 +79,7 @@ export function partsOf(text: string, characters: number): string[] {
   return parts;
 }
 
-/** A prefix of at least one character that does not split a surrogate pair. */
+/** The longest prefix of at most `characters`. It does not split a surrogate pair, unless only one character is allowed. */
 export function clip(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;

@@ -6,7 +6,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../../built-module.ts";
-import { type Document, READY, type Reply, STARTED, TOO_COMPLEX } from "./document.ts";
+import { type Document, READY, type Reply, STARTED, unreadableBy } from "./document.ts";
 import { extract } from "./extract.ts";
 
 /** Maximum resident memory of the process before it starts a document. Libraries and the memory watch take about 100 MB. */
@@ -20,7 +20,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {
 process.on("disconnect", () => process.exit());
 process.on("message", async (document: Document) => {
   send(STARTED);
-  const extracted = await extract(document).catch(() => TOO_COMPLEX);
+  const extracted = await extract(document).catch(unreadableBy);
   const reply: Reply = { extracted, isSpent: process.memoryUsage.rss() > MAX_BYTES_AT_START };
   send(reply);
 });

@@ -1,7 +1,7 @@
 /** @file The cells of an Excel workbook (.xlsx), sheet by sheet, one row per line. */
 import { unzipSync, zipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
-import { type Document, type Extracted, MAX_NAME, TOO_COMPLEX } from "./document.ts";
+import { type Document, type Extracted, MAX_SHEET_NAME, TOO_COMPLEX } from "./document.ts";
 import { clip } from "./parts.ts";
 
 /** Total size of the parts that contain text, as the archive declares it. They are inflated into buffers of that size. */
@@ -21,7 +21,7 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
     const sheets = await readWorkbook(new Uint8Array(zipSync(parts, { level: 0 })).buffer);
     const text = new CappedText(maxCharacters);
     for (const [i, { sheet, data }] of sheets.entries()) {
-      text.add(`${i > 0 ? "\n\n" : ""}[sheet ${i + 1} of ${sheets.length}: ${clip(sheet, MAX_NAME)}]`);
+      text.add(`${i > 0 ? "\n\n" : ""}[sheet ${i + 1} of ${sheets.length}: ${clip(sheet, MAX_SHEET_NAME)}]`);
       for (const cells of data) {
         if (text.isFull) break;
         text.add("\n");

@@ -12,11 +12,11 @@ const REPORTED = 0.6;
 
 export const rewards: Rewards = {
   correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
-  expert: (question, _agent, conversation) => judged(question, conversation),
+  expert: (question, _agent, conversation) => judge(question, conversation),
 };
 
-/** Whether the person in the task was looked up, and whether the report is correct. */
-function judged(question: Question, { prompt, turns, answer }: Conversation): number {
+/** Scores whether the person in the task was looked up, and whether the report is correct. */
+function judge(question: Question, { prompt, turns, answer }: Conversation): number {
   const task = parseTask(prompt);
   if (!task) return 0;
   const hasLookedUp = turns.some(({ calls }) => calls.some((call) => call.arguments["name"] === task.name));

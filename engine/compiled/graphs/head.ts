@@ -54,18 +54,18 @@ export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
 }
 
 /**
- * Rows of x [N, D] -> [R, D]. `places` [N * m] is the inverse: for each row of x, its m or fewer indices among the R; R where there is
+ * Rows of x [N, D] -> [R, D]. `inverseRows` [N * m] is the inverse: for each row of x, its m or fewer indices among the R; R where there is
  * none. So the gradient is a gather and a sum over m instead of a scatter-add.
  */
-export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, places: tf.Tensor1D): tf.Tensor2D {
+export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [from] = inputs as unknown as [tf.Tensor2D];
     return {
       value: tf.gather(from, rows),
       gradFunc: (dy) => {
         const [count, width] = from.shape;
-        const parts = tf.gather(tf.concat([dy, tf.zeros([1, width])], 0), places);
-        const most = places.shape[0] / count;
+        const parts = tf.gather(tf.concat([dy, tf.zeros([1, width])], 0), inverseRows);
+        const most = inverseRows.shape[0] / count;
         return most === 1 ? parts : tf.sum(tf.reshape(parts, [count, most, width]), 1);
       },
     };

@@ -103,7 +103,7 @@ interface ForwardInputs {
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
   /** [B * T * picks]: a row's indices among the R; R where there is none. */
-  readonly places: tf.Tensor1D;
+  readonly inverseRows: tf.Tensor1D;
   readonly inverseTemperature: tf.Scalar;
 }
 
@@ -116,7 +116,7 @@ function declareInputs(config: ModelConfig, scope: TraceScope, kind: RowKind): F
     ...declarePositions(config, scope, kind),
     rows: scope.input("rows", [symbolic.rows], "int32"),
     targets: scope.input("targets", [symbolic.rows], "int32"),
-    places: scope.input("places", [batch * tokens * picks], "int32"),
+    inverseRows: scope.input("inverseRows", [batch * tokens * picks], "int32"),
     inverseTemperature: scope.input("inverseTemperature", []),
   };
 }
@@ -124,6 +124,6 @@ function declareInputs(config: ModelConfig, scope: TraceScope, kind: RowKind): F
 function forward(config: ModelConfig, inputs: ForwardInputs, weights: WeightTensors, embedded: tf.Tensor3D) {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
-  const picked = pickRows(hidden, inputs.rows, inputs.places);
+  const picked = pickRows(hidden, inputs.rows, inputs.inverseRows);
   return logProbsByParts(picked, head, inputs.targets, inputs.inverseTemperature);
 }

@@ -3,7 +3,19 @@ import { relative } from "node:path";
 import { onnx } from "./schema.ts";
 
 export type ElementType = "float32" | "int32" | "int64" | "bool";
-const ELEMENT_TYPES: Record<ElementType, number> = { float32: 1, int32: 6, int64: 7, bool: 9 };
+/** Element types of stored weights; uint4 has two elements a byte. */
+export type StoredType = "float32" | "float16" | "bfloat16" | "uint8" | "uint4";
+/** TensorProto.DataType */
+const TYPES: Record<ElementType | StoredType, number> = {
+  float32: 1,
+  uint8: 2,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+  float16: 10,
+  bfloat16: 16,
+  uint4: 21,
+};
 
 /** An integer, integers, a float (marked, since 1 is also an integer), or the body of a loop. */
 export type Attribute = number | readonly number[] | { readonly float: number } | { readonly graph: Graph };
@@ -25,7 +37,8 @@ export interface GraphNode {
 /** A graph input or output. A dimension is a fixed length or the name of a symbolic one. */
 export interface Port {
   readonly name: string;
-  readonly type: ElementType;
+  /** Only stored weights have types that are no `ElementType`. */
+  readonly type: ElementType | StoredType;
   readonly dims: readonly (number | string)[];
 }
 
@@ -43,10 +56,6 @@ export interface Graph {
   readonly outputs: readonly Port[];
   readonly constants: readonly Constant[];
 }
-
-/** Element types of stored weights. */
-export type StoredType = "float32" | "float16" | "bfloat16";
-const STORED_TYPES: Record<StoredType, number> = { float32: 1, float16: 10, bfloat16: 16 };
 
 /** A tensor inside another file, which the runtime memory-maps. */
 export interface ExternalTensor {
@@ -103,7 +112,7 @@ function graphProto(graph: Graph, external: ExternalTensors): object {
       ...graph.constants.map((constant) => ({
         name: constant.name,
         dims: constant.dims,
-        dataType: ELEMENT_TYPES[constant.type],
+        dataType: TYPES[constant.type],
         rawData: rawData(constant),
       })),
       ...graph.inputs.flatMap(({ name }) => {
@@ -119,7 +128,7 @@ function graphProto(graph: Graph, external: ExternalTensors): object {
 function externalInitializer(name: string, { type, path, offset, bytes, dims }: ExternalTensor) {
   const entries = { location: relative(EXTERNAL_FOLDER, path), offset, length: bytes };
   const externalData = Object.entries(entries).map(([key, value]) => ({ key, value: String(value) }));
-  return { name, dims, dataType: STORED_TYPES[type], dataLocation: EXTERNAL, externalData };
+  return { name, dims, dataType: TYPES[type], dataLocation: EXTERNAL, externalData };
 }
 
 function attribute(name: string, value: Attribute) {
@@ -131,7 +140,7 @@ function attribute(name: string, value: Attribute) {
 
 function valueInfo(port: Port) {
   const dim = port.dims.map((size) => (typeof size === "number" ? { dimValue: size } : { dimParam: size }));
-  return { name: port.name, type: { tensorType: { elemType: ELEMENT_TYPES[port.type], shape: { dim } } } };
+  return { name: port.name, type: { tensorType: { elemType: TYPES[port.type], shape: { dim } } } };
 }
 
 function rawData({ type, values }: Constant): Uint8Array {

@@ -8,7 +8,14 @@ import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { cacheNames } from "../graphs/extend.ts";
 import { ExtendInputs } from "./extend-inputs.ts";
 import { KvCache } from "./kv-cache.ts";
-import { MINIMUM_SLOTS, MINIMUM_TOKENS, type PrefillChunk, prefillBatches, type SlotDecoder } from "./slot-decoder.ts";
+import {
+  MINIMUM_SLOTS,
+  MINIMUM_TOKENS,
+  type PrefillChunk,
+  prefillBatches,
+  quantizedRows,
+  type SlotDecoder,
+} from "./slot-decoder.ts";
 
 export class HostDecoder implements SlotDecoder {
   readonly cache: KvCache;
@@ -17,16 +24,26 @@ export class HostDecoder implements SlotDecoder {
   readonly #rotary: RotaryTable;
   readonly #inputs: DecodeInputs;
   readonly #outputs: DecodeOutputs;
+  readonly #isQuantized: boolean;
   /** For each slot set by `place`, the position of its pending token. */
   readonly #placed = new Map<number, number>();
 
-  constructor(session: GraphSession, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
+  constructor(
+    session: GraphSession,
+    config: ModelConfig,
+    weights: Feeds,
+    slots: number,
+    contextTokens: number,
+    isQuantized = false,
+  ) {
     this.#session = session;
     this.#weights = weights;
+    this.#isQuantized = isQuantized;
     this.#rotary = rotaryTable(config, contextTokens + 1);
-    this.cache = new KvCache(config, slots, contextTokens);
-    this.#inputs = new DecodeInputs(this.#rotary, slots, this.cache.width);
-    this.#outputs = new DecodeOutputs(config, slots);
+    const rows = this.#rowsFor(slots);
+    this.cache = new KvCache(config, rows, contextTokens);
+    this.#inputs = new DecodeInputs(this.#rotary, rows, this.cache.width);
+    this.#outputs = new DecodeOutputs(config, rows);
   }
 
   async prefill(chunks: readonly PrefillChunk[]): Promise<void> {
@@ -36,7 +53,8 @@ export class HostDecoder implements SlotDecoder {
   async #prefillBatch(chunks: readonly PrefillChunk[]): Promise<void> {
     for (const { position, tokens } of chunks) this.cache.reserve(position + tokens.length);
     const rows = chunks.length;
-    const count = Math.max(MINIMUM_TOKENS, ...chunks.map(({ tokens }) => tokens.length));
+    const longest = Math.max(MINIMUM_TOKENS, ...chunks.map(({ tokens }) => tokens.length));
+    const count = this.#isQuantized ? quantizedRows(longest) : longest;
     const gathered = this.cache.gather(chunks);
     const inputs = new ExtendInputs(this.#rotary, rows, count, gathered.width);
     for (const [row, { position, tokens }] of chunks.entries()) inputs.setRow(row, position, tokens);
@@ -64,7 +82,7 @@ export class HostDecoder implements SlotDecoder {
 
   async decode(count: number): Promise<Float32Array> {
     const { width } = this.cache;
-    const rows = Math.max(count, MINIMUM_SLOTS);
+    const rows = this.#rowsFor(count);
     this.#inputs.fit(width);
     const outputs = await this.#session.run(
       { batch: rows, tokens: 1, cached: width, seen: width + 1 },
@@ -77,6 +95,12 @@ export class HostDecoder implements SlotDecoder {
   }
 
   close(): void {}
+
+  /** Rows of a decode of `count` slots. */
+  #rowsFor(count: number): number {
+    const rows = Math.max(count, MINIMUM_SLOTS);
+    return this.#isQuantized ? quantizedRows(rows) : rows;
+  }
 }
 
 /** Inputs of a decode, one token per slot; the arrays are reused across decodes. */

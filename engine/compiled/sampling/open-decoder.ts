@@ -47,7 +47,7 @@ export async function openDecoder(
   const { contextTokens } = options;
   if (mode === "device") return { decoder: await openDeviceDecoder(weights, slots, options) };
   const session = await sharedSession("extend", shape, options, traceExtend, external);
-  const decoder = new HostDecoder(session, shape.config, feeds, slots, contextTokens);
+  const decoder = new HostDecoder(session, shape.config, feeds, slots, contextTokens, options.quantized !== undefined);
   if (mode === "step") return { decoder };
   const blockSession = await sharedSession("block", shape, options, traceBlock, external);
   return { decoder, blocks: new BlockDecoder(decoder.cache, blockSession, shape.config, feeds, contextTokens) };

@@ -1,15 +1,17 @@
 /**
  * @file The sampler on compiled graphs: one loop runs a continuous batch (continuous-batch.ts) while it has requests.
  *
- *   waiting --(a slot is free)--> prefill all tokens but the last --> decode, one token for every generation per step
- *                                                                      --(stop, length)--> answered; the sequence keeps its KV cache
+ *   waiting --(admitted)--> prefill all tokens but the last --> decode one token, or one block, per step
+ *                                                                --(stop, length)--> answered; the sequence keeps its KV cache
  *
- * The loop ends when no requests are left. New requests join between two steps, and none waits for another to finish.
+ * Requests join between two steps. A request waits for an earlier request of its own sequence, and for a free slot. The loop ends when no
+ * requests are left.
  */
-import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../core/ports.ts";
 import { readAdapter } from "../../checkpoint/adapter.ts";
 import { checkSampleRequest } from "../../model/input-checks.ts";
+import { asEngineError } from "../engine-error.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { openWeights } from "../open-weights.ts";
@@ -21,10 +23,11 @@ import { MINIMUM_SLOTS } from "./slot-decoder.ts";
 /** `mode` defaults to the provider's; only tests override it. */
 export async function openCompiledSampler(
   files: CheckpointFiles,
-  options: LaneOptions,
-  mode: DecodeMode = DECODE_MODES[options.provider],
+  given: LaneOptions,
+  mode: DecodeMode = DECODE_MODES[given.provider],
 ): Promise<Sampler> {
-  const { config, external, feeds: base } = openWeights(files);
+  const options = { ...given, multipliesCodes: true };
+  const { config, external, feeds: base } = openWeights(files, options.quantized);
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
@@ -52,7 +55,7 @@ class CompiledSampler implements Sampler {
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample> {
     checkSampleRequest(request, this.#vocabulary, this.#contextTokens);
-    if (signal?.aborted) throw canceled(request);
+    if (this.#isClosed || signal?.aborted) throw canceled(request);
     const limit = Math.min(request.maxTokens, this.#contextTokens - request.tokens.length);
     if (limit <= 0) return { tokens: [], logProbs: [], stop: "length" };
     const arrival = this.#arrivals.get(request.sequence) ?? this.#sequences++;
@@ -67,8 +70,9 @@ class CompiledSampler implements Sampler {
   }
 
   release(sequence: string): void {
-    const sample = this.#batch.samples.find(({ request }) => request.sequence === sequence);
-    if (sample) this.#batch.drop(sample, canceled(sample.request));
+    for (const sample of this.#batch.samples) {
+      if (sample.request.sequence === sequence) this.#batch.drop(sample, canceled(sample.request));
+    }
     this.#batch.release(sequence);
     this.#arrivals.delete(sequence);
   }
@@ -100,11 +104,6 @@ class CompiledSampler implements Sampler {
 
 const canceled = ({ sequence }: SampleRequest) =>
   new MgrpoError("canceled", `sampling of '${sequence}' was canceled by its caller`);
-
-function asEngineError(error: unknown): MgrpoError {
-  if (isMgrpoError(error)) return error;
-  return new MgrpoError("engine-unsupported", `the engine failed: ${String(error)}`, { cause: error });
-}
 
 /** Promise.withResolvers, which Node 20 lacks. */
 function withResolvers<T>() {

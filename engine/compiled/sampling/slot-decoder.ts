@@ -45,6 +45,9 @@ const MAXIMUM_PADDING = 96;
 /** A product with a single row takes the matrix-vector path, which rounds differently. */
 export const MINIMUM_TOKENS = 2;
 export const MINIMUM_SLOTS = 2;
+/** Rows that a product of quantized weights computes together. On some CPUs, rows left over are summed in another order. */
+const QUANTIZED_ROWS = 4;
+export const quantizedRows = (rows: number): number => QUANTIZED_ROWS * Math.ceil(rows / QUANTIZED_ROWS);
 
 /** Groups chunks of similar length to limit padding. */
 export function prefillBatches(chunks: readonly PrefillChunk[]): PrefillChunk[][] {

@@ -5,14 +5,14 @@ import type { Predictions } from "../../model/predictions.ts";
 const HEAD_BYTES = 64 * 2 ** 20;
 /** Arrays of that size alive at once: logits, log-probs, probabilities. */
 export const HEAD_ARRAYS = 3;
-/** A single row would take the matrix-vector path of a product, which rounds differently. */
+/** A single row would be computed as a matrix-vector product, which rounds differently. */
 const MINIMUM_ROWS = 2;
 
 /** Rows that the head processes at a time, out of `rows`. */
 export const headRows = (vocabulary: number, rows: number): number =>
   Math.min(rows, Math.max(MINIMUM_ROWS, Math.floor(HEAD_BYTES / (4 * vocabulary))));
 
-/** Splits predictions into chunks of similar size that fit the head. */
+/** Splits predictions into chunks of similar size, each of at most `headRows` rows. */
 export function headChunks({ row, targets, offsets, ...readers }: Predictions, vocabulary: number): Predictions[] {
   const count = Math.ceil(row.length / headRows(vocabulary, row.length));
   const edge = (i: number) => Math.round((i * row.length) / count);

@@ -17,16 +17,16 @@ export function pickFeeds({ row, targets, offsets }: Predictions, count: number)
     if (isRead(r)) found[from] = (found[from] as number) + 1;
   });
   const picks = found.reduce((most, number) => Math.max(most, number), 1);
-  const places = new Int32Array(count * picks).fill(row.length);
+  const inverseRows = new Int32Array(count * picks).fill(row.length);
   row.forEach((from, r) => {
     if (!isRead(r)) return;
     found[from] = (found[from] as number) - 1;
-    places[from * picks + (found[from] as number)] = r;
+    inverseRows[from * picks + (found[from] as number)] = r;
   });
   const feeds = {
     rows: tensor(row, [row.length]),
     targets: tensor(targets, [row.length]),
-    places: tensor(places, [places.length]),
+    inverseRows: tensor(inverseRows, [inverseRows.length]),
   };
   return { feeds, picks };
 }

@@ -28,7 +28,7 @@ export interface TransportOptions {
   readonly apiKey?: string | undefined;
   readonly fetch?: Fetch;
   /** How long to keep retrying during an outage; 0: a single attempt. */
-  readonly patienceSeconds?: number;
+  readonly retrySeconds?: number;
   /** Pause before the second attempt; doubles, up to 10 s. */
   readonly pauseSeconds?: number;
   /** Timeout of one attempt. */
@@ -62,7 +62,7 @@ export class Transport {
   readonly #baseUrl: string;
   readonly #apiKey: string | undefined;
   readonly #fetch: Fetch;
-  readonly #patienceSeconds: number;
+  readonly #retrySeconds: number;
   readonly #pauseSeconds: number;
   readonly #requestSeconds: number;
   readonly #pollSeconds: number;
@@ -72,7 +72,7 @@ export class Transport {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, "");
     this.#apiKey = mayCarryKey(this.#baseUrl) ? options.apiKey : undefined;
     this.#fetch = options.fetch ?? fetch;
-    this.#patienceSeconds = options.patienceSeconds ?? 120;
+    this.#retrySeconds = options.retrySeconds ?? 120;
     this.#pauseSeconds = options.pauseSeconds ?? 0.5;
     this.#requestSeconds = options.requestSeconds ?? 60;
     this.#pollSeconds = options.pollSeconds ?? 45;
@@ -143,7 +143,7 @@ export class Transport {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: this.#pauseSeconds * 1000,
         maxTimeout: MAXIMUM_PAUSE_SECONDS * 1000,
-        maxRetryTime: this.#patienceSeconds * 1000,
+        maxRetryTime: this.#retrySeconds * 1000,
         ...(signal && { signal }),
         shouldRetry: ({ error }) => error instanceof RetryableFailure,
         onFailedAttempt: async ({ error }) => {
@@ -152,7 +152,7 @@ export class Transport {
       });
     } catch (error) {
       if (!(error instanceof RetryableFailure)) throw error;
-      const waited = this.#patienceSeconds > 0 ? `, also after ${this.#patienceSeconds} s of trying` : "";
+      const waited = this.#retrySeconds > 0 ? `, also after ${this.#retrySeconds} s of trying` : "";
       const message = `${error.message}${waited}: look at the Tinker server, then start or resume the run`;
       throw new MgrpoError("endpoint-unavailable", message, { retryable: true, cause: error.cause });
     }

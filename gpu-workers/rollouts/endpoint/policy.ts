@@ -25,6 +25,7 @@ export function endpointPolicy(
   return {
     acquire: async () => ({
       backend: (options) => endpointBackend(options, queued, calls),
+      inference: undefined,
       activated: async () => true,
       release() {},
     }),

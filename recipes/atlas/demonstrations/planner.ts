@@ -12,13 +12,13 @@ import { PLANNER_FAULTS } from "./faults.ts";
 
 type Turn = Demonstration["turns"][number];
 
-/** Makes look-ups: the turns they take in this conversation (none when another agent does them), and their reports. */
+/** Makes look-ups: the turns that they take in this conversation (delegations, or the agent's own searches), and what they found. */
 export type Finder = (lookUps: readonly LookUp[]) => {
   readonly turns: readonly Turn[];
   readonly reports: readonly string[];
 };
 
-/** The share of wrong reports, like those of a faulty searcher: the main agent continues with what it receives. */
+/** The share of reports that are wrong, as a faulty searcher's are: the main agent continues with what it receives. */
 const WRONG_REPORTS = 0.15;
 
 /** The sub-agent that a look-up is delegated to. */
@@ -49,16 +49,16 @@ export function planned(draft: Draft, world: World, random: Random, find: Finder
   let last: string | undefined;
   for (const lookUp of draft.lookUps) {
     if (last !== undefined && random.uniform() < PLANNER_FAULTS.skipHop[lookUp.ask]) break;
-    const { turns: said, reports } = find([asDelegated(lookUp, last, random)]);
-    turns.push(...said);
+    const { turns: lookUpTurns, reports } = find([asDelegated(lookUp, last, random)]);
+    turns.push(...lookUpTurns);
     last = reports[0] ?? "";
   }
   return end(last ?? "");
 }
 
 function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: Turn[]): string {
-  const { turns: said, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, undefined, random)));
-  turns.push(...said);
+  const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, undefined, random)));
+  turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);
   if (random.uniform() < PLANNER_FAULTS.noCalculation[operator]) return String(random.integer(2000));
   const result = calculateText(expression);

@@ -25,11 +25,12 @@ export function taskOf(lookUp: LookUp): string {
   return `country with ${lookUp.where.map(({ field, value }) => `${field} ${value}`).join(", ")}`;
 }
 
-/** The inverse of `taskOf`; undefined for any other text. */
-export function parseTask(task: string): LookUp | undefined {
-  const fact = /^(capital|currency|area) of (.+)$/.exec(task.trim());
+/** The inverse of `taskOf`, whatever the spaces between words; undefined for any other text. */
+export function parseTask(text: string): LookUp | undefined {
+  const task = text.replace(/\s+/g, " ").trim();
+  const fact = /^(capital|currency|area) of (.+)$/.exec(task);
   if (fact) return { ask: fact[1] as Asked, of: fact[2] as string };
-  const conditions = /^country with (.+)$/.exec(task.trim())?.[1]?.split(", ");
+  const conditions = /^country with (.+)$/.exec(task)?.[1]?.split(", ");
   if (!conditions) return undefined;
   const where = conditions.flatMap((condition): Condition[] => {
     const match = /^(capital|borders|currency|language) (.+)$/.exec(condition);

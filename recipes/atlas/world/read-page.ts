@@ -4,8 +4,6 @@ export interface Page {
   readonly title: string;
   /** Lower-case names of the fields, values without link brackets and units. */
   readonly fields: ReadonlyMap<string, string>;
-  /** Title and values, with lists split; lower case. */
-  readonly mentions: ReadonlySet<string>;
 }
 
 export function readPage(text: string): Page {
@@ -17,6 +15,5 @@ export function readPage(text: string): Page {
       fields.set(name.toLowerCase(), value.replace(/[[\]]/g, "").replace(/ thousand km2$/, ""));
     }
   }
-  const values = [...fields.values()].flatMap((value) => value.split(", "));
-  return { title, fields, mentions: new Set([title, ...values].map((name) => name.toLowerCase())) };
+  return { title, fields };
 }

@@ -13,43 +13,84 @@ export type Phrasings = Readonly<Record<Side, readonly string[]>>;
 /** What a country is said to do, with the condition's value. */
 export const CONDITIONS: Readonly<Record<Condition["field"], Phrasings>> = {
   capital: {
-    training: ["has the capital {value}", "has {value} as its capital", "is governed from {value}"],
+    training: [
+      "has the capital {value}",
+      "has {value} as its capital",
+      "is governed from {value}",
+      "is ruled from {value}",
+      "calls {value} its capital city",
+    ],
     heldOut: ["counts {value} as its capital", "has its government in {value}"],
   },
   borders: {
-    training: ["borders {value}", "shares a border with {value}", "lies next to {value}"],
+    training: [
+      "borders {value}",
+      "shares a border with {value}",
+      "lies next to {value}",
+      "adjoins {value}",
+      "has {value} next door",
+    ],
     heldOut: ["is a neighbor of {value}", "touches {value}"],
   },
   currency: {
-    training: ["uses the {value}", "pays with the {value}", "has the {value} as its currency"],
+    training: [
+      "uses the {value}",
+      "pays with the {value}",
+      "has the {value} as its currency",
+      "trades in the {value}",
+      "has money called the {value}",
+    ],
     heldOut: ["spends the {value}", "has the {value} for money"],
   },
   language: {
-    training: ["speaks {value}", "has {value} among its languages"],
+    training: [
+      "speaks {value}",
+      "has {value} among its languages",
+      "has people who speak {value}",
+      "uses {value} as a language",
+    ],
     heldOut: ["counts {value} as a language", "is home to speakers of {value}"],
   },
 };
 
 /** Questions for a country, with what it does. */
 export const COUNTRY: Phrasings = {
-  training: ["Which country {does}?", "Name the country that {does}.", "What country {does}?"],
+  training: [
+    "Which country {does}?",
+    "Name the country that {does}.",
+    "What country {does}?",
+    "Give the state that {does}.",
+    "Which is the country that {does}?",
+  ],
   heldOut: ["Which nation {does}?", "Tell me which land {does}."],
 };
 
 /** A country that is not named, as part of another question. */
 export const DESCRIBED: Phrasings = {
-  training: ["the country that {does}", "the state that {does}"],
+  training: ["the country that {does}", "the state that {does}", "the one country that {does}"],
   heldOut: ["the nation that {does}", "the land that {does}"],
 };
 
 /** Questions for a fact about a country, named or described. */
 export const FACTS: Readonly<Record<Asked, Phrasings>> = {
   capital: {
-    training: ["What is the capital of {of}?", "Which city is the capital of {of}?", "Name the capital of {of}."],
+    training: [
+      "What is the capital of {of}?",
+      "Which city is the capital of {of}?",
+      "Name the capital of {of}.",
+      "Find the capital city of {of}.",
+      "Give the capital of {of}.",
+    ],
     heldOut: ["What city serves as the capital of {of}?", "Tell me the capital city of {of}."],
   },
   currency: {
-    training: ["What is the currency of {of}?", "Which currency is used in {of}?", "Name the currency of {of}."],
+    training: [
+      "What is the currency of {of}?",
+      "Which currency is used in {of}?",
+      "Name the currency of {of}.",
+      "With what money does one pay in {of}?",
+      "Which money is used in {of}?",
+    ],
     heldOut: ["What money do people use in {of}?", "Tell me what currency is spent in {of}."],
   },
   area: {
@@ -57,6 +98,8 @@ export const FACTS: Readonly<Record<Asked, Phrasings>> = {
       "What is the area of {of} in thousand km2?",
       "How large is {of} in thousand km2?",
       "How many thousand km2 are there in {of}?",
+      "What area does {of} cover in thousand km2?",
+      "Give the size of {of} in thousand km2.",
     ],
     heldOut: ["How big is {of} in thousand km2?", "Tell me the size of {of} in thousand km2."],
   },
@@ -71,6 +114,8 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
       "How much larger is {a} than {b} in thousand km2?",
       "By how many thousand km2 is {a} larger than {b}?",
       "What is the area of {a} minus that of {b} in thousand km2?",
+      "How many thousand km2 larger is {a} than {b}?",
+      "Subtract the area of {b} from that of {a} in thousand km2.",
     ],
     heldOut: ["By how many thousand km2 does {a} exceed {b}?", "How much bigger than {b} is {a} in thousand km2?"],
   },
@@ -79,6 +124,8 @@ export const COMPARISONS: Readonly<Record<Operator, Phrasings>> = {
       "What is the total area of {a} and {b} in thousand km2?",
       "How large are {a} and {b} together in thousand km2?",
       "What is the area of {a} plus that of {b} in thousand km2?",
+      "What do the areas of {a} and {b} add up to in thousand km2?",
+      "What area do {a} and {b} cover together in thousand km2?",
     ],
     heldOut: ["How big are {a} and {b} combined in thousand km2?", "Add the sizes of {a} and {b} in thousand km2."],
   },

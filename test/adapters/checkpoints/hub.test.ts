@@ -12,8 +12,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openFileCache } from "../../../adapters/checkpoints/cache.ts";
+import { openExternalFiles } from "../../../adapters/checkpoints/external-files.ts";
 import { fetchModel, type HubReporter, resolveCommit } from "../../../adapters/checkpoints/hub/model.ts";
 import { hubSettings } from "../../../adapters/checkpoints/hub/settings.ts";
+import { hubFileName, parseHubFile } from "../../../core/contracts/hub-model.ts";
 import { sha256 } from "../../../engine/hash.ts";
 import { COMMIT, type FakeHub, startHub, TOKEN } from "../../fakes/hub-server.ts";
 
@@ -180,6 +183,58 @@ describe("one line for", () => {
     await expect(fetching()).rejects.toThrow(
       /^hf:owner\/tiny@main has no weights as safetensors: name a model that has/,
     );
+  });
+});
+
+describe("a file that a run names by commit and hash", () => {
+  const part = {
+    sha256: sha256(weights),
+    bytes: weights.length,
+    origin: `hf:owner/tiny@${COMMIT}/model.safetensors`,
+  };
+  const open = (changes: Partial<typeof part> = {}, more?: Record<string, string>) =>
+    openExternalFiles(openFileCache(join(home, "unused")), () => settings(more))({ ...part, ...changes });
+
+  test("is downloaded once into the hub's cache, alone", async () => {
+    const path = join(root(), "snapshots", COMMIT, "model.safetensors");
+    expect(await open()).toEqual({ path, bytes: weights.length, origin: part.origin });
+    expect(Uint8Array.from(readFileSync(path))).toEqual(weights);
+    expect(readlinkSync(path)).toBe(`../../blobs/${part.sha256}`);
+    const before = hub.requests.length;
+    expect(hub.requests.every((request) => request.includes(`/resolve/${COMMIT}/model.safetensors`))).toBe(true);
+    await open();
+    await open({}, { HF_HUB_OFFLINE: "1" });
+    expect(hub.requests).toHaveLength(before);
+  });
+
+  test("is the one that the whole model brought", async () => {
+    await fetchModel(MODEL, settings(), report);
+    const before = hub.requests.length;
+    await open();
+    expect(hub.requests).toHaveLength(before);
+  });
+
+  test("is refused with other bytes, in the cache and on the hub", async () => {
+    await expect(open({ sha256: "0".repeat(64) })).rejects.toMatchObject({ code: "checkpoint-damaged" });
+    await open();
+    writeFileSync(blobOfWeights(), weights.slice().reverse());
+    await expect(open()).rejects.toThrow(/model\.safetensors is not the file that the run was started with/);
+  });
+
+  test("without the hub: one line", async () => {
+    await expect(open({}, { HF_HUB_OFFLINE: "1" })).rejects.toThrow(
+      /^hf:owner\/tiny@[0-9a-f]{40}\/model.safetensors is not in .*, and HF_HUB_OFFLINE is set: unset it$/,
+    );
+    await expect(open({}, { HF_TOKEN: "", HF_TOKEN_PATH: "/nowhere" })).rejects.toMatchObject({ code: "hub-refused" });
+  });
+
+  test("has a name that leads nowhere else", () => {
+    const file = { repository: "owner/tiny", commit: COMMIT, path: "model.safetensors" };
+    expect(hubFileName(file)).toBe(part.origin);
+    expect(parseHubFile(part.origin)).toEqual(file);
+    for (const path of ["", "..", "a/b", "../blobs/x"])
+      expect(parseHubFile(hubFileName({ ...file, path })), path).toBe(undefined);
+    expect(parseHubFile("hf:owner/tiny@main/model.safetensors")).toBe(undefined);
   });
 });
 

@@ -155,7 +155,9 @@ test.each<[string, Reply, RegExp]>([
 
 test("401 without a key says that none was sent", async () => {
   const asked = await model([fails(401, "who are you?")]);
-  expect((await failure(asked.complete(QUESTION))).message).toMatch(/no key was sent: name its environment variable/);
+  expect((await failure(asked.complete(QUESTION))).message).toMatch(
+    /refused the call: no key was sent: set keyVariable to/,
+  );
 });
 
 test("no error holds the key, even if the server repeats it", async () => {
@@ -232,7 +234,7 @@ test.each([
   ["openai:http://user:word@host/v1#m", /without user/],
   ["bedrock:mars#m", /an AWS region/],
   ["openai#m", /OPENAI_API_KEY holds no key: set it/],
-  ["bedrock#m", /in which region/],
+  ["bedrock#m", /no region is given/],
   [{ provider: "openai", model: "m", keyVariable: KEY }, /the name of an environment variable that holds the key/],
 ] as const)("%j is refused before anything is asked, and not with a key in the message", (spec, says) => {
   let error: unknown;

@@ -192,6 +192,11 @@ test("listing goes page by page through keys and folders, each once, in order", 
   expect([...listed].sort()).toEqual(["l/a", "l/b/", "l/c", "l/d/", "l/é", "l/<&>", "l/line\nbreak"].sort());
 });
 
+test.each([0, -1, Number.NaN])("a page of %d keys is refused", async (MaxKeys) => {
+  const listing = s3.send(new ListObjectsV2Command({ Bucket, MaxKeys }));
+  await expect(listing).rejects.toMatchObject({ name: "InvalidArgument", $metadata: { httpStatusCode: 400 } });
+});
+
 test("overwriting without a condition replaces; deleting twice is fine; metadata comes back", async () => {
   await s3.send(new PutObjectCommand({ Bucket, Key: "over", Body: "one" }));
   await s3.send(

@@ -191,6 +191,13 @@ test.each(NAMES)("refused with AWS's error code: %s", async (_what, changes, s3N
   if (dynamoName !== "") expect((await send(describeTable, changes)).text).toContain(`#${dynamoName}"`);
 });
 
+test.each([
+  [-16, /Signature expired: \d+T\d+Z is more than 15 minutes before /],
+  [16, /Signature not yet current: \d+T\d+Z is more than 15 minutes after /],
+])("a date %i minutes from now is refused as AWS words it", async (minutes, message) => {
+  expect((await send(describeTable, { minutes })).text).toMatch(message);
+});
+
 test("a changed body is refused and stores nothing, a changed query is refused", async () => {
   const tamper = ({ body }: { body: string }) => ({ body: body.replace(/[a-z]/, "X") });
   const key = { ...put, path: "/mgrpo/tampered" };
@@ -199,6 +206,14 @@ test("a changed body is refused and stores nothing, a changed query is refused",
   expect((await send(describeTable, { tamper })).text).toContain("InvalidSignatureException");
   const query = ({ path }: { path: string }) => ({ path: path.replace("no-such", "") });
   expect((await send(list, { tamper: query })).text).toContain("SignatureDoesNotMatch");
+});
+
+test("a request to DynamoDB of more than 16 MiB is refused for its size, not for its signature", async () => {
+  const body = `{"TableName":"mgrpo"}${" ".repeat(16 * 2 ** 20)}`;
+  expect(await send({ ...describeTable, body })).toMatchObject({
+    status: 413,
+    text: expect.stringContaining("a request has at most 16777216 bytes, this one has 16777237"),
+  });
 });
 
 test("a signed condition cannot be removed on the way", async () => {

@@ -14,11 +14,11 @@ describe("search", () => {
       ["Senegal", "Senegal\nBorders: [Guinea], [Mali]"],
     ]),
   );
-  test("one term: the page it names comes first, not one that holds its words", () => {
+  test("one phrase: the page with that title comes first, before others that contain its words", () => {
     expect(index.titles("Guinea", 3)[0]).toBe("Guinea");
     expect(index.titles("equatorial guinea", 1)).toEqual(["Equatorial Guinea"]);
   });
-  test("several terms: what connects them comes first, they themselves are left out", () => {
+  test("several phrases: the page that connects them comes first, and their own pages are excluded", () => {
     expect(index.titles("Guinea, Mali", 3)[0]).toBe("Senegal");
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Guinea");
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Mali");

@@ -1,11 +1,11 @@
-/** @file The bounds of what is recorded: the largest group that the config allows fits in an item, with the longest reasons too. */
+/** @file Bounds on recorded data: the largest group that the config allows fits in an item, even with the longest reasons. */
 import { expect, test } from "vitest";
 import { itemBytes } from "../../../adapters/aws/meter.ts";
 import { boundReason, ITEM_BYTES, maxRolloutsPerQuestion, REASON_BYTES } from "../../../core/contracts/bounds.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredRollout } from "../../../core/contracts/records.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
-/** 17 digits, as the longest doubles have. */
+/** 17 significant digits, the most that a double needs. */
 const LONG = 0.30000000000000004;
 const DIGEST = "d".repeat(22);
 const AGENT = `a${"b".repeat(30)}`;
@@ -20,7 +20,7 @@ const batchOf = (trajectories: AgentBatch["trajectories"]): AgentBatch => ({
   dropped: 1000,
 });
 
-/** A group of K rollouts in which everything is as long as it can be. */
+/** A group of K rollouts whose fields are as long as they get. */
 function largestGroup(K: number, invocations: number, excluded?: string): GroupRecord {
   const ids = [...Array(K).keys()];
   const perRollout = <T>(value: T) => Object.fromEntries(ids.map((k) => [String(k), value]));
@@ -63,7 +63,7 @@ test.each([0, 1, 10, 32, 64, 400])(
   },
 );
 
-test("a config whose groups would not fit is refused, with what to set instead", () => {
+test("a config whose groups would not fit is refused, and the message says what to set instead", () => {
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.
   expect(teamConfig({ rolloutsPerQuestion: 64 }).rolloutsPerQuestion).toBe(64);
   expect(() => teamConfig({ rolloutsPerQuestion: 65 })).toThrow(
@@ -72,7 +72,7 @@ test("a config whose groups would not fit is refused, with what to set instead",
   expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(/set at most 4000/);
 });
 
-test("a reason keeps its start and its end, and at most 1,000 bytes, whatever characters it has", () => {
+test("a reason is cut to at most 1,000 bytes and keeps its start and end, whatever its characters", () => {
   expect(boundReason("short")).toBe("short");
   for (const letter of ["x", "é", "中", "😀"]) {
     const cut = boundReason(`start ${letter.repeat(450_000)} end`);

@@ -41,6 +41,7 @@ test("the walk finds settings in lists, records, unions and defaults", () => {
     expect.arrayContaining([
       "agents.*.optimizer.learningRate",
       "agents.*.lora.rank",
+      "curriculum.from",
       "curriculum.fromStep",
       "evaluation.suites.closedBook",
       "judge.model.baseUrl",

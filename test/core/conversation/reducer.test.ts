@@ -36,7 +36,7 @@ function play(events: readonly ConversationEvent[], under = rules()): Conversati
   });
 }
 
-test("question, two delegations, their reports, the answer", () => {
+test("question, delegations in two turns, their reports, the answer", () => {
   const asks = delegate("a", "x") + delegate("b", "y");
   const [first, calls, second, again, third, end] = play([
     { kind: "opened", promptTokens: 20 },
@@ -96,7 +96,8 @@ test.each<[string, ConversationEvent[], Partial<ConversationRules["limits"]>, Pa
   expect(commands.slice(0, -1).every(({ kind }) => kind !== "finish")).toBe(true);
 });
 
-test("a prompt that fills the context ends at once, without a turn", () => {
+test("a prompt that fills the context ends at once, without a turn; one token of room is a turn of one token", () => {
+  expect(play([{ kind: "opened", promptTokens: 511 }])).toEqual([{ kind: "sample", turn: 0, maxTokens: 1 }]);
   expect(play([{ kind: "opened", promptTokens: 512 }])).toMatchObject([
     { kind: "finish", conversation: { stop: "token-limit", turns: [] } },
   ]);

@@ -20,11 +20,11 @@ test("only a price above the rest is refused; a cost known afterward may overdra
   expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
     undefined,
-    "no budget is left for this call: $0.003 were allowed",
+    "no budget is left for this call: the limit is $0.003",
     undefined,
   ]);
   expect(budget.leftUsd()).toBe(0);
-  budget.add(0.004);
+  budget.addCost(0.004);
   expect(budget.leftUsd()).toBe(0);
   expect(budget.split(2)).toEqual([
     { calls: null, microUsd: 0 },

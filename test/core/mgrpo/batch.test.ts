@@ -1,7 +1,8 @@
 /** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { gradientScale, splitMinibatches, tokenWeights } from "../../../core/mgrpo/batch.ts";
+import { stream } from "../../../core/random.ts";
 
 const constantTokens = 100;
 const entry = fc.record({
@@ -56,24 +57,58 @@ test("a trajectory without action tokens has weight 0 and does not affect the ot
   }
 });
 
-test("minibatches: every entry once, none empty, sizes within one, the same split every time", () => {
+test("a step is the mean over its questions, of which a minibatch stands for all", () => {
+  // Five questions: 1/5. Two minibatches have half of the trajectories each: 2/5.
+  expect(gradientScale(5, 1)).toBeCloseTo(0.2, 12);
+  expect(gradientScale(5, 2)).toBeCloseTo(0.4, 12);
+});
+
+/** The entries of questions with these numbers of trajectories, in order. */
+const questions = (...sizes: number[]) =>
+  sizes.flatMap((size, group) => Array.from({ length: size }, (_, i) => ({ group, i })));
+const split = (given: readonly { group: number; i: number }[], count: number, seed: number) =>
+  splitMinibatches(given, count, stream("minibatches", seed));
+
+test("minibatches: every entry once, none empty, sizes within one, of the batch and of each question; the same name deals the same", () => {
+  const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });
   fc.assert(
-    fc.property(
-      fc.array(fc.nat(), { minLength: 1, maxLength: 40 }),
-      fc.integer({ min: 1, max: 12 }),
-      (given, count) => {
-        const split = splitMinibatches(given, count);
-        expect(split).toHaveLength(Math.min(count, given.length));
-        expect(split.flat().toSorted()).toEqual(given.toSorted());
-        const sizes = split.map((part) => part.length);
-        expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1);
-        expect(Math.min(...sizes)).toBeGreaterThan(0);
-      },
-    ),
+    fc.property(sizes, fc.integer({ min: 1, max: 12 }), fc.nat(), (perQuestion, count, seed) => {
+      const given = questions(...perQuestion);
+      const parts = split(given, count, seed);
+      expect(parts).toHaveLength(Math.min(count, given.length));
+      expect(new Set(parts.flat())).toEqual(new Set(given));
+      expect(parts.flat()).toHaveLength(given.length);
+      for (const group of [undefined, ...perQuestion.keys()]) {
+        const counts = parts.map((part) => part.filter((one) => group === undefined || one.group === group).length);
+        expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+        if (group === undefined) expect(Math.min(...counts)).toBeGreaterThan(0);
+      }
+      for (const part of parts)
+        expect(part.map((one) => given.indexOf(one))).toEqual(
+          part.map((one) => given.indexOf(one)).toSorted((a, b) => a - b),
+        );
+      expect(split(given, count, seed)).toEqual(parts);
+    }),
   );
-  expect(splitMinibatches(["a0", "a1", "b0", "b1"], 2)).toEqual([
-    ["a0", "b0"],
-    ["a1", "b1"],
-  ]);
-  expect(splitMinibatches([], 3)).toEqual([]);
+  expect(split([], 3, 1)).toEqual([]);
+});
+
+test("one minibatch is the batch as it is", () => {
+  expect(split(questions(3, 4), 1, 5)).toEqual([questions(3, 4)]);
+});
+
+test("first and second calls are mixed: over many steps, every trajectory is as often in each minibatch", () => {
+  // Two questions, four rollouts of two calls each: even entries are first calls.
+  const given = questions(8, 8);
+  const steps = 2000;
+  const inFirst = new Map(given.map((one) => [one, 0]));
+  const firstCalls = new Set<number>();
+  for (let step = 0; step < steps; step++) {
+    const [part = []] = split(given, 2, step);
+    for (const one of part) inFirst.set(one, (inFirst.get(one) ?? 0) + 1);
+    firstCalls.add(part.filter(({ i }) => i % 2 === 0).length);
+  }
+  // Probability 1/2: five standard errors.
+  for (const times of inFirst.values()) expect(Math.abs(times / steps - 0.5)).toBeLessThan(5 * Math.sqrt(0.25 / steps));
+  expect(firstCalls.size).toBeGreaterThan(4);
 });

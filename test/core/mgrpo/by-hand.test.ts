@@ -67,16 +67,16 @@ test("searcher: rollout 2 has no calls, so two rollouts have equal weight; stati
   close(searcher?.advantages, [0.900059, -0.039133, -1.213123, -1.447921]);
 });
 
-test("resample: rollout 0 copies its only call, rollout 1 drops one of three; statistics are of those four copies", () => {
-  const drawn = finalizeGroup(
+test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three; mean over the four aligned trajectories", () => {
+  const resampled = finalizeGroup(
     rollouts,
     "main",
     ["searcher"],
     { ...algorithm, alignment: { mode: "resample", d: 2 } },
     [1],
   );
-  const searcher = drawn["searcher"];
-  // d*K = 2*2 aligned trajectories: a twice (weight 2/4), two of {b, c, d} once (weight 1/4 each)
+  const searcher = resampled["searcher"];
+  // d = 2 for each of the 2 rollouts with calls, so 4 aligned trajectories: a twice (weight 2/4), two of {b, c, d} once (weight 1/4 each)
   expect(searcher?.trajectories[0]).toBe("0/0");
   expect(searcher?.weights).toEqual([0.5, 0.25, 0.25]);
   expect([searcher?.duplicated, searcher?.dropped]).toEqual([1, 1]);

@@ -127,6 +127,20 @@ test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is 
   expect(clipped).toBe(0);
 });
 
+test("under TIS the mask is still about the sampler: the behavior policy, not the proximal one", () => {
+  const masked = { ...plain, tisCap: 10, ratioMask: { low: 0.5, high: 2 } };
+  const given = token({ advantage: 1, ratios: [1, 1] });
+  // The trainer has not moved (ratio 1 to the proximal policy), but the sampler gave the second token a third of its probability.
+  const far = trajectoryLoss({ ...given, behavior_A: [-1, -1 - Math.log(3)] }, masked);
+  expect(far.gradient_A).toEqual([-1, 0]);
+  expect(far.loss).toBeCloseTo(-1, 12);
+  // The reverse: the trainer has moved by a factor of 3 since the proximal policy, back to where the sampler was. Kept, and its ratio clipped.
+  const moved = trajectoryLoss({ ...given, proximal_A: [-1, -1 - Math.log(3)] }, masked);
+  // v = exp(proximal - behavior) = 1/3, r = 3 is clipped at 1.28.
+  expect(moved.clipped).toBe(1);
+  expect(moved.loss).toBeCloseTo(-1 - 1.28 / 3, 12);
+});
+
 test("a masked token has no loss and no gradient, and does not count in a sequence's ratio", () => {
   const ratioMask = { low: 0.5, high: 2 };
   const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
-import type { Tally } from "../../../core/training/confidence-interval.ts";
+import { sumTallies, type Tally } from "../../../core/training/confidence-interval.ts";
 
 const answer = (correct: boolean | number): Tally => ({ n: 1, correct: Number(correct) });
 const rows = (table: readonly (readonly number[])[]): Tallies_SQ => table.map((row) => row.map(answer));
@@ -20,6 +20,27 @@ test("by hand: one seed, four questions, three correct: the value, and the bound
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
   expect(estimate?.high).toBe(1);
+});
+
+test("by hand: two seeds that differ, questions that do not: the part of the seeds alone", () => {
+  // Shares 0.50 and 0.52 on each of ten questions. One of two seeds is drawn, so a draw is 0.01 below or above the mean of 0.51. No answer has
+  // noise, so k = t / z = 12.706 / 1.96 = 6.4827, and the interval is 0.51 +- 0.0648.
+  const seeds = [0.5, 0.52].map((share) => Array.from({ length: 10 }, () => share));
+  const estimate = shareEstimate(rows(seeds), ["seeds"]);
+  expect(estimate?.value).toBeCloseTo(0.51, 12);
+  expect(estimate?.low).toBeCloseTo(0.51 - 0.01 * (12.706 / 1.96), 9);
+  expect(estimate?.high).toBeCloseTo(0.51 + 0.01 * (12.706 / 1.96), 9);
+});
+
+test("by hand: seeds and questions that differ: their variances add", () => {
+  // Three seeds of shares 0.4, 0.5, 0.6, and questions 0.2 easier or harder, equally for all seeds: MS_noise = 0. Variance of the mean by questions
+  // 0.04 / (Q - 1), by seeds 0.01 / 3; with t = 4.303, deviations of 1.96 * sqrt(0.0004 + (4.303 / 1.96)^2 * 0.01 / 3) = 0.2515 if normal.
+  // A mean of two draws out of three is not quite: the bounds of its 9 outcomes and of the questions' lie within 10 %.
+  const easier = Array.from({ length: 101 }, (_, q) => (q % 2 === 0 ? 0.2 : -0.2));
+  const { low, high } =
+    shareEstimate(rows([0.4, 0.5, 0.6].map((share) => easier.map((more) => share + more))), [1]) ?? expect.fail();
+  expect((high - low) / 2 / 0.2515).toBeGreaterThan(0.9);
+  expect((high - low) / 2 / 0.2515).toBeLessThan(1.1);
 });
 
 test("the value is the pooled difference and lies in its interval; the bounds are in range", () => {
@@ -61,7 +82,20 @@ test("paired: arms that differ equally on every question have an interval of wid
   expect(width(shareEstimate(arm(0), ["paired"]) ?? expect.fail())).toBeGreaterThan(0.1);
 });
 
-test("questions count by their number of occasions; without any occasion there is no estimate", () => {
+test("seeds that differ less than the noise of single answers explains add no width", () => {
+  // Shares of 9, 9, 10, 11 and 11 of 20: MS_noise / MS_seeds is above (t / z)^2 = 2.006, so k is 0.
+  const scores = rows(
+    [9, 9, 10, 11, 11].map((correct, s) =>
+      Array.from({ length: 20 }, (_, q) => Number((7 * q + 3 * s) % 20 < correct)),
+    ),
+  );
+  const pooled = [scores[0]?.map((_, q) => sumTallies(scores.flatMap((row) => row[q] ?? []))) ?? []];
+  const [bySeed, byQuestion] = [scores, pooled].map((table) => width(shareEstimate(table, ["k"]) ?? expect.fail()));
+  expect(bySeed).toBeGreaterThan(0);
+  expect(Math.abs((bySeed ?? 0) / (byQuestion ?? 1) - 1)).toBeLessThan(0.08);
+});
+
+test("questions count by their number of runs; without any run there is no estimate", () => {
   const scores: Tallies_SQ = [
     [
       { n: 3, correct: 3 },

@@ -1,17 +1,89 @@
-/** @file The curriculum: no question is skipped or repeated within an epoch, whatever the sizes of steps; stages in order. */
+/** @file The curriculum: no question is skipped or repeated within an epoch, whatever the step sizes; each stage begins on time and keeps its position. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
 import { drawQuestions, initialCurriculum, stageOf } from "../../../core/training/curriculum.ts";
+import { resolveConfig } from "../../../core/training/resolve-config.ts";
 
 const questionsOf = (n: number, level = 1): Question[] =>
   Array.from({ length: n }, (_, i) => ({
-    ...{ id: `${level}-${i}`, kind: "plain", level, prompt: "?", answer: "", facts: null },
+    id: `${level}-${i}`,
+    kind: "plain",
+    level,
+    prompt: "?",
+    answer: "",
+    facts: null,
   }));
 
-const oneStage = (seed: number) => ({ seed, curriculum: [{ fromStep: 0, levels: [1] }] });
+const oneStage = (seed: number) => ({ seed, curriculum: [{ from: 0, levels: [1] }] });
 
-test("every epoch asks every question once, however it is divided into steps", () => {
+const BY_SHARE = [
+  { from: 0, levels: [1] },
+  { from: 0.2, levels: [2] },
+];
+
+test("a stage that begins at a share begins with the share of the tokens, or of the steps if that is larger", () => {
+  const stage = (sampledTokens: number | null) => (step: number, sampledBefore: number) =>
+    stageOf({ curriculum: BY_SHARE, steps: 100, sampledTokens }, { step, sampledBefore });
+  expect([0, 19, 20, 99].map((step) => stage(null)(step, 10 ** 6))).toEqual([0, 0, 1, 1]);
+  // 5000 tokens: a fifth is 1000, whether two steps sample them or nineteen.
+  expect([stage(5000)(1, 999), stage(5000)(2, 1000), stage(5000)(19, 999), stage(5000)(20, 0)]).toEqual([0, 1, 0, 1]);
+});
+
+test("a share is reached at the same step as the step that it stands for", () => {
+  for (let steps = 1; steps <= 120; steps++) {
+    for (let first = 0; first < steps; first++) {
+      const curriculum = [BY_SHARE[0] ?? expect.fail(), { from: first / steps, levels: [2] }];
+      const stage = (step: number) => stageOf({ curriculum, steps, sampledTokens: null }, { step, sampledBefore: 0 });
+      expect([stage(first), first > 0 ? stage(first - 1) : 0]).toEqual([1, 0]);
+    }
+  }
+});
+
+test("a stage that begins at a step ignores how many steps or tokens the run has", () => {
+  const curriculum = [
+    { fromStep: 0, levels: [1] },
+    { fromStep: 2, levels: [2] },
+  ];
+  const stage = (step: number) =>
+    stageOf({ curriculum, steps: 3, sampledTokens: 10 }, { step, sampledBefore: 9 * step });
+  expect([0, 1, 2].map(stage)).toEqual([0, 0, 1]);
+});
+
+test.each([
+  [[{ levels: [1] }], /curriculum\.0: set from .* or fromStep .*, one of the two/],
+  [[{ from: 0, fromStep: 0, levels: [1] }], /curriculum\.0: set from .* one of the two/],
+  [
+    [
+      { from: 0, levels: [1] },
+      { fromStep: 5, levels: [1] },
+    ],
+    /curriculum: set from .* the same in every stage/,
+  ],
+  [[{ from: 0.1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],
+  [[{ fromStep: 1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],
+  [
+    [
+      { from: 0, levels: [1] },
+      { from: 0.5, levels: [2] },
+      { from: 0.5, levels: [3] },
+    ],
+    /curriculum\.2: must start after/,
+  ],
+  [
+    [
+      { from: 0, levels: [1] },
+      { from: 20, levels: [2] },
+    ],
+    /curriculum\.1\.from/,
+  ],
+])("stages that contradict each other are refused: %j", (curriculum, message) => {
+  const recipe = { name: "tiny", config: { steps: 4, agents: { main: { model: "m" } } } };
+  const set = [`curriculum=${JSON.stringify(curriculum)}`];
+  expect(() => resolveConfig(recipe, { run: "r", seed: 1, arm: "mgrpo", set })).toThrow(message);
+});
+
+test("every epoch asks each question once, however it is divided into steps", () => {
   fc.assert(
     fc.property(
       fc.nat(),
@@ -21,8 +93,8 @@ test("every epoch asks every question once, however it is divided into steps", (
         const plan = oneStage(seed);
         let state = initialCurriculum(plan);
         const asked: string[] = [];
-        for (const [step, count] of counts.entries()) {
-          const draw = drawQuestions(plan, questionsOf(n), step, state, count);
+        for (const count of counts) {
+          const draw = drawQuestions(plan, questionsOf(n), 0, state, count);
           asked.push(...draw.questions);
           state = draw.curriculum;
         }
@@ -40,30 +112,23 @@ test("drawn at once or in parts, the questions are the same; another seed has an
   const [plan, questions] = [oneStage(5), questionsOf(20)];
   const whole = drawQuestions(plan, questions, 0, initialCurriculum(plan), 20);
   const first = drawQuestions(plan, questions, 0, initialCurriculum(plan), 7);
-  const second = drawQuestions(plan, questions, 1, first.curriculum, 13);
+  const second = drawQuestions(plan, questions, 0, first.curriculum, 13);
   expect([...first.questions, ...second.questions]).toEqual(whole.questions);
   expect(drawQuestions(oneStage(6), questions, 0, initialCurriculum(plan), 20).questions).not.toEqual(whole.questions);
 });
 
-test("a stage asks its own levels from its first step, and keeps the other stages' positions", () => {
-  const plan = {
-    seed: 1,
-    curriculum: [
-      { fromStep: 0, levels: [1] },
-      { fromStep: 2, levels: [2] },
-    ],
-  };
+test("a stage asks its own levels, and keeps the other stages' positions", () => {
+  const plan = { seed: 1, curriculum: BY_SHARE };
   const questions = [...questionsOf(4, 1), ...questionsOf(4, 2)];
-  expect([0, 1, 2, 3].map((step) => stageOf(plan, step))).toEqual([0, 0, 1, 1]);
-  const one = drawQuestions(plan, questions, 1, initialCurriculum(plan), 3);
-  const two = drawQuestions(plan, questions, 2, one.curriculum, 3);
+  const one = drawQuestions(plan, questions, 0, initialCurriculum(plan), 3);
+  const two = drawQuestions(plan, questions, 1, one.curriculum, 3);
   expect(one.questions.every((id) => id.startsWith("1-"))).toBe(true);
   expect(two.questions.every((id) => id.startsWith("2-"))).toBe(true);
   expect(two.curriculum).toEqual({ stage: 1, drawn: [3, 3] });
 });
 
 test("a stage without questions is refused with the available levels", () => {
-  const plan = { seed: 1, curriculum: [{ fromStep: 0, levels: [7] }] };
+  const plan = { seed: 1, curriculum: [{ from: 0, levels: [7] }] };
   expect(() => drawQuestions(plan, questionsOf(3), 0, initialCurriculum(plan), 1)).toThrow(
     "curriculum.0.levels: no training question has level 7; the recipe has levels 1",
   );

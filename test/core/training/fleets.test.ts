@@ -1,4 +1,4 @@
-/** @file What runs need of fleets: nothing once they are over, never more than the maximum, and which slots are free. */
+/** @file How many workers runs need from each fleet, the capacity that follows, which slots are free, and when a run is halted. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
@@ -69,7 +69,7 @@ test("a running run needs the configured workers of each agent, and evaluators o
   expect(needs(viewOf())).toEqual([1, 1, 0]);
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s", workers: 2 } };
   expect(needs(viewOf({ config: { agents } }))).toEqual([3, 2, 0]);
-  // Suite "ends" waits for the end of training.
+  // Suite "ends" is due after training.
   expect(needs(viewOf({ jobs: [jobOf("ends", "queued")] }))).toEqual([1, 1, 0]);
   const jobs = [jobOf("all", "leased"), jobOf("all", "queued", 2), jobOf("all", "done", 4), jobOf("ends", "queued")];
   expect(needs(viewOf({ jobs }))).toEqual([1, 1, 1]);
@@ -79,12 +79,12 @@ test("a running run needs the configured workers of each agent, and evaluators o
 
 test("an agent outside the team needs no workers, and a frozen agent no trainer", () => {
   const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
-  const [trainers, rollers] = [fleetOf("t", "searcher", ["train"]), fleetOf("r", "searcher", ["rollout"])];
+  const [trainFleet, rolloutFleet] = [fleetOf("t", "searcher", ["train"]), fleetOf("r", "searcher", ["rollout"])];
   const run = viewOf({ config: { agents } });
-  expect([trainers, rollers, fleetOf("x", "judge", ["rollout"])].map((fleet) => workersNeeded(run, fleet, 0))).toEqual([
-    0, 1, 0,
-  ]);
-  expect(workersNeeded(viewOf(), trainers, 0)).toBe(1);
+  expect(
+    [trainFleet, rolloutFleet, fleetOf("x", "judge", ["rollout"])].map((fleet) => workersNeeded(run, fleet, 0)),
+  ).toEqual([0, 1, 0]);
+  expect(workersNeeded(viewOf(), trainFleet, 0)).toBe(1);
 });
 
 test("a finished run needs evaluators until its last job is done, a halted one needs no workers", () => {
@@ -95,7 +95,7 @@ test("a finished run needs evaluators until its last job is done, a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("a run over its budget needs no workers in any state, and a run that is over and idle does not need the clock", () => {
+test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, does not need the clock", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(
@@ -179,9 +179,7 @@ test("after too many requests at one step the fleet is given up and the run halt
   const lost = raised(MAX_CAPACITY_REQUESTS + 1, 1);
   expect(needs(lost)).toEqual([1, 0, 0]);
   const [halt] = haltUnserved(lost, FLEETS);
-  const reason = expect.stringMatching(
-    /fleet searcher came up 5 times, and none of them moved step 1; .*logs\/searcher\//,
-  );
+  const reason = expect.stringMatching(/fleet searcher came up 5 times without completing step 1; .*logs\/searcher\//);
   expect(halt).toEqual({ kind: "update", change: endRun("test", "halted", reason) });
   expect(needs(raised(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
   expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
@@ -198,7 +196,7 @@ test("an evaluation fleet that is given up halts no run; a completed evaluation,
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
 });
 
-test("after a refusal, a run keeps its workers and gets no others of that release; without any it is halted", () => {
+test("after a refusal, a run keeps its workers and gets no new ones of that release; with none left it is halted", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 2 }, searcher: { model: "s" } };
   const refused = (release: string, workers: readonly WorkerRecord[], agent = "main") =>
     viewOf({

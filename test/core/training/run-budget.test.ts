@@ -57,13 +57,14 @@ test("a night without live workers costs hours but no dollars", () => {
 
 test("halted at the limit and not before, with what was spent and how to continue", () => {
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR - 1)).toEqual([]);
-  const late = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
+  const timeSpent = "its budget is spent: 2.00 of 2 hours since it began; allow more with --extend-hours <hours>";
   expect(haltIfOverBudget(config, runOf(), [], NO_BILLS, 3 * HOUR)).toEqual([
-    { kind: "update", change: endRun("test", "halted", late) },
+    { kind: "update", change: endRun("test", "halted", timeSpent) },
   ]);
-  const dear = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
-  const price = "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
-  expect(dear).toEqual([{ kind: "update", change: endRun("test", "halted", price) }]);
+  const overUsd = haltIfOverBudget(config, runOf(), [workerOf("main", 4500)], NO_BILLS, 2 * HOUR);
+  const dollarsSpent =
+    "its budget is spent: $10.00 of $10 for 2.50 worker hours; allow more with --extend-usd <dollars>";
+  expect(overUsd).toEqual([{ kind: "update", change: endRun("test", "halted", dollarsSpent) }]);
   expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_BILLS })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --extend-hours <hours> and --extend-usd <dollars>$/,
   );
@@ -105,11 +106,11 @@ test.each<[what: string, budget: RunConfigInput["budget"], says: RegExp]>([
   [
     "dollars without prices",
     { usd: 5 },
-    /budget\.usd needs a price of every worker: add main, searcher, \* \('\*' is for all/,
+    /budget\.usd needs a price for every worker: add main, searcher, \* \('\*' is for all/,
   ],
-  ["no price of evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
+  ["no price for evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
   ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
-  ["a price of nobody", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
+  ["a price for an unknown agent", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
   ["no time at all", { hours: 0 }, /hours/],
 ])("refused: %s", (_what, asked, says) => {
   expect(() => teamConfig({ budget: asked })).toThrow(says);

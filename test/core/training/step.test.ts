@@ -4,7 +4,7 @@ import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
 import { advance, repairOpen, type StepSnapshot } from "../../../core/training/step.ts";
-import { countsInBatch, planStep } from "../../../core/training/step-plan.ts";
+import { countsInBatch, planStep, replaceZeroVarianceGroups } from "../../../core/training/step-plan.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -53,6 +53,29 @@ test("plan: the version of trained agents is the number of closed steps, of froz
   expect(new Set([...step0.groups, ...step.groups]).size).toBe(4);
 });
 
+test("plan: a stage by share begins with the tokens of the steps before; a replacement asks its own step's level", () => {
+  const staged = teamConfig({
+    ...{ questionsPerStep: 2, steps: 100, sampledTokens: 1000, dynamicSampling: { rounds: 1 } },
+    curriculum: [
+      { from: 0, levels: [1] },
+      { from: 0.5, levels: [2] },
+    ],
+  });
+  const after = (sampledTokens: number) =>
+    planStep(staged, questions, 1, { ...step0, curriculum: { stage: 0, drawn: [2, 0] }, sampledTokens });
+  const levels = (ids: readonly string[]) => ids.map((id) => questions.find((question) => question.id === id)?.level);
+  const [before, begun] = [after(499), after(500)];
+  expect([before.curriculum.stage, ...levels(before.groups)]).toEqual([0, 1, 1]);
+  expect([begun.curriculum.stage, ...levels(begun.groups)]).toEqual([1, 2, 2]);
+  const flat = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
+  // Its own tokens, known once it is ready, do not count.
+  const open = { ...before, sampledTokens: 0 };
+  const [replace] = advance({ ...base, config: staged, step: open, groups: flat });
+  expect(replace).toMatchObject({
+    change: { set: [expect.anything(), expect.anything(), [["curriculum"], { stage: 0 }]] },
+  });
+});
+
 test("no step yet: inserts its groups and STEP in any order, and again what an interrupted tick did not insert", () => {
   const commands = advance({ ...base, step: undefined, previous: step0 });
   expect(commands).toMatchObject([
@@ -92,8 +115,36 @@ test("dynamic sampling: a new question for each group without variance, in a bou
   });
   const [next] = advance({ ...base, config: dynamic, step: { ...step, round: 1 }, groups: flat });
   expect(next).toEqual({ kind: "update", change: moveStep({ ...step, round: 1 }, "ready") });
-  expect(flat.map((group) => countsInBatch(dynamic, group))).toEqual([false, true]);
-  expect(flat.map((group) => countsInBatch(config, group))).toEqual([true, true]);
+  expect(flat.map((group) => countsInBatch(dynamic, group, "main"))).toEqual([false, true]);
+  expect(flat.map((group) => countsInBatch(config, group, "main"))).toEqual([true, true]);
+});
+
+test("dynamic sampling: a group counts for the agents whose own rewards differ; places are the main agent's, or all agents' if it is frozen", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } };
+  const dynamicSampling = { rounds: 1 };
+  const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling, agents });
+  const groups = [
+    groupOf(0, { finalized: { ...finalizedWith(0), searcher: finalizedWith(0.24).main } }),
+    groupOf(1, { finalized: { ...finalizedWith(0.5), searcher: finalizedWith(0).main } }),
+    groupOf(2, { finalized: finalizedWith(0.5) }),
+  ];
+  const counts = (agent: string) => groups.map((group) => countsInBatch(dynamic, group, agent));
+  expect(counts("main")).toEqual([false, true, true]);
+  expect(counts("searcher")).toEqual([true, false, false]);
+  const replaced = (config: typeof dynamic) =>
+    replaceZeroVarianceGroups(config, questions, step, groups.slice(0, 2)).length;
+  expect(replaced(dynamic)).toBe(1);
+  const frozen = { ...agents, main: { ...agents.main, trained: false } };
+  expect(replaced(teamConfig({ questionsPerStep: 2, dynamicSampling, agents: frozen }))).toBe(1);
+  const both = [groups[0], groups[0]].flatMap((group) => group ?? []);
+  expect(
+    replaceZeroVarianceGroups(
+      teamConfig({ questionsPerStep: 2, dynamicSampling, agents: frozen }),
+      questions,
+      step,
+      both,
+    ),
+  ).toEqual([]);
 });
 
 test("too many lost rollouts: halted before the step becomes ready, so that a crash in between cannot lose the halt", () => {

@@ -1,5 +1,5 @@
 /**
- * @file The client under every failure of a server or proxy: retries where they help, does nothing twice, and reports what a retry cannot fix in
+ * @file The client under failures of a server or proxy: it retries where that helps, does nothing twice, and reports what a retry cannot fix in
  * one line that names the endpoint.
  */
 import { expect, test } from "vitest";
@@ -37,11 +37,9 @@ async function openModel(changes: Partial<TransportOptions> = {}) {
   return { server, client, session, model: await session.createModel("tiny-qwen3", { rank: 8, seed: 1 }) };
 }
 
-/** Spoils the first calls of a path, one fault after the other. */
-const spoils = (path: string, ...faults: (() => Fault)[]) => {
-  const left = [...faults];
-  return (call: Call) => (call.path === path ? left.shift()?.() : undefined);
-};
+/** Makes the first calls of a path fail, one fault each. Removes the faults that it used. */
+const failFirst = (path: string, faults: (() => Fault)[]) => (call: Call) =>
+  call.path === path ? faults.shift()?.() : undefined;
 
 /** A training step, saved: its results show whether anything was done twice. */
 async function train(model: TinkerModel) {
@@ -53,10 +51,10 @@ async function train(model: TinkerModel) {
 
 test.each<[string, string, (() => Fault)[]]>([
   ["a refused connection", "forward_backward", [() => "refused", () => "refused"]],
-  ["an answer that was lost on the way", "forward_backward", [() => "lost"]],
-  ["a lost answer of the optimizer", "optim_step", [() => "lost", () => "lost"]],
+  ["a lost response", "forward_backward", [() => "lost"]],
+  ["two lost responses of the optimizer", "optim_step", [() => "lost", () => "lost"]],
   [
-    "429 with a moment to wait for",
+    "429 with a short retry-after-ms",
     "optim_step",
     [() => json({ detail: "slow down" }, 429, { "retry-after-ms": "2" })],
   ],
@@ -72,12 +70,14 @@ test.each<[string, string, (() => Fault)[]]>([
     [() => json({ type: "try_again", request_id: "1", queue_state: "active" })],
   ],
   ["a future that expired", "retrieve_future", [() => json({ detail: "expired" }, 410)]],
-  ["saves whose answers were lost", "save_weights", [() => "lost", () => "lost"]],
+  ["saves whose responses are lost", "save_weights", [() => "lost", () => "lost"]],
 ])("%s: the step is done once, with the same numbers", async (_, path, faults) => {
   const expected = await train((await openModel()).model);
-  const { server, model } = await openModel({ patienceSeconds: 2 });
-  server.spoil(spoils(path, ...faults));
+  const { server, model } = await openModel({ retrySeconds: 2 });
+  const left = [...faults];
+  server.injectFaults(failFirst(path, left));
   const found = await train(model);
+  expect(left).toEqual([]);
   expect(found.metrics).toEqual(expected.metrics);
   expect(found.after).toEqual(expected.after);
   expect([found.weights, found.sampler].map((saved) => server.models.saved.get(saved)?.steps)).toEqual([1, 1]);
@@ -95,8 +95,8 @@ test.each<[string, () => Response, RegExp]>([
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
   ["another API's answer", () => json({ ok: true }), /answer of POST .*optim_step: request_id/],
 ])("%s is reported without a retry", async (_, answer, message) => {
-  const { server, model } = await openModel({ patienceSeconds: 60 });
-  server.spoil(spoils("optim_step", answer));
+  const { server, model } = await openModel({ retrySeconds: 60 });
+  server.injectFaults(failFirst("optim_step", [answer]));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     ...{ code: "endpoint-refused", retryable: false },
     message: expect.stringMatching(message),
@@ -113,7 +113,7 @@ test.each<[string, () => Fault, RegExp]>([
   ["one that never answers", () => "hang", /optim_step: no answer within 0.2 s, also after/],
 ])("%s: retries are exhausted", async (_, fault, message) => {
   const { server, model } = await openModel();
-  server.spoil(({ path }) => (path === "optim_step" ? fault() : undefined));
+  server.injectFaults(({ path }) => (path === "optim_step" ? fault() : undefined));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     ...{ code: "endpoint-unavailable", retryable: true },
     message: expect.stringMatching(message),
@@ -122,9 +122,8 @@ test.each<[string, () => Fault, RegExp]>([
 
 test("a future that stays pending fails with its request id", async () => {
   const { server, model } = await openModel({ futureSeconds: 0.05 });
-  server.spoil(
-    spoils("retrieve_future", ...Array(200).fill(() => json({ detail: "Timeout waiting for result" }, 408))),
-  );
+  const pending = () => json({ detail: "Timeout waiting for result" }, 408);
+  server.injectFaults(({ path }) => (path === "retrieve_future" ? pending() : undefined));
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     ...{ code: "endpoint-unavailable", retryable: true },
     message: expect.stringMatching(/^optim_step of http:\/\/127.0.0.1:9: request \d+ is still pending after 0.05 s/),
@@ -134,7 +133,7 @@ test("a future that stays pending fails with its request id", async () => {
 test("failed work is distinguished from work that a busy server dropped", async () => {
   const { server, model } = await openModel();
   const failing = (category: string) =>
-    server.spoil(spoils("retrieve_future", () => json({ error: "no such loss", category })));
+    server.injectFaults(failFirst("retrieve_future", [() => json({ error: "no such loss", category })]));
   failing("user");
   await expect(model.optimizerStep(ADAM)).rejects.toMatchObject({
     code: "endpoint-refused",
@@ -158,7 +157,7 @@ test("a restarted server has no models: the call says so, and a fresh model cont
   await expect(next.loadWeights(weights)).rejects.toThrow(/LoadWeights is not permitted with seq_id 4/);
 });
 
-test("a model on another base than the requested one is refused: SkyRL creates one", async () => {
+test("a model on another base than the requested one is refused: SkyRL always uses its own base", async () => {
   const { client } = open();
   const session = await client.openSession();
   await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
@@ -166,14 +165,14 @@ test("a model on another base than the requested one is refused: SkyRL creates o
   });
 });
 
-test("a sequence number that was used for another request is refused", async () => {
+test("the fake server refuses a sequence number that was used for another request", async () => {
   const { server, model } = await openModel();
   await model.forward(DATA, "cross_entropy");
   const body = JSON.stringify({ model_id: model.id, seq_id: 1, forward_input: { data: [], loss_fn: "cross_entropy" } });
   expect((await server.fetch(`${BASE}/api/v1/forward`, { method: "POST", body })).status).toBe(409);
 });
 
-test("deleting weights that do not exist succeeds", async () => {
+test("deleting weights twice succeeds", async () => {
   const { server, client, model } = await openModel();
   const { weights, sampler } = await train(model);
   await client.deleteWeights(weights);
@@ -182,9 +181,9 @@ test("deleting weights that do not exist succeeds", async () => {
   expect(server.models.saved.size).toBe(0);
 });
 
-test("an aborted call ends at once, whatever it waits for", async () => {
+test("an aborted call ends at once, even while a poll hangs", async () => {
   const { server, client } = open({ futureSeconds: 60, pollSeconds: 60 });
-  server.spoil(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
+  server.injectFaults(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
   const abort = new AbortController();
   const sample = client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY, abort.signal);
   setTimeout(() => abort.abort(new Error("enough")), 20);
@@ -199,7 +198,7 @@ test.each([
   const { server, client } = open({ baseUrl, apiKey: "tml-secret" });
   await client.capabilities();
   expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
-  server.spoil(() => json({ detail: "who are you" }, 403));
+  server.injectFaults(() => json({ detail: "who are you" }, 403));
   const message = await client.capabilities().catch(String);
   expect(message).toContain("answered 403: who are you");
   expect(message).not.toContain("secret");

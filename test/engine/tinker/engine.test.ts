@@ -65,7 +65,12 @@ async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolea
     const trainer: Trainer = await engine.openTrainer(now, OPTIONS);
     const reference = await engine.openTrainer(files0, OPTIONS);
     const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
-    const { stats } = await trainStep(trainer, [batch], { algorithm, optimizer, temperature: 1 }, reference);
+    const { stats } = await trainStep(
+      trainer,
+      [batch],
+      { algorithm, optimizer, temperature: 1, draws: [1] },
+      reference,
+    );
     history.push({ said: batch.map(({ trajectory }) => trajectory.tokens), stats });
     now = new Map([...now, ...(await trainer.save())]);
     await Promise.all([trainer.close(), reference.close(), sampler.close()]);

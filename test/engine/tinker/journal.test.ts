@@ -42,9 +42,9 @@ function open() {
       const computed = server.models.computed.filter(({ model }) => !sampled.has(model)).map(({ kind }) => kind);
       return ["forward", "forward_backward", "optim_step"].map((kind) => computed.filter((one) => one === kind).length);
     },
-    /** The saved weights, as text. */
+    /** The saved weights, in hex. */
     weightsOf: (saved: CheckpointFiles) =>
-      Buffer.from(bytesOf(stateOf(saved)).get("model.safetensors") ?? []).toString("hex"),
+      Buffer.from(bytesOf(stateOf(saved)).get("model.safetensors") ?? expect.fail("no weights")).toString("hex"),
   };
 }
 
@@ -147,13 +147,13 @@ const answered = (status: number, detail: string) => new Response(JSON.stringify
 type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
 
 const facing =
-  (spoilt: string, status: number, detail: string): Begin =>
+  (failing: string, status: number, detail: string): Begin =>
   async ({ start, server }) => {
     await step(await start("dead"));
     const heir = await start("heir");
     const fails = () => {
-      server.spoil(({ path }) => (path === spoilt ? answered(status, detail) : undefined));
-      return step(heir).finally(() => server.spoil(() => undefined));
+      server.injectFaults(({ path }) => (path === failing ? answered(status, detail) : undefined));
+      return step(heir).finally(() => server.injectFaults(() => undefined));
     };
     return { heir, fails };
   };
@@ -218,7 +218,9 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
   [
     "whose session is another server's",
     async ({ server }) => {
-      server.spoil(({ path }) => (path === "session_heartbeat" ? answered(404, "Session not found") : undefined));
+      server.injectFaults(({ path }) =>
+        path === "session_heartbeat" ? answered(404, "Session not found") : undefined,
+      );
       return undefined;
     },
   ],

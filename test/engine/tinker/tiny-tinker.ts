@@ -9,9 +9,9 @@ import { tinyCheckpoint } from "../tiny.ts";
 
 export const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
 
-/** Timeouts that shrink minutes to fractions of a second. */
+/** Timeouts of at most a second, where the defaults are minutes. */
 export const QUICK = {
-  patienceSeconds: 0.2,
+  retrySeconds: 0.2,
   pauseSeconds: 0.001,
   requestSeconds: 0.2,
   pollSeconds: 0.2,
@@ -25,7 +25,7 @@ export interface TinyTinker {
   readonly files: CheckpointFiles;
   /** Another process's engine on the same server. */
   connect(changes?: Partial<TransportOptions>): PolicyEngine;
-  /** The files that a saved version names. */
+  /** The files that the server saved for a version. */
   stateOf(saved: CheckpointFiles): CheckpointFiles;
 }
 
@@ -43,8 +43,10 @@ export function tinyTinker(
     engine: connect(),
     files: tinkerBase(POLICY, "any", weights, [1, "main"]),
     stateOf(saved) {
-      const path = readTinkerVersion(saved).weights ?? "";
-      return server.models.saved.get(path)?.files ?? new Map();
+      const { weights: path } = readTinkerVersion(saved);
+      const checkpoint = server.models.saved.get(path ?? "");
+      if (!checkpoint) throw new Error(`the server has no checkpoint '${path}'`);
+      return checkpoint.files;
     },
   };
 }

@@ -128,8 +128,53 @@ test("expert: the wrong page, and a report from it", () => {
     ),
   ).toBeCloseTo(0.2);
 });
-test("expert: a correct report without a look-up", () => {
-  expect(expert(searcher("capital of Jordan", [], "Amman"))).toBeCloseTo(0.5);
+test("expert: a correct report without a look-up is a guess: no credit, on the chain or off it", () => {
+  expect(expert(searcher("capital of Jordan", [], "Amman"))).toBe(0);
+  expect(expert(searcher("capital of Jordan", [["search", "Jordan"]], "Amman"))).toBeCloseTo(0.2);
+  // Iraq's page shows that Jordan borders Iraq, not which currency Jordan has: 0.3 * 1/2.
+  expect(expert(searcher(both, [["visit", "Iraq"]], "Jordan"))).toBeCloseTo(0.15);
+});
+test("expert: a country for which only some conditions hold is wrong, with its page as with others'", () => {
+  const steps = (title: string) =>
+    [
+      ["search", "Iraq, Jordanian dinar"],
+      ["visit", title],
+    ] as const;
+  expect(expert(searcher(both, steps("Syria"), "Syria"))).toBeCloseTo(0.2 + 0.3 / 2);
+  expect(expert(searcher(both, steps("Jordan"), "Syria"))).toBeCloseTo(0.5);
+  const off = "country with borders Egypt, currency Libyan dinar";
+  expect(
+    expert(
+      searcher(
+        off,
+        [
+          ["search", "Egypt, Libyan dinar"],
+          ["visit", "Sudan"],
+        ],
+        "Sudan",
+      ),
+    ),
+  ).toBeCloseTo(0.35);
+  expect(
+    expert(
+      searcher(
+        off,
+        [
+          ["search", "Egypt, Libyan dinar"],
+          ["visit", "Libya"],
+        ],
+        "Libya",
+      ),
+    ),
+  ).toBe(1);
+});
+test("expert: the conditions count in their own fields", () => {
+  // Jordan's page names Amman, as its capital, and Iraq, as a neighbor.
+  const swapped = "country with capital Iraq, borders Amman";
+  expect(expert(searcher(swapped, [["visit", "Jordan"]], "Jordan"))).toBe(0);
+});
+test("expert: a query with other terms is worth the share of the task's terms in it", () => {
+  expect(expert(searcher(both, [["search", "Iraq, Jordanian dinar, Syria, Egypt"]], null))).toBeCloseTo(0.2 / 2);
 });
 test("expert: no report", () => {
   expect(

@@ -35,7 +35,10 @@ test("the paper's setting, on the shipped models as atlas has them", async () =>
       subReward: { format: 0.1, correct: 0.4, expert: 0.5 },
       alignment: { mode: "resample", d: 8 },
     },
-    curriculum: [{ fromStep: 0, levels: [1] }, { levels: expect.arrayContaining([1, 2, 3]) }],
+    curriculum: [
+      { from: 0, levels: [1] },
+      { from: 0.4, levels: expect.arrayContaining([1, 2, 3]) },
+    ],
     evaluation: { every: 25, suites: [{ name: "held-out", runs: 3 }] },
   });
   const team = resolveConfig(atlas, { run: "r", seed: 1, arm: "mgrpo" });

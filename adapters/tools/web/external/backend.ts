@@ -1,7 +1,7 @@
 /**
  * @file One request to a backend that answers in JSON. Any failure is `tool-backend`: infrastructure, which never becomes text for the agent
- * and is one line that states the remedy. Retryable failures are retried: after Retry-After if the backend names a short
- * wait, else with backoff.
+ * and is one line that states the remedy. Retryable failures are retried with backoff, which begins after Retry-After if the backend
+ * names one that is short.
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";
@@ -34,7 +34,11 @@ const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
 const MAX_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
 const MAX_ANSWER_BYTES = 5_000_000;
-const NOT_SOON = { pause: Number.POSITIVE_INFINITY };
+/** The evidence of a failure that names a pause. */
+interface Evidence {
+  readonly pauseSeconds: number;
+}
+const NOT_SOON: Evidence = { pauseSeconds: Number.POSITIVE_INFINITY };
 
 /** Starts full: allows a burst of one second's requests, and refills evenly. */
 export function openTokenBucket(requestsPerSecond: number): TokenBucket {
@@ -59,10 +63,11 @@ export function openBackends(
         },
         {
           ...retries,
-          shouldRetry: ({ error }) => isMgrpoError(error) && error.retryable && pauseOf(error) <= MAX_PAUSE_SECONDS,
+          shouldRetry: ({ error }) =>
+            isMgrpoError(error) && error.retryable && pauseSecondsOf(error) <= MAX_PAUSE_SECONDS,
           onFailedAttempt: async ({ error, retriesLeft }) => {
-            const pause = isMgrpoError(error) ? pauseOf(error) : 0;
-            if (retriesLeft > 0 && pause > 0 && pause <= MAX_PAUSE_SECONDS) await sleep(pause);
+            const seconds = isMgrpoError(error) ? pauseSecondsOf(error) : 0;
+            if (retriesLeft > 0 && seconds > 0 && seconds <= MAX_PAUSE_SECONDS) await sleep(seconds);
           },
         },
       ),
@@ -74,8 +79,8 @@ interface Response {
   readonly status: number;
   readonly type: string;
   readonly text: string;
-  /** Retry-After, in seconds. */
-  readonly pause: number;
+  /** Retry-After; 0 without it. */
+  readonly pauseSeconds: number;
 }
 
 async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact: Redact): Promise<Response> {
@@ -96,7 +101,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     return {
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
-      pause: secondsOf(response.headers.get("retry-after")),
+      pauseSeconds: secondsOf(response.headers.get("retry-after")),
       text: redact(await response.text()),
     };
   } catch (cause) {
@@ -104,14 +109,14 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
   }
 }
 
-function answerOf<T>(request: BackendRequest<T>, { status, type, text, pause }: Response): T {
+function answerOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
   if (status >= 200 && status < 300) return parseAnswer(request, type, text);
   const detail = `HTTP ${status}${firstLine(text)}`;
   const known = ADVICE.find(([codes]) => codes.includes(status));
   if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
   const advice = status === 429 ? ": its plan does not allow this rate: lower its requestsPerSecond" : "";
   const retryable = status === 408 || status === 429 || status >= 500;
-  throw failure(request, detail + advice, { retryable, evidence: { pause } });
+  throw failure(request, detail + advice, { retryable, evidence: { pauseSeconds } });
 }
 
 function parseAnswer<T>(request: BackendRequest<T>, type: string, text: string): T {
@@ -144,7 +149,8 @@ const ADVICE: readonly (readonly [readonly number[], (key: string | undefined) =
   [[400, 404, 405, 422], () => "it does not accept such requests: check the backend's url in the settings"],
 ];
 
-const pauseOf = ({ evidence }: MgrpoError): number => (evidence as { pause?: number } | undefined)?.pause ?? 0;
+const pauseSecondsOf = ({ evidence }: MgrpoError): number =>
+  (evidence as Partial<Evidence> | undefined)?.pauseSeconds ?? 0;
 
 /** Retry-After in seconds: a number, or a date. */
 export function secondsOf(retryAfter: string | null): number {

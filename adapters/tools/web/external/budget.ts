@@ -2,7 +2,7 @@
  * @file Budgets for calls to backends, in calls and dollars.
  *
  *     a rollout's   counts the requests of its agents at their price, cached or not, so a repeated run behaves the same. One budget for all its
- *                   conversations (core/conversation/tool-budget.ts). When it is spent, tools respond that it is: the agent's failure.
+ *                   conversations (core/conversation/tool-budget.ts). When it is spent, tools say so in their responses: the agent's failure, not an outage.
  *     the run's     counts the calls that reach backends, by all workers together (core/training/tool-spending.ts). When it is spent, the run
  *                   halts.
  */

@@ -1,10 +1,10 @@
 /**
  * @file The stages of every external call of a tool, in order:
  *
- *     rollout's budget ──spent──> text                (context.budget: before any await, so in the order of the text)
- *     cache ──hit──> the answer
- *     run's budget ──spent──> the run is halted      (answer)
- *     rate limit of the backend, retries                   (backends)
+ *     rollout's budget ──spent──> text               (context.budget, charged by the tool before any await, so in text order)
+ *     cache ──hit──> the answer                      (cache)
+ *     run's budget ──spent──> the run is halted      (runBudget)
+ *     rate limit of the backend, retries             (backends)
  *     answer or error, without the secrets that were sent
  */
 import type { TokenBucket } from "limiter";

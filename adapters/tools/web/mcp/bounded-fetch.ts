@@ -1,26 +1,26 @@
 /**
- * @file fetch for MCP over HTTP, with a limit on every answer. Bytes are counted after decompression, while they arrive. An answer that is too
- * large is cut off, and a JSON-RPC answer that says so takes its place, so that only this request is affected and nothing is retried.
+ * @file fetch for MCP over HTTP, with a limit on every response. Bytes are counted after decompression, as they arrive. A response that is too
+ * large is cut off, and a JSON-RPC response that says so takes its place, so that only this request is affected and nothing is retried.
  *
- *     POST                       one answer: JSON, or a stream of events     at most `maxBytes`
+ *     POST                       one response: JSON, or a stream of events   at most `maxBytes`
  *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`
  *     GET                        an endless stream of notifications          not opened: nobody reads them
  */
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";
 
-const Request = z.object({ id: z.union([z.string(), z.number()]), method: z.string() });
+const JsonRpcRequest = z.object({ id: z.union([z.string(), z.number()]), method: z.string() });
 
 export function boundedFetch(maxBytes: number): FetchLike {
   return async (url, init) => {
-    // 405: what a server without such a stream answers.
+    // 405: the status of a server that offers no such stream.
     if (init?.method === "GET" && !new Headers(init.headers).has("last-event-id"))
       return new Response(null, { status: 405 });
     const response = await fetch(url, init);
     const { body, status, statusText, headers } = response;
     if (!body) return response;
     const isStream = headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    const limit = (isStream ? limitEvents : limitWhole)(maxBytes, tooLargeAnswer(init?.body, maxBytes));
+    const limit = (isStream ? limitEvents : limitWhole)(maxBytes, tooLargeResponse(init?.body, maxBytes));
     return new Response(body.pipeThrough(limit), { status, statusText, headers });
   };
 }
@@ -32,14 +32,14 @@ function limitEvents(maxBytes: number, tooLarge: string): TransformStream<Uint8A
     transform(chunk, controller) {
       size += chunk.length;
       if (size <= maxBytes) return controller.enqueue(chunk);
-      // The first line break ends what was cut off.
+      // The empty line ends the event that was cut off.
       controller.enqueue(Buffer.from(`\n\ndata: ${tooLarge}\n\n`));
       controller.terminate();
     },
   });
 }
 
-/** Passes the body on when it is complete: half of it could not be replaced. */
+/** Holds the body back until it is complete: bytes that were passed on could not be replaced. */
 function limitWhole(maxBytes: number, tooLarge: string): TransformStream<Uint8Array, Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -54,13 +54,13 @@ function limitWhole(maxBytes: number, tooLarge: string): TransformStream<Uint8Ar
   });
 }
 
-/** The result of a call is text for the agent. For any other request it is an error. */
-function tooLargeAnswer(body: unknown, maxBytes: number): string {
-  const text = `its answer is larger than ${maxBytes} bytes`;
-  const { data: request } = Request.safeParse(typeof body === "string" ? JSON.parse(body) : undefined);
+/** For a tool call, a result whose text the agent reads; for any other request, a JSON-RPC error. */
+function tooLargeResponse(body: unknown, maxBytes: number): string {
+  const text = `the server's response is larger than ${maxBytes} bytes`;
+  const { data: request } = JsonRpcRequest.safeParse(typeof body === "string" ? JSON.parse(body) : undefined);
   const isCall = request?.method === "tools/call";
-  const answer = isCall
+  const outcome = isCall
     ? { result: { content: [{ type: "text", text }], isError: true } }
     : { error: { code: -32000, message: text } };
-  return JSON.stringify({ jsonrpc: "2.0", id: request?.id ?? null, ...answer });
+  return JSON.stringify({ jsonrpc: "2.0", id: request?.id ?? null, ...outcome });
 }

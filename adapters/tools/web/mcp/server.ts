@@ -36,12 +36,12 @@ export interface McpServer {
 /** The value of an environment variable that the settings name. */
 export type Variables = (name: string) => string;
 
-const MAX_TEXT = 500_000;
+const MAX_TEXT_CHARACTERS = 500_000;
 /** Per HTTP response. The SDK's limit for stdio is about the same. */
 const MAX_ANSWER_BYTES = 10_000_000;
 const MAX_TOOL_PAGES = 100;
 
-/** HTTP statuses that no retry fixes, with the remedy. Other statuses may mean that the server lost the session. */
+/** HTTP statuses that no retry fixes, with the reason. Other statuses may mean that the server lost the session. */
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
   [402, "it requires payment"],
@@ -56,7 +56,7 @@ class McpConnection implements McpServer {
   readonly #settings: McpSettings;
   readonly #values: Record<string, string>;
   readonly #redact: Redact;
-  readonly #timeout: number;
+  readonly #timeoutMilliseconds: number;
   #client: Promise<Client> | undefined;
 
   constructor(name: string, settings: McpSettings, values: Record<string, string>, redact: Redact) {
@@ -64,7 +64,7 @@ class McpConnection implements McpServer {
     this.#settings = settings;
     this.#values = values;
     this.#redact = redact;
-    this.#timeout = Math.ceil(settings.seconds * 1000);
+    this.#timeoutMilliseconds = Math.ceil(settings.seconds * 1000);
   }
 
   tools(): Promise<McpTool[]> {
@@ -73,7 +73,7 @@ class McpConnection implements McpServer {
       let cursor: string | undefined;
       for (let page = 0; page < MAX_TOOL_PAGES; page++) {
         const request = cursor === undefined ? {} : { cursor };
-        const listed = await client.listTools(request, { timeout: this.#timeout });
+        const listed = await client.listTools(request, { timeout: this.#timeoutMilliseconds });
         tools.push(...listed.tools.map(toMcpTool));
         if (listed.nextCursor === undefined) return tools;
         cursor = listed.nextCursor;
@@ -86,7 +86,7 @@ class McpConnection implements McpServer {
     return this.#request(`calling '${tool}'`, async (client) => {
       const call = { name: tool, arguments: { ...args } };
       try {
-        const result = await client.callTool(call, CallToolResultSchema, { timeout: this.#timeout });
+        const result = await client.callTool(call, CallToolResultSchema, { timeout: this.#timeoutMilliseconds });
         return this.#shown(textOf(CallToolResultSchema.parse(result)));
       } catch (error) {
         // The server rejects the arguments: the agent's mistake, and text for the agent.
@@ -98,7 +98,7 @@ class McpConnection implements McpServer {
 
   /** Redacts before truncating, so that no part of a secret remains. */
   #shown(text: string): string {
-    return this.#redact(text).slice(0, MAX_TEXT);
+    return this.#redact(text).slice(0, MAX_TEXT_CHARACTERS);
   }
 
   async close(): Promise<void> {
@@ -120,7 +120,7 @@ class McpConnection implements McpServer {
     if (this.#client) return this.#client;
     const client = new Client({ name: "mgrpo", version: "1" });
     const transport = transportOf(this.#settings, this.#values);
-    const connecting = client.connect(transport, { timeout: this.#timeout }).then(() => client);
+    const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
     const forget = () => {
       if (this.#client === connecting) this.#client = undefined;
     };

@@ -6,7 +6,7 @@ import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
   readonly model: LanguageModel;
-  /** Its name in the cache; differs by model and by settings. */
+  /** Identifies the model and its settings in the cache. */
   readonly name: string;
   /** Dollars per million tokens; 0 if it is free. */
   readonly usdPerMillionTokens: { readonly input: number; readonly output: number };
@@ -16,8 +16,8 @@ export interface ToolModel {
 const FREE = { inputTokens: 0, outputTokens: 0 };
 
 const REFUSALS: Readonly<Record<string, string>> = {
-  "too-long": "(the model cannot read so much at once)",
-  filtered: "(the model's filter refuses this text)",
+  "too-long": "(this text is too long for the model)",
+  filtered: "(the model's content filter refused this text)",
 };
 
 type TokenCounts = Pick<z.infer<typeof Answer>, "inputTokens" | "outputTokens">;
@@ -32,8 +32,8 @@ export interface ModelCall {
 }
 
 /**
- * The model's text, or a message that it refuses this content or that the budget is too small. Greedy, so that the cached answer depends
- * little on which caller asks first.
+ * The model's text, or a message that the model refuses the content or that the budget is too small. Decoding is greedy, so the cached
+ * answer depends little on which caller asks first.
  */
 export async function callToolModel(
   { model, name, usdPerMillionTokens: usd, maxTokens }: ToolModel,
@@ -45,7 +45,7 @@ export async function callToolModel(
     (inputTokens * usd.input + outputTokens * usd.output) / 1e6;
   const expectedUsd = costOf({ inputTokens: estimatedTokens(messages), outputTokens: maxTokens });
   if (expectedUsd > leftUsd)
-    return `no budget is left for this call: it may cost $${shownUsd(expectedUsd)}, and $${shownUsd(leftUsd)} is left`;
+    return `the remaining budget does not cover this call: it may cost $${shownUsd(expectedUsd)}, and $${shownUsd(leftUsd)} is left`;
   const request = {
     tool,
     backend: name,
@@ -66,11 +66,11 @@ export async function callToolModel(
     expectedUsd,
     canary: context.question.canary,
   });
-  context.budget.add(costOf(answer));
+  context.budget.addCost(costOf(answer));
   return answer.text.trim();
 }
 
-/** A token is about 4 bytes of UTF-8 in English, 3 in Chinese, fewer in numbers and unusual text. */
+/** A token is about 4 bytes of UTF-8 in English, 3 in Chinese, fewer in numbers and rare scripts. */
 const BYTES_PER_TOKEN = 3;
 
 function estimatedTokens(messages: readonly ChatMessage[]): number {

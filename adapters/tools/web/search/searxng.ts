@@ -1,6 +1,6 @@
 /**
- * @file SearXNG: a self-hosted metasearch. GET `/search?format=json`, which its settings.yml must allow (`search.formats`). An empty result
- * while engines are unresponsive is an outage, not an answer.
+ * @file SearXNG: a self-hosted metasearch engine. GET `/search?format=json`, which its settings.yml must allow (`search.formats`). An empty
+ * result while engines are unresponsive is an outage, not an answer.
  */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";

@@ -1,11 +1,11 @@
 /**
- * @file The addresses that `visit` may open: public ones. All others are internal: this machine, its network, its cloud's metadata service.
- * ipaddr.js knows the IANA registries; this file lists the few internal ranges that it classifies as public.
+ * @file The addresses that `visit` may open: public ones, and ranges that its caller allows. So a page cannot make it reach this machine, its
+ * network or its cloud's metadata service. ipaddr.js knows the IANA registries; this file adds the few ranges that they lack.
  */
 import ipaddr from "ipaddr.js";
 
-/** Internal, although no registry says so: Azure's metadata and DNS service, deprecated site-local and IPv4-compatible addresses. */
-const ALSO_INTERNAL = ["168.63.129.16/32", "fec0::/10", "::/96"];
+/** Not public, although ipaddr.js calls them `unicast`: Azure's metadata and DNS service, and IPv4-compatible IPv6 addresses. */
+const ALSO_INTERNAL = ["168.63.129.16/32", "::/96"];
 
 export type AddressCheck = (address: string) => boolean;
 

@@ -41,7 +41,7 @@ export async function fetchPage(address: URL, options: FetchOptions): Promise<Fe
       if (refused) return none(refused);
       if (options.guard.isBlocked(url)) return { kind: "blocked" };
       url.hash = "";
-      if (seen.has(url.href)) return none("it redirects in a circle");
+      if (seen.has(url.href)) return none("it redirects in a loop");
       if (seen.size > options.redirects) return none(`it redirects more than ${options.redirects} times`);
       seen.add(url.href);
       const response = await fetch(url, {

@@ -1,14 +1,13 @@
 /**
  * @file The dispatcher that `visit` connects through. A host name is resolved once, all its addresses are checked, and the connection goes to
- * a checked one, so a later DNS answer (rebinding) has no effect. Redirects return to the caller, which treats each as a new
- * request.
+ * a checked one, so a later DNS answer (rebinding) has no effect. Redirects return to the caller, which treats each as a new request.
  */
 import { lookup as resolve } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector } from "undici";
 import type { AddressCheck } from "./addresses.ts";
 
-/** A connection refused because it would leave the public internet. */
+/** A connection refused because its address is neither public nor explicitly allowed. */
 export class AddressRefused extends Error {
   constructor(host: string) {
     super(`${host} is not a public address`);
@@ -19,13 +18,14 @@ export type Resolve = typeof resolve;
 
 const CONNECT_MILLISECONDS = 10_000;
 
-export function guardedAgent(isPublic: AddressCheck, lookup: Resolve = resolve): Agent {
+export function guardedAgent(isAllowed: AddressCheck, lookup: Resolve = resolve): Agent {
   const checked: LookupFunction = (host, options, callback) => {
-    lookup(host, { ...options, all: true }, (error, found) => {
+    lookup(host, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
-      const [first] = found;
-      if (!first || !found.every(({ address }) => isPublic(address))) return callback(new AddressRefused(host), []);
-      if (options.all) callback(null, found);
+      const [first] = addresses;
+      if (!first || !addresses.every(({ address }) => isAllowed(address)))
+        return callback(new AddressRefused(host), []);
+      if (options.all) callback(null, addresses);
       else callback(null, first.address, first.family);
     });
   };
@@ -34,7 +34,7 @@ export function guardedAgent(isPublic: AddressCheck, lookup: Resolve = resolve):
     connect(options, callback) {
       // A literal address in the URL is not looked up.
       const host = options.hostname.replace(/^\[|\]$/g, "");
-      if (isIP(host) !== 0 && !isPublic(host)) callback(new AddressRefused(host), null);
+      if (isIP(host) !== 0 && !isAllowed(host)) callback(new AddressRefused(host), null);
       else connect(options, callback);
     },
   });

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { originalWording } from "../../../../core/contracts/question.ts";
 import type { Tool, ToolContext } from "../../../../core/ports.ts";
-import { clip, MAX_TITLE, showPart, withHeading } from "../../documents/parts.ts";
+import { clip, showPart, withHeading } from "../../documents/parts.ts";
 import type { Reader } from "../../documents/reader.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
@@ -16,6 +16,8 @@ import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts
 
 /** Part of the cache key. Raise it whenever the conversion of pages to text changes. */
 const BACKEND = "visit 3";
+/** Characters of an invalid address that a response repeats. */
+const MAX_QUOTED_URL = 120;
 /** Attempts at a site whose fault is retryable, and the pause between them. */
 const ATTEMPTS = 3;
 const PAUSE_MILLISECONDS = 1000;
@@ -64,7 +66,8 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
 
   async function visit({ url, part = 1, goal }: Arguments, context: ToolContext): Promise<string> {
     const address = addressOf(url);
-    if (!address) return `${clip(url, MAX_TITLE)} is not the address of a page: it must start with https:// or http://`;
+    if (!address)
+      return `${clip(url, MAX_QUOTED_URL)} is not the address of a page: it must start with https:// or http://`;
     const refused = context.budget.take(usdPerCall);
     if (refused) return refused;
     const leftUsd = context.budget.leftUsd();

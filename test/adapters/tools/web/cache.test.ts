@@ -115,13 +115,13 @@ describe("budgets", () => {
 
   test("a rollout's budget counts calls in the order of the text, cached or not, and is shown to its agent only", async () => {
     const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
-    const spent = "no calls are left: 2 were allowed";
+    const spent = "no calls are left: the limit is 2";
     expect(await told({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
     const ofDollars = { budget: openToolBudget({ calls: null, microUsd: 2500 }) };
     expect(await told({}, ["Alby", "Corby", "Dalby"], ofDollars)).toEqual([
       "1. Alby",
       "1. Corby",
-      "no budget is left for this call: $0.0025 were allowed",
+      "no budget is left for this call: the limit is $0.0025",
     ]);
     expect(ofDollars.budget.spent()).toEqual({ calls: 2, microUsd: 2000 });
   });

@@ -40,9 +40,11 @@ test("a text that may cost more than is left is not sent to the model", async ()
   const { call, close, asked } = await openTools();
   const poor = dollars(1000);
   expect(await call("visit", page("/wiki/Alby"), poor)).toMatch(
-    /\n\nno budget is left for this call: it may cost \$0\.00\d+, and \$0\.001 is left$/,
+    /\n\nthe remaining budget does not cover this call: it may cost \$0\.00\d+, and \$0\.001 is left$/,
   );
-  expect(await call("reason", { problem: "2 + 2" }, poor)).toMatch(/^no budget is left for this call: it may cost/);
+  expect(await call("reason", { problem: "2 + 2" }, poor)).toMatch(
+    /^the remaining budget does not cover this call: it may cost/,
+  );
   expect(asked).toEqual([]);
   expect(poor.budget.spent()).toEqual({ calls: 2, microUsd: 0 });
   const rich = dollars(10_000);
@@ -56,7 +58,9 @@ test("the calls of one turn do not see what the others cost: that depends on tim
   const { budget } = dollars(1400);
   const turn = ["2 + 2", "3 + 3"].map((problem) => call("reason", { problem }, { budget }));
   expect(await Promise.all(turn)).toEqual(["towns", "towns"]);
-  expect(await call("reason", { problem: "4 + 4" }, { budget })).toMatch(/^no budget is left/);
+  expect(await call("reason", { problem: "4 + 4" }, { budget })).toMatch(
+    /^the remaining budget does not cover this call/,
+  );
   await close();
 });
 

@@ -36,7 +36,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     expect(text.split("\n\n").length).toBeGreaterThan(1);
     expect(await call("search", { query: "xyzzy" })).toBe("nothing found");
   });
-  test("429 with Retry-After is waited for", async () => {
+  test("429 with Retry-After is retried", async () => {
     const { call } = await over(backend);
     const before = world.searches();
     expect(await call("search", { query: "again 2" })).toBe("nothing found");
@@ -59,13 +59,10 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
   });
 });
 
-test("a lasting outage is reported after some retries, or at once if the requested pause is too long", async () => {
-  const backends = openBackends({ sleep: async () => {} }, (text) => text, {
-    retries: 2,
-    minTimeout: 1,
-    factor: 1,
-    randomize: false,
-  });
+test("a lasting outage is reported after some retries, each after Retry-After, or at once if that is too long", async () => {
+  const slept: number[] = [];
+  const sleep = async (seconds: number) => void slept.push(seconds);
+  const backends = openBackends({ sleep }, (text) => text, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
   const ask = (query: string) =>
     backends.request(serper(`${world.origin}/serper`, "KEY", SEARCH_KEY).request(query, 3), openTokenBucket(1000));
   for (const [query, tries] of [
@@ -76,6 +73,8 @@ test("a lasting outage is reported after some retries, or at once if the request
     await expect(ask(query)).rejects.toMatchObject({ code: "tool-backend", retryable: true });
     expect(world.searches() - before).toBe(tries);
   }
+  await expect(ask("again 3")).rejects.toMatchObject({ code: "tool-backend", retryable: true });
+  expect(slept).toEqual([0.01, 0.01]);
   await world.close();
   await expect(ask("Alby")).rejects.toThrow(/^Serper at http:\/\/127\.0\.0\.1:\d+: no answer \(/);
   await backends.close();

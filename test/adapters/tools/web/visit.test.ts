@@ -47,7 +47,7 @@ afterAll(async () => {
 
 /** The number in the tool's answer to a request for a missing part. */
 const partsOfPage = async (shown: (part: number) => Promise<string>) =>
-  Number(/has no part 1000: its last one is part (\d+)$/.exec(await shown(1000))?.[1]);
+  Number(/has no part 1000: its last part is (\d+)$/.exec(await shown(1000))?.[1]);
 
 describe("reads", () => {
   test("the main content as Markdown, with absolute links and nothing that a reader would not see", async () => {
@@ -77,7 +77,7 @@ describe("reads", () => {
   test("a long page by parts, each as long as the agent will see", async () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
-    expect(await shown(1)).toMatch(/\npart 1, goes on in part 2\n/);
+    expect(await shown(1)).toMatch(/\npart 1, continues in part 2\n/);
     const count = await partsOfPage(shown);
     const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
     expect(all.every((text) => text.length <= 400)).toBe(true);
@@ -108,7 +108,7 @@ test("joined parts are the text, and none is too long", () => {
 describe("gives the reason", () => {
   test.each([
     ["/gone", "the site answers HTTP 404"],
-    ["/loop", "it redirects in a circle"],
+    ["/loop", "it redirects in a loop"],
     ["/huge", "it is larger than 1000000 bytes"],
     ["/huge-and-says-so", "it is larger than 1000000 bytes"],
     ["/bomb", "it is larger than 1000000 bytes"],
@@ -248,7 +248,7 @@ test("a text that a model rejects is not an outage: the agent reads the error, a
     },
   });
   const other = await openWorldTools(world, worldSettings(world, { reason: model }), { openModel: objecting });
-  expect(await other.call("reason", { problem: "too much" })).toBe("(the model cannot read so much at once)");
+  expect(await other.call("reason", { problem: "too much" })).toBe("(this text is too long for the model)");
   const refusal = { code: "tool-backend", retryable: false, message: "reason: HTTP 400" };
   await expect(other.call("reason", { problem: "2 + 2" })).rejects.toMatchObject(refusal);
   await other.close();

@@ -1,0 +1,41 @@
+/** @file One file of the hub, by commit and SHA-256: from the cache, or downloaded into it. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type HubModelFile, hubFileName } from "../../../core/contracts/hub-model.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import { openRepositoryCache } from "./cache.ts";
+import { downloadBlob } from "./download.ts";
+import { hubFetch } from "./fetch.ts";
+import type { HubSettings } from "./settings.ts";
+
+/** Large: the hub names its blob by its SHA-256. */
+interface LargeFile {
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+/**
+ * The path of the file. What was downloaded has that SHA-256; what was in the cache already is not checked.
+ * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found` or `checkpoint-damaged`.
+ */
+export async function fetchHubFile(
+  file: HubModelFile,
+  { sha256: hash, bytes }: LargeFile,
+  settings: HubSettings,
+): Promise<string> {
+  const { repository, commit, path } = file;
+  const cache = openRepositoryCache(settings.cache, repository);
+  const link = join(cache.snapshot(commit), path);
+  if (existsSync(link)) return link;
+  const blob = cache.blob(hash);
+  if (!existsSync(blob)) {
+    if (settings.isOffline) throw notCached(file, settings);
+    const fetch = hubFetch(settings, repository);
+    await downloadBlob({ repository, commit, file: { path, bytes, hash }, blob, settings, fetch, onBytes() {} });
+  }
+  await cache.link(commit, path, hash);
+  return link;
+}
+
+const notCached = (file: HubModelFile, { cache }: HubSettings) =>
+  new MgrpoError("hub-unavailable", `${hubFileName(file)} is not in ${cache}, and HF_HUB_OFFLINE is set: unset it`);

@@ -1,0 +1,106 @@
+/**
+ * @file gateway.*: CPU milliseconds per turn of an agent whose policy answers at once: `native`, this program's own loop; `session`, an app's
+ * requests without HTTP; `request`, the same over HTTP with 64 conversations in flight, the client's share included.
+ */
+import type { TurnRequest } from "../core/contracts/app-chat.ts";
+import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";
+import { tokenBackend } from "../gpu-workers/rollouts/token-backend.ts";
+import { addressOf, openGateway, openInstantAgent, promptOf, sampling } from "./instant-agent.ts";
+
+const CONVERSATIONS = 64;
+const TURNS = 4;
+const ROUNDS = 8;
+const RESPONSE = "Currency: Qatari riyal  Borders: Burkina Faso, Cuba";
+const { agent, config, tokenizer, sampler } = openInstantAgent(TURNS);
+
+const native = await cpuMilliseconds(nativeConversation);
+const session = await cpuMilliseconds(sessionConversation);
+const request = await overHttp();
+print("gateway.native", native);
+print("gateway.session", session);
+print("gateway.request", request);
+
+async function nativeConversation(rollout: number): Promise<void> {
+  const stream = [1, "sample", 0, 0, rollout, "main", "asked"];
+  const shared = {
+    agent: "main",
+    version: 0,
+    config,
+    tools: new Map(),
+    sampling,
+    stream,
+    sequence: `native/${rollout}`,
+  };
+  const backend = tokenBackend(shared, tokenizer, sampler);
+  backend.start(promptOf(rollout));
+  for (let turn = 0; turn < TURNS; turn++) {
+    await backend.generate(turn, config.limits.turnTokens, new AbortController().signal);
+    if (turn + 1 < TURNS) backend.observe([RESPONSE]);
+  }
+  backend.trajectory();
+}
+
+async function sessionConversation(rollout: number): Promise<void> {
+  const sessions = new AgentSessions(agent, [1, "sample"], 1);
+  const id = String(rollout).padStart(22, "0");
+  const address = addressOf(rollout);
+  const open = { id, run: "bench", address, questionId: "q", agent: "main", version: 0, sampling };
+  const messages: TurnRequest["messages"] = [{ role: "user", text: promptOf(rollout) }];
+  const delivered: string[] = [];
+  for (let turn = 0; turn < TURNS; turn++) {
+    const asked = { messages: [...messages], tools: [], mayCall: true, stop: [], variant: "" };
+    const reply = await sessions.turn(open, asked, turn, new AbortController().signal);
+    delivered.push(reply.exchange);
+    messages.push({ role: "assistant", text: reply.text, calls: [] }, { role: "user", text: RESPONSE });
+  }
+  sessions.end(id, delivered);
+}
+
+async function overHttp(): Promise<number> {
+  const gateway = await openGateway(agent, 1);
+  try {
+    return await cpuMilliseconds(async (rollout) => {
+      const { attempt, key, base } = gateway.open(rollout);
+      await appConversation(key, base, rollout);
+      await attempt.settled();
+      await attempt.outcome({ answer: "x" }, new AbortController().signal);
+      gateway.attempts.close(attempt);
+    });
+  } finally {
+    await gateway.close();
+  }
+}
+
+async function appConversation(key: string, base: string, rollout: number): Promise<void> {
+  const messages = [{ role: "user", content: promptOf(rollout) }];
+  for (let turn = 0; turn < TURNS; turn++) {
+    const response = await fetch(`${base}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "main", messages }),
+    });
+    const { choices } = (await response.json()) as { choices: { message: { role: string; content: string } }[] };
+    const message = choices[0]?.message;
+    if (!message) throw new Error(`the gateway answered ${response.status}`);
+    messages.push(message, { role: "user", content: RESPONSE });
+  }
+}
+
+/** Per turn, the median over rounds of all conversations at once. */
+async function cpuMilliseconds(conversation: (rollout: number) => Promise<void>): Promise<number> {
+  const rounds: number[] = [];
+  for (let round = 0; round <= ROUNDS; round++) {
+    const before = process.cpuUsage();
+    await Promise.all(Array.from({ length: CONVERSATIONS }, (_, i) => conversation(round * CONVERSATIONS + i)));
+    const { user, system } = process.cpuUsage(before);
+    rounds.push((user + system) / 1000 / (CONVERSATIONS * TURNS));
+  }
+  // The first round compiles.
+  const [, ...measured] = rounds;
+  return measured.sort((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN;
+}
+
+function print(name: string, value: number): void {
+  const about = { conversations: CONVERSATIONS, turns: TURNS };
+  console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit: "CPU ms/turn", config: about }));
+}

@@ -1,0 +1,83 @@
+/**
+ * @file engine.decode: milliseconds to decode one token for each of 8 sequences, on a model of SmolLM2-135M's shape with an adapter of rank 16,
+ * for every form of its base. The forms alternate, so that other load on the machine affects all equally.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LoraConfig } from "../core/contracts/lora.ts";
+import type { EngineOptions, Sampler } from "../core/ports.ts";
+import { compiledEngine } from "../engine/compiled/engine.ts";
+import { writeRandomModel } from "./qwen3/model.ts";
+import { withFreshAdapter } from "./qwen3/work.ts";
+import { SMOLLM2_135M } from "./smollm2.ts";
+
+const [SEQUENCES, TOKENS, ROUNDS] = [8, 8, 3];
+const OPTIONS: EngineOptions = { threads: 1, slots: SEQUENCES, contextTokens: 128, microBatchTokens: 1024 };
+const LORA = LoraConfig.parse({});
+const FORMS: Readonly<Record<string, Partial<EngineOptions>>> = {
+  fp32: { packing: "off" },
+  "fp32-packed": { packing: "on" },
+  int8: { quantization: "int8", packing: "off" },
+  "int8-packed": { quantization: "int8", packing: "on" },
+  int4: { quantization: "int4", packing: "off" },
+  "int4-packed": { quantization: "int4", packing: "on" },
+};
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-sampling-"));
+try {
+  const base = writeRandomModel(folder, SMOLLM2_135M, OPTIONS.contextTokens, "F32");
+  const files = withFreshAdapter(base, SMOLLM2_135M, LORA);
+  const samplers = new Map<string, Sampler>();
+  for (const [form, options] of Object.entries(FORMS)) {
+    const start = performance.now();
+    samplers.set(form, await compiledEngine.openSampler(files, { ...OPTIONS, ...options }));
+    print("engine.decode.open", form, (performance.now() - start) / 1000, "s");
+  }
+  const times = new Map([...samplers.keys()].map((form) => [form, [] as number[]]));
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [form, sampler] of samplers) {
+      const milliseconds = await decode(sampler, `${round}`);
+      // The first round warms up.
+      if (round > 0) times.get(form)?.push(milliseconds);
+    }
+  }
+  for (const [form, found] of times) print("engine.decode", form, median(found), "ms");
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Milliseconds per decode, a prefill of 8 short prompts included. */
+async function decode(sampler: Sampler, round: string): Promise<number> {
+  const start = performance.now();
+  await Promise.all(
+    Array.from({ length: SEQUENCES }, async (_, i) => {
+      const sequence = `${round}/${i}`;
+      await sampler.sample({
+        sequence,
+        tokens: [i, i + 1],
+        maxTokens: TOKENS,
+        stop: [],
+        sampling: { temperature: 1, topP: 1, topK: 0 },
+        stream: ["bench", sequence],
+      });
+      sampler.release(sequence);
+    }),
+  );
+  return (performance.now() - start) / TOKENS;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+function print(name: string, form: string, value: number, unit: string): void {
+  const config = {
+    model: "SmolLM2-135M's shape",
+    rank: LORA.rank,
+    sequences: SEQUENCES,
+    threads: OPTIONS.threads,
+    form,
+  };
+  console.log(JSON.stringify({ name, value: Math.round(value * 100) / 100, unit, config }));
+}

@@ -1,0 +1,135 @@
+/**
+ * @file `mgrpo dev`: one question, K rollouts, no training. Shows what the team did before any training, what a step would train of it, and
+ * what would keep it from learning.
+ */
+import colors from "picocolors";
+import type { Arm, RunConfig } from "../core/contracts/config.ts";
+import type { Question, QuestionSet } from "../core/contracts/question.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { drawQuestions, initialCurriculum } from "../core/training/curriculum.ts";
+import { resolveConfig } from "../core/training/resolve-config.ts";
+import { openRecipe } from "../recipes/registry.ts";
+import { type TriedGroup, tryQuestion } from "./dev/rollouts.ts";
+import { type AgentShare, agentShares } from "./dev/shares.ts";
+import { groupWarnings } from "./dev/warnings.ts";
+import { pinModels } from "./local/hub-models.ts";
+import { makeMissingModels } from "./local/missing-models.ts";
+import { preflight } from "./local/preflight.ts";
+import { watchForStop } from "./local/stop.ts";
+import { readQuestions } from "./questions.ts";
+import { drawText } from "./show/text.ts";
+import { clean } from "./terminal/clean.ts";
+import { counted } from "./terminal/columns.ts";
+import { didYouMean } from "./terminal/nearest.ts";
+import { hanging } from "./terminal/rows.ts";
+
+export interface DevOptions {
+  readonly question?: string;
+  readonly rollouts: number;
+  readonly arm?: Arm;
+  readonly seed: number;
+  readonly set: readonly string[];
+}
+
+export async function dev(recipeName: string, options: DevOptions): Promise<void> {
+  const recipe = await openRecipe(recipeName);
+  const { arm = "mgrpo", seed, rollouts } = options;
+  const resolve = (...more: string[]) =>
+    resolveConfig(recipe, { run: "dev", recipe: recipeName, seed, arm, set: [...options.set, ...more] });
+  const questions = await readQuestions(recipe, resolve("evaluation={}"));
+  const question = chooseQuestion(resolve(), questions, options.question);
+  const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
+  const one = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
+  // An app that throws is shown, not run again.
+  const config = await pinModels(resolve(...one, "limits.attempts=1", "evaluation={}", "budget={}"));
+  await makeMissingModels(recipeName, recipe, config);
+  const { findings, bases } = await preflight(config, { workers: "here", models: "read", checkStore: () => {} });
+  findings.settle();
+  const stop = watchForStop();
+  const isTerminal = process.stdout.isTTY;
+  const onDone = (done: number) => {
+    if (isTerminal) console.error(colors.dim(`rollout ${done} of ${rollouts}`));
+  };
+  const tried = await tryQuestion(config, bases, question, recipe.note?.(question), onDone, stop.signal).finally(() =>
+    stop.dispose(),
+  );
+  const shares = agentShares(config, tried);
+  const warnings = groupWarnings(config, tried, shares);
+  if (isTerminal) print(config, tried, shares, warnings);
+  else printLines(question, tried, shares, warnings);
+}
+
+/** The named question, or the one that training draws first. */
+function chooseQuestion(config: RunConfig, { train, heldOut }: QuestionSet, id: string | undefined): Question {
+  const all = [...train, ...heldOut];
+  const wanted = id ?? drawQuestions(config, train, 0, initialCurriculum(config), 1).questions[0];
+  const found = all.find((question) => question.id === wanted);
+  if (found) return found;
+  const ids = all.map((question) => question.id);
+  const hint = didYouMean(wanted ?? "", ids) || `; the first are ${ids.slice(0, 3).join(", ")}`;
+  throw new MgrpoError("not-found", `--question ${wanted}: the recipe has no such question${hint}`);
+}
+
+function print(
+  config: RunConfig,
+  { trees }: TriedGroup,
+  shares: readonly AgentShare[],
+  warnings: readonly string[],
+): void {
+  console.log(trees.map(drawText).join("\n\n"));
+  console.log(colors.bold(`\nA step would train${config.runner === "native" ? "" : " (the app's rollouts)"}:`));
+  for (const share of shares) {
+    for (const line of hanging(`  ${share.agent.padEnd(widest(shares))}  `, shareText(share))) console.log(line);
+  }
+  if (warnings.length > 0) console.log("");
+  for (const warning of warnings) {
+    const [first = "", ...frames] = clean(warning).split("\n");
+    for (const line of hanging(colors.yellow("  warning: "), first)) console.log(line);
+    for (const frame of frames) console.log(colors.dim(`    ${frame}`));
+  }
+}
+
+const widest = (shares: readonly AgentShare[]) => Math.max(...shares.map(({ agent }) => agent.length));
+
+/** `4 branches, 312 sampled tokens; rewards 0.1 1.0; advantages -1.00 +1.00; 312 tokens trained`. */
+export function shareText({
+  trained,
+  branches,
+  sampledTokens,
+  rewards,
+  advantages,
+  trainedTokens,
+}: AgentShare): string {
+  const count = branches === 1 ? "1 branch" : `${branches} branches`;
+  const parts = [
+    `${count}, ${counted(sampledTokens, "sampled token")}`,
+    ...(rewards.length > 0 ? [`rewards ${rewards.map((reward) => reward.toFixed(3)).join(" ")}`] : []),
+    ...(rewards.length > 0 ? [`advantages ${advantages.map(signed).join(" ")}`] : []),
+    trained ? `${counted(trainedTokens, "token")} trained` : "frozen",
+  ];
+  return parts.join("; ");
+}
+
+const signed = (advantage: number | null) =>
+  advantage === null ? "dropped" : `${advantage > 0 ? "+" : ""}${advantage.toFixed(2)}`;
+
+function printLines(
+  question: Question,
+  { group, rollouts }: TriedGroup,
+  shares: readonly AgentShare[],
+  warnings: readonly string[],
+): void {
+  for (const [k, { outcome, invocations }] of rollouts.entries()) {
+    const score = group.rollouts[k];
+    const scored = score && !("excluded" in score) ? { correct: score.correct, reward: score.reward } : score;
+    const end =
+      outcome.status === "finished"
+        ? { stop: outcome.conversation.stop, answer: outcome.conversation.answer, fault: outcome.conversation.fault }
+        : { failed: outcome.reason };
+    const given = outcome.status === "finished" && outcome.app ? { counts: outcome.app.counts } : {};
+    const line = { kind: "rollout", question: question.id, rollout: k, ...end, ...scored, ...given };
+    console.log(JSON.stringify({ ...line, invocations: invocations.size }));
+  }
+  for (const share of shares) console.log(JSON.stringify({ kind: "agent", ...share }));
+  for (const warning of warnings) console.log(JSON.stringify({ kind: "warning", warning }));
+}

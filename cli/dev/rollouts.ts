@@ -1,0 +1,116 @@
+/**
+ * @file K rollouts of one question by the team before training, in this process: the group that a training step would have, scored and
+ * finalized by the same functions. Nothing is trained.
+ */
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import type { GroupRecord } from "../../core/contracts/records.ts";
+import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import { DELEGATE } from "../../core/conversation/toolbox.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
+import { recordBytes } from "../../gpu-workers/identity.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { inParallel } from "../../gpu-workers/parallel.ts";
+import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
+import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
+import { wholeTeam } from "../../gpu-workers/rollouts/whole-team.ts";
+import type { Bases } from "../local/base-models.ts";
+import { readGroups, readStep } from "../local/follow.ts";
+import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
+import { readInvocations } from "../show/conversations.ts";
+import { loadTrees } from "../show/load.ts";
+import type { Tree } from "../show/node.ts";
+
+/** One rollout of the group. */
+export interface TriedRollout {
+  readonly outcome: Outcome;
+  readonly invocations: ReadonlyMap<string, Invocation>;
+}
+
+export interface TriedGroup {
+  readonly group: GroupRecord;
+  readonly rollouts: readonly TriedRollout[];
+  /** The group as `show` draws it. */
+  readonly trees: readonly Tree[];
+  /** Agent -> the tools that it was offered. */
+  readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
+  /** What the app threw, in the order in which it did. */
+  readonly thrown: readonly unknown[];
+}
+
+/** @param onDone called with the number of finished rollouts. */
+export async function tryQuestion(
+  config: RunConfig,
+  bases: Bases,
+  question: Question,
+  note: string | undefined,
+  onDone: (finished: number) => void,
+  signal: AbortSignal,
+): Promise<TriedGroup> {
+  const thrown: unknown[] = [];
+  const questions = { train: [question], heldOut: [] };
+  const observe = (runner: AppRunner) => keepingErrors(runner, thrown);
+  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), observe }, async (team) => {
+    const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
+    const outcomes = await rollOut(team, question, offered, onDone, signal);
+    const { store } = team.run;
+    const [group] = await readGroups(store, await readStep(store, config.run, 0));
+    if (!group) throw new MgrpoError("record-damaged", "the step has no group");
+    const rollouts = outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) }));
+    const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
+    return { group, rollouts: await Promise.all(rollouts), trees, offered, thrown };
+  });
+}
+
+/** The tools that this program offers an agent; none where an app does. */
+const toolsOf = ({ runner }: RunConfig, { tools, delegates }: AgentConfig): Set<string> =>
+  new Set(runner === "native" ? [...tools, ...(delegates.length > 0 ? [DELEGATE] : [])] : []);
+
+async function rollOut(
+  { run, agents, app, score }: HostedTeam,
+  question: Question,
+  offered: ReadonlyMap<string, Set<string>>,
+  onDone: (finished: number) => void,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const { config, store } = run;
+  // Names as in training: this is its first step, if it draws this question first.
+  const purpose = [config.seed, "sample"];
+  const watched = new Map([...agents].map(([name, agent]) => [name, noting(agent, offered)]));
+  const team = wholeTeam(run, watched, purpose, app);
+  const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
+  const sampling = { temperature: config.temperature, topP: 1, topK: 0 };
+  const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
+  let finished = 0;
+  return inParallel(indices, team.agent.config.engine.slots, async (rollout) => {
+    const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
+    const plan = { address, question, versions, sampling, purpose, closedBook: false };
+    const outcome = await attemptRollout(team, plan, signal, () => false);
+    const key = objectKeys.outcome(address);
+    await store.objects.commit(key, recordBytes(outcome));
+    await score({ key });
+    finished += 1;
+    onDone(finished);
+    return outcome;
+  });
+}
+
+/** Notes the tools that an app offers. */
+const noting = (agent: HostedAgent, offered: ReadonlyMap<string, Set<string>>): HostedAgent => ({
+  ...agent,
+  onProgress(progress) {
+    if (progress.kind !== "asked") return;
+    for (const tool of progress.tools ?? []) offered.get(agent.name)?.add(tool);
+  },
+});
+
+const keepingErrors = (runner: AppRunner, thrown: unknown[]): AppRunner => ({
+  run: (call, signal) =>
+    runner.run(call, signal).catch((error: unknown) => {
+      if (!signal.aborted) thrown.push(error);
+      throw error;
+    }),
+});

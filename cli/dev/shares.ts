@@ -1,0 +1,90 @@
+/** @file What each agent would train on in a group: its branches, tokens, rewards and advantages. Pure. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
+import {
+  type AnyTrajectory,
+  type FinishedOutcome,
+  mainTrajectories,
+  sampledTokens,
+} from "../../core/contracts/rollout.ts";
+import { hasGradient, lossTerms } from "../../core/mgrpo/batch.ts";
+import type { TriedGroup, TriedRollout } from "./rollouts.ts";
+
+export interface AgentShare {
+  readonly agent: string;
+  /** Whether this arm trains it. */
+  readonly trained: boolean;
+  readonly branches: number;
+  readonly sampledTokens: number;
+  /** Of the main agent's scored rollouts, or of a sub-agent's scored conversations. */
+  readonly rewards: readonly number[];
+  /** One per reward; null: not trained on. */
+  readonly advantages: readonly (number | null)[];
+  /** Sampled tokens that would have a gradient. */
+  readonly trainedTokens: number;
+}
+
+/** What one reward is for. */
+interface Unit {
+  /** As in `AgentBatch.trajectories`. */
+  readonly id: number | string;
+  readonly reward: number;
+  readonly tokens: number;
+}
+
+export function agentShares(
+  config: Pick<RunConfig, "agents" | "main" | "algorithm">,
+  { group, rollouts }: Pick<TriedGroup, "group" | "rollouts">,
+): AgentShare[] {
+  return Object.entries(config.agents).map(([agent, { trained }]) => {
+    const isMain = agent === config.main;
+    const trajectories = rollouts.flatMap((rollout) => (isMain ? mainOf(rollout) : subOf(rollout, agent)));
+    const units = isMain ? mainUnits(group, rollouts) : subUnits(group, rollouts, agent);
+    const batch = group.finalized[agent];
+    return {
+      agent,
+      trained,
+      branches: trajectories.length,
+      sampledTokens: sum(trajectories.map(sampledTokens)),
+      rewards: units.map(({ reward }) => reward),
+      advantages: units.map(({ id }) => batch?.advantages[batch.trajectories.indexOf(id)] ?? null),
+      trainedTokens: trained && batch ? tokensWithGradient(batch, units, config.algorithm) : 0,
+    };
+  });
+}
+
+/** Branches in which the agent said something. */
+const mainOf = ({ outcome }: TriedRollout): AnyTrajectory[] =>
+  outcome.status === "finished" ? mainTrajectories(outcome).filter((one) => sampledTokens(one) > 0) : [];
+
+const subOf = ({ invocations }: TriedRollout, agent: string): AnyTrajectory[] =>
+  [...invocations.values()].filter(({ request }) => request.agent === agent).map(({ trajectory }) => trajectory);
+
+function mainUnits(group: GroupRecord, rollouts: readonly TriedRollout[]): Unit[] {
+  return rollouts.flatMap(({ outcome }, k) => {
+    const score = group.rollouts[k];
+    if (!score || "excluded" in score || outcome.status === "failed") return [];
+    return [{ id: k, reward: score.reward, tokens: tokensOf(outcome) }];
+  });
+}
+
+const tokensOf = (outcome: FinishedOutcome) => sum(mainTrajectories(outcome).map(sampledTokens));
+
+function subUnits(group: GroupRecord, rollouts: readonly TriedRollout[], agent: string): Unit[] {
+  return rollouts.flatMap(({ invocations }, k) => {
+    const score = group.rollouts[k];
+    if (!score || "excluded" in score) return [];
+    return (score.invocations[agent] ?? []).map(({ id, reward }, i) => {
+      const trajectory = invocations.get(id)?.trajectory;
+      return { id: `${k}/${i}`, reward, tokens: trajectory ? sampledTokens(trajectory) : 0 };
+    });
+  });
+}
+
+function tokensWithGradient(batch: AgentBatch, units: readonly Unit[], algorithm: RunConfig["algorithm"]): number {
+  const tokens_N = batch.trajectories.map((id) => units.find((unit) => unit.id === id)?.tokens ?? 0);
+  const terms = lossTerms(batch, tokens_N, algorithm);
+  return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], algorithm)));
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

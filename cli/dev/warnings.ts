@@ -1,0 +1,112 @@
+/** @file What would keep a team from learning, found in one group of rollouts. Pure. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { BranchCounts } from "../../core/contracts/rollout.ts";
+import { counted } from "../terminal/columns.ts";
+import type { TriedGroup, TriedRollout } from "./rollouts.ts";
+import type { AgentShare } from "./shares.ts";
+
+/** Lines of an error's stack that are shown. */
+const STACK_LINES = 6;
+
+type Team = Pick<RunConfig, "agents" | "main">;
+
+export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
+  return [
+    ...lossWarnings(tried),
+    ...varianceWarnings(config, tried),
+    ...shares.flatMap((share) => agentWarnings(config, share, tried)),
+  ];
+}
+
+/** Rollouts that count for nothing, and those that the app gave up. */
+function lossWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
+  const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
+    "excluded" in score ? [[k, score.excluded]] : [],
+  );
+  const gaveUp = rollouts.flatMap(({ outcome }, k) => {
+    if (outcome.status === "failed" || !outcome.app || outcome.conversation.answer !== null) return [];
+    const { fault, stop } = outcome.conversation;
+    if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault ?? "it says no reason"}`];
+    return [`rollout ${k}: the app gave up over a limit that it was told of (${stop})`];
+  });
+  const stacks = new Set(thrown.map(stackOf));
+  return [
+    ...lost.map(([k, reason]) => `rollout ${k} is lost, and training would repeat it: ${reason}`),
+    ...[...stacks].map((stack) => `the app threw: ${stack}`),
+    ...gaveUp,
+  ];
+}
+
+/** The message, and the frames of the app. */
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const frames = (error.stack ?? error.message).split("\n");
+  return frames.slice(0, STACK_LINES).join("\n");
+}
+
+function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
+  const rewards = Object.values(group.rollouts).flatMap((score) => ("excluded" in score ? [] : [score.reward]));
+  if (rewards.length < 2) {
+    return [`${counted(rewards.length, "rollout")} with a score: a group needs two or more to teach anything`];
+  }
+  if ((group.finalized[main]?.std ?? 0) > 0) return [];
+  return [
+    `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question. Try others (--question) and more rollouts; if most are like this, ask easier ones or reward parts of an answer`,
+  ];
+}
+
+function agentWarnings({ agents, main }: Team, { agent, branches }: AgentShare, tried: TriedGroup): string[] {
+  if (branches === 0) {
+    const remedy = agent === main ? "does the app use its base URL and model?" : "no rollout would train it";
+    return [`'${agent}' was never asked: ${remedy}`];
+  }
+  const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
+  const counts = countsOf(tried.rollouts, agent);
+  const cut = counts?.cut ?? conversations.filter(({ stop }) => stop === "token-limit").length;
+  const called = conversations.some(({ turns }) => turns.some(({ calls }) => calls.length > 0));
+  const offered = tried.offered.get(agent)?.size ?? 0;
+  const { turnTokens, contextTokens } = agents[agent]?.limits ?? {};
+  const warnings: [boolean, string][] = [
+    [
+      offered > 0 && !called && !callsInBranches(tried.rollouts, agent, main),
+      `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the format of calls, see agents.${agent}.toolPrompt and docs/models.md`,
+    ],
+    [
+      (counts?.unparsed ?? 0) > 0,
+      `'${agent}' wrote ${counted(counts?.unparsed ?? 0, "tool call")} that could not be read: they stay text`,
+    ],
+    [
+      (counts?.rewritten ?? 0) > 0,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history that it did not say: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages?`,
+    ],
+    [
+      cut > 0,
+      `${counted(cut, "answer")} of '${agent}' ${cut === 1 ? "was" : "were"} cut at the token limit: raise agents.${agent}.limits.turnTokens (${turnTokens}) or contextTokens (${contextTokens}), or the app's max_tokens`,
+    ],
+  ];
+  return warnings.flatMap(([holds, text]) => (holds ? [text] : []));
+}
+
+function conversationsOf({ outcome, invocations }: TriedRollout, agent: string, main: string): Conversation[] {
+  if (agent === main) return outcome.status === "finished" ? [outcome.conversation] : [];
+  return [...invocations.values()]
+    .filter(({ request }) => request.agent === agent)
+    .map(({ conversation }) => conversation);
+}
+
+/** The text of an app's earlier main branches is not in the records: a delegation shows that there were calls. */
+const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main: string): boolean =>
+  agent === main &&
+  rollouts.some(
+    ({ outcome, invocations }) =>
+      outcome.status === "finished" && (outcome.app?.branches.length ?? 0) > 0 && invocations.size > 0,
+  );
+
+/** Sums over the rollouts; undefined if this program ran them. */
+function countsOf(rollouts: readonly TriedRollout[], agent: string): BranchCounts | undefined {
+  const all = rollouts.flatMap(({ outcome }) => (outcome.status === "finished" && outcome.app?.counts[agent]) || []);
+  if (all.length === 0) return undefined;
+  const total = (of: keyof BranchCounts) => all.reduce((sum, counts) => sum + counts[of], 0);
+  return { branches: total("branches"), rewritten: total("rewritten"), unparsed: total("unparsed"), cut: total("cut") };
+}

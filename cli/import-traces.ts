@@ -1,0 +1,104 @@
+/** @file `mgrpo import-traces`: traces of existing agents become a file of demonstrations. What is printed has no content of theirs. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import colors from "picocolors";
+import { MgrpoError } from "../core/errors.ts";
+import { type ImportOptions, importTraces, type TraceFile } from "../sft/traces/import.ts";
+import type { Report } from "../sft/traces/report.ts";
+import { clean } from "./terminal/clean.ts";
+import { MGRPO } from "./terminal/name.ts";
+
+export interface ImportTracesOptions {
+  readonly to: string;
+  readonly agent?: string;
+  readonly as?: string;
+  readonly where: readonly string[];
+  readonly score?: string;
+  readonly minScore?: number;
+  readonly system: boolean;
+}
+
+/** Nothing is overwritten, and nothing is written if no conversation can be taken. */
+export async function importTracesTo(files: readonly string[], options: ImportTracesOptions): Promise<void> {
+  const { to } = options;
+  if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: name a file that does not`);
+  const { lines, report } = importTraces(read(files), parsed(options));
+  if (lines.length === 0) throw nothing(report);
+  mkdirSync(dirname(to), { recursive: true });
+  writeFileSync(to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  for (const line of summary(report, to, lines.length, files.length)) console.log(line);
+}
+
+function parsed({ agent, as, where, score, minScore, system }: ImportTracesOptions): ImportOptions {
+  if ((score === undefined) !== (minScore === undefined)) {
+    throw new MgrpoError("config-invalid", "--score <name> and --min-score <x> go together: give both");
+  }
+  const conditions = where.map((condition) => {
+    const [attribute = "", ...value] = condition.split("=");
+    if (attribute !== "" && value.length > 0) return { attribute, value: value.join("=") };
+    throw new MgrpoError("config-invalid", `--where ${condition}: write <attribute>=<value>`);
+  });
+  return {
+    ...(agent === undefined ? {} : { agent }),
+    ...(as === undefined ? {} : { as }),
+    ...(score === undefined || minScore === undefined ? {} : { score: { name: score, least: minScore } }),
+    conditions,
+    system,
+  };
+}
+
+const FAULTS: Readonly<Record<string, string>> = { ENOENT: "no such file", EISDIR: "a folder: name its files" };
+
+function* read(files: readonly string[]): Generator<TraceFile> {
+  for (const file of files) {
+    try {
+      yield { file, bytes: readFileSync(file) };
+    } catch (error) {
+      const fault = FAULTS[(error as NodeJS.ErrnoException).code ?? ""];
+      if (fault === undefined) throw error;
+      throw new MgrpoError("demonstrations-invalid", `${file}: ${fault}`);
+    }
+  }
+}
+
+function nothing(report: Report): MgrpoError {
+  const reasons = skippedOf(report).map(({ count, why }) => `${count}: ${why}`);
+  const spans = report.otherSpans > 0 ? ` among ${report.otherSpans} spans` : "";
+  const calls = `${report.found === 0 ? "no" : `none of ${report.found}`} model calls`;
+  return new MgrpoError("demonstrations-invalid", [`${calls}${spans} can be taken`, ...reasons].join("; "));
+}
+
+const skippedOf = ({ skipped }: Report) =>
+  [...skipped]
+    .map(([reason, { count, first }]) => ({ count, why: `${reason} (${count > 1 ? "first " : ""}${first})` }))
+    .sort((a, b) => b.count - a.count);
+
+function* summary(report: Report, to: string, conversations: number, files: number): Generator<string> {
+  const { found, contained, cut, otherSpans, providerTools, taken } = report;
+  const agents = taken.map(({ agent, count }) => `${clean(agent ?? "no agent named")} ${count}`);
+  yield `${to}  ${count(conversations, "conversation")}: ${agents.join(", ")}`;
+  yield `  from ${count(found, "model call")} in ${count(files, "file")}, of which ${contained} contained in another`;
+  if (otherSpans > 0) yield `  ${count(otherSpans, "other span")}`;
+  if (cut > 0) yield `  ${cut} taken up to their second prompt: a demonstration has one`;
+  if (providerTools > 0) yield `  ${count(providerTools, "definition")} left out, of tools that the provider runs`;
+  const skipped = skippedOf(report);
+  if (skipped.length > 0) yield `  skipped: ${skipped.reduce((sum, one) => sum + one.count, 0)}`;
+  for (const { count: skips, why } of skipped) yield `    ${skips}  ${why}`;
+  for (const { agent, systems } of taken) {
+    if (systems < 2) continue;
+    const whose = agent === undefined ? "" : ` of ${clean(agent)}`;
+    yield colors.yellow(
+      `  ${systems} different system messages${whose}, and an agent has one: --no-system leaves them out`,
+    );
+  }
+  yield colors.dim(`  train: ${MGRPO} sft <recipe> --demonstrations ${to}${agentOption(report)} --to <folder>`);
+}
+
+/** All agents of a team are trained, unless the file has demonstrations of one only. */
+function agentOption({ taken }: Report): string {
+  const [only, ...others] = taken.map(({ agent }) => agent);
+  if (others.length > 0 && taken.every(({ agent }) => agent !== undefined)) return "";
+  return others.length === 0 && only !== undefined && /^[\w-]+$/.test(only) ? ` --agent ${only}` : " --agent <name>";
+}
+
+const count = (n: number, noun: string) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;

@@ -1,0 +1,106 @@
+/**
+ * @file `mgrpo serve`: an OpenAI-compatible server for a trained team. An app keeps its code and changes base URL and key; the model is the
+ * agent's name. Ends on SIGINT or SIGTERM.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { isIPv6 } from "node:net";
+import colors from "picocolors";
+import { MgrpoError } from "../core/errors.ts";
+import { chatApp } from "../gpu-workers/gateway/api/app.ts";
+import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
+import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
+import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
+import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
+import { serveInvocations } from "../gpu-workers/invocations/server.ts";
+import { createLog } from "../gpu-workers/log.ts";
+import { watchForStop } from "./local/stop.ts";
+import { planServing } from "./serve/config.ts";
+import { openServedAgents } from "./serve/open-agents.ts";
+
+export interface ServeOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly temperature?: number;
+  readonly set: readonly string[];
+}
+
+/** Nothing is kept between requests, so earlier responses cannot be named. */
+const INTERFACE = {
+  dialects: [chatCompletions, messages],
+  honored: ["temperature", "top_p"],
+  why: "the server does not support them",
+};
+const KEY_VARIABLE = "MGRPO_SERVE_KEY";
+/** What an Authorization header can carry. */
+const KEY = /^[\x21-\x7e]{16,}$/;
+
+export async function serve(target: string, options: ServeOptions): Promise<void> {
+  const { host, port } = options;
+  const key = keyFor(host, process.env[KEY_VARIABLE] ?? "");
+  const { config, notes } = await planServing(target, options.set);
+  for (const note of notes) console.error(note);
+  const stop = watchForStop();
+  const opened = await openServedAgents(config);
+  try {
+    const team = servedTeam(opened.agents, options.temperature ?? config.temperature);
+    const teamOf = (given: readonly string[]) => {
+      if (given.some((one) => isSame(one, key.text))) return team;
+      throw new ApiError(401, "invalid_api_key", "the key is not the one of this server: it is printed when it starts");
+    };
+    const log = createLog((line) => process.stderr.write(line));
+    const server = await serveInvocations(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
+    try {
+      printAddress(`http://${isIPv6(host) ? `[${host}]` : host}:${server.port}/v1`, team.agents, key);
+      if (!stop.signal.aborted) await once(stop.signal, "abort");
+    } finally {
+      await server.close();
+    }
+  } finally {
+    await opened.close();
+    stop.dispose();
+  }
+}
+
+interface Key {
+  readonly text: string;
+  /** Whether the user knows it already. */
+  readonly isGiven: boolean;
+}
+
+/** The user's own key, or a random one, with which only this machine is served. */
+function keyFor(host: string, given: string): Key {
+  if (KEY.test(given)) return { text: given, isGiven: true };
+  if (given !== "") {
+    throw new MgrpoError("config-invalid", `${KEY_VARIABLE}: set it to at least 16 ASCII characters without spaces`);
+  }
+  if (isLoopback(host)) return { text: `mgrpo-serve-${randomBytes(18).toString("base64url")}`, isGiven: false };
+  throw new MgrpoError(
+    "config-invalid",
+    `--host ${host} serves other machines: set ${KEY_VARIABLE} to a secret of at least 16 characters, and put TLS in front`,
+  );
+}
+
+const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127(\.\d+){3}$/.test(host);
+
+/** In constant time. */
+function isSame(given: string, key: string): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(given), hash(key));
+}
+
+function printAddress(baseUrl: string, models: readonly string[], { text, isGiven }: Key): void {
+  const key = isGiven ? `$${KEY_VARIABLE}` : text;
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ kind: "serving", baseURL: baseUrl, models, ...(isGiven ? {} : { apiKey: text }) }));
+    return;
+  }
+  const body = JSON.stringify({ model: models[0], messages: [{ role: "user", content: "Hello" }] });
+  console.log(`  base URL  ${baseUrl}`);
+  console.log(`  API key   ${isGiven ? `the one in ${KEY_VARIABLE}` : text}`);
+  console.log(`  models    ${models.join(", ")}\n`);
+  console.log(
+    `curl ${baseUrl}/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body}'`,
+  );
+  console.log(colors.dim("\n  Ctrl-C ends it"));
+}

@@ -1,0 +1,78 @@
+/** @file The team that `mgrpo serve` serves: a run that finished on this machine, or a folder with one model per agent. */
+import { existsSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
+import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
+import { longestContext } from "../../engine/checkpoint/config.ts";
+import { readModel } from "../local/base-models.ts";
+import { findRun, readConfig, runNames } from "../local/run-folder.ts";
+import { untrained } from "../team-file.ts";
+import { didYouMean } from "../terminal/nearest.ts";
+
+export interface PlannedServing {
+  readonly config: RunConfig;
+  /** Agents that are not served, and why. */
+  readonly notes: readonly string[];
+}
+
+/** Nothing is trained, evaluated or run: only the models and how they are computed matter. */
+const SERVING = ["steps=1", "runner=native", "evaluation={}", "budget={}", "limits.turnSeconds=86400"];
+
+/** Of a model that no run describes: the context that its config gives, up to this, since the KV cache is allocated for it. */
+const MAX_CONTEXT_TOKENS = 4096;
+/** Its turns have this part of the context, unless a request sets max_tokens. */
+const TURN_SHARE = 4;
+
+export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
+  const run = findRun(target);
+  const [team, checkpoints] = run
+    ? [readConfig(run), run.checkpoints]
+    : [await folderTeam(resolve(target)), resolve(target)];
+  if (run && !existsSync(checkpoints)) {
+    throw new MgrpoError("not-found", `run '${target}' has no checkpoints yet, at ${checkpoints}: has it finished?`);
+  }
+  if (!team) {
+    const hint = didYouMean(target, runNames());
+    throw new MgrpoError(
+      "not-found",
+      `no run and no folder of models '${target}': give a run's name, or a folder with one model per agent${hint}`,
+    );
+  }
+  const names = Object.keys(team.agents);
+  const local = names.filter((name) => !isEndpointPolicy(team.agents[name]?.policy ?? ""));
+  const models = local.map((name) => `agents.${name}.model=${join(checkpoints, name)}`);
+  const { recipe } = team;
+  const advice = { name: recipe, config: () => team };
+  const { arm = "mgrpo", seed = 1 } = team;
+  const settings = [...untrained(team), ...models, ...SERVING, ...set];
+  const config = resolveConfig(advice, { run: "serve", recipe, arm, seed, set: settings });
+  const elsewhere = names.filter((name) => !local.includes(name));
+  return { config, notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls it there`) };
+}
+
+/** A folder's models with the default settings. Undefined if it has no model. */
+async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
+  const names = existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => isModel(join(folder, name)))
+        .sort()
+    : [];
+  const [first] = names;
+  if (first === undefined) return undefined;
+  const agents: RunConfigInput["agents"] = {};
+  for (const name of names) {
+    const model = join(folder, name);
+    const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
+    const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
+    agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_SHARE) } };
+  }
+  const main = names.includes("main") ? "main" : first;
+  Object.assign(agents[main] ?? {}, { delegates: names.filter((name) => name !== main) });
+  return { run: "serve", recipe: "atlas", arm: "mgrpo", steps: 1, main, agents };
+}
+
+const isModel = (folder: string) =>
+  existsSync(join(folder, "config.json")) || existsSync(join(folder, ADAPTER_CONFIG_FILE));

@@ -1,0 +1,55 @@
+/** @file Opens the models of a team to sample from, without a store: their files are read where they are. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { createBusyMeter } from "../../gpu-workers/busy.ts";
+import { findEngines } from "../../gpu-workers/compose.ts";
+import type { ServedAgent } from "../../gpu-workers/gateway/served-team.ts";
+import { openPolicy, type Policy, type VersionFiles } from "../../gpu-workers/policy.ts";
+import { openToolsModule } from "../../recipes/registry.ts";
+import { readBases } from "../local/base-models.ts";
+
+export interface ServedAgents {
+  readonly agents: ReadonlyMap<string, ServedAgent>;
+  close(): Promise<void>;
+}
+
+/** Rejects unless every model can be opened. */
+export async function openServedAgents(config: RunConfig): Promise<ServedAgents> {
+  const local = Object.entries(config.agents).filter(([, { policy }]) => !isEndpointPolicy(policy));
+  if (local.length === 0) {
+    throw new MgrpoError("config-invalid", "every agent of this team is behind an API: there is nothing to serve");
+  }
+  const bases = await readBases({ ...config, agents: Object.fromEntries(local) }, "evaluate");
+  // Only a recipe's own policies need its code.
+  const needsRecipe = local.some(([, { policy }]) => policy.startsWith("recipe:"));
+  const { policies } = needsRecipe ? await openToolsModule(config.recipe) : {};
+  const engines = await findEngines(config.agents, policies);
+  const meter = createBusyMeter();
+  const agents = new Map<string, ServedAgent>();
+  for (const [name, agent] of local) {
+    const engine = engines.get(agent.policy);
+    const files = bases.get(name);
+    if (!engine || !files) throw new RangeError(`agent '${name}' has no engine or no files`);
+    const policy = openPolicy(name, agent, engine, onlyVersion(files), meter, config.limits);
+    agents.set(name, { name, config: agent, policy });
+  }
+  const close = () => closeAll([...agents.values()].map(({ policy }) => policy));
+  try {
+    await Promise.all([...agents.values()].map(({ policy }) => policy.activate(0)));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { agents, close };
+}
+
+const onlyVersion = (files: CheckpointFiles): VersionFiles => ({
+  manifest: async () => ({ files: {} }),
+  files: async () => files,
+});
+
+async function closeAll(policies: readonly Policy[]): Promise<void> {
+  await Promise.all(policies.map((policy) => policy.close()));
+}

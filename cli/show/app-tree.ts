@@ -1,0 +1,61 @@
+/** @file What only a rollout that an app ran has: further branches of the main agent, the gateway's counts, and rewards that the app gave. */
+import type { Turn } from "../../core/contracts/conversation.ts";
+import {
+  type AppRecord,
+  type BranchCounts,
+  type FinishedOutcome,
+  sampledTokens,
+} from "../../core/contracts/rollout.ts";
+import { counted } from "../terminal/columns.ts";
+import { plain, type Tag, type Tree } from "./node.ts";
+
+/** The text of each of a trajectory's turns that are trained on. */
+export type TurnTexts = readonly string[];
+
+/** The main agent's branches before its last one, whose conversation the outcome has: text without calls and responses. */
+export function earlierTurns({ app }: FinishedOutcome, texts: ReadonlyMap<number, TurnTexts> | undefined): Turn[][] {
+  return (app?.branches ?? []).map((_, i) => (texts?.get(i) ?? []).map((text) => ({ text, calls: [], responses: [] })));
+}
+
+/** @param branches the drawn turns of each. */
+export function branchTrees({ trajectory, app }: FinishedOutcome, branches: readonly (readonly Tree[])[]): Tree[] {
+  return [trajectory, ...(app?.branches ?? [])].map((branch, i) => {
+    const children = branches[i] ?? [];
+    const trained = "actions" in branch ? branch.actions.length : 0;
+    return {
+      title: `branch ${i + 1} of ${branches.length}`,
+      tags: [
+        plain(`${counted(trained, "turn")} of its own`),
+        { text: `${sampledTokens(branch)} sampled tokens`, tone: "faint" },
+        ...(children.length > 0 ? [] : [{ text: "its text is gone with its tokenizer", tone: "faint" as const }]),
+      ],
+      folded: true,
+      children,
+    };
+  });
+}
+
+/** One line per agent: what the gateway counted, and the app's reward. */
+export function countLines(app: AppRecord, main: string): Tree[] {
+  return Object.entries(app.counts).map(([agent, counts]) => ({
+    title: agent,
+    tags: [...countTags(counts), ...givenTags(agent === main ? app.reward : app.rewards?.[agent])],
+    children: [],
+  }));
+}
+
+/** Faults stand out; what did not happen is left out. */
+export function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] {
+  const faults = [
+    rewritten > 0 ? `${counted(rewritten, "request")} with rewritten history` : "",
+    unparsed > 0 ? `${counted(unparsed, "unparsed tool call")}` : "",
+    cut > 0 ? `${counted(cut, "turn")} cut at the token limit` : "",
+  ];
+  return [
+    plain(branches === 1 ? "1 branch" : `${branches} branches`),
+    ...faults.filter(Boolean).map((text): Tag => ({ text, tone: "bad" })),
+  ];
+}
+
+const givenTags = (reward: number | undefined): Tag[] =>
+  reward === undefined ? [] : [plain(`reward ${reward} from the app`)];

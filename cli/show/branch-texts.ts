@@ -1,0 +1,41 @@
+/**
+ * @file The text of the main agent's branches that an outcome has only as tokens: decoded with the tokenizer of the version that sampled
+ * them.
+ */
+import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
+import type { Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import type { Store, Tokenizer } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
+import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
+import type { TurnTexts } from "./app-tree.ts";
+
+/** By branch; empty unless an app ran the rollout and branched. */
+export async function readBranchTexts(store: Store, run: string, outcome: Outcome): Promise<Map<number, TurnTexts>> {
+  if (outcome.status === "failed" || !outcome.app || outcome.app.branches.length === 0) return new Map();
+  const { trajectory, app } = outcome;
+  const branches = [trajectory, ...app.branches].flatMap((branch) => ("actions" in branch ? [branch] : []));
+  const tokenizer = await readTokenizer(store, run, branches[0]);
+  return new Map(tokenizer && branches.map((branch, i) => [i, turnsOf(branch, tokenizer)]));
+}
+
+function turnsOf({ tokens, actions }: Trajectory, { ends, decode }: Tokenizer): TurnTexts {
+  return actions.map(([start, end]) => {
+    const sampled = tokens.slice(start, end);
+    return decode(ends.includes(sampled.at(-1) ?? Number.NaN) ? sampled.slice(0, -1) : sampled);
+  });
+}
+
+/** Undefined once the version's manifest is deleted. */
+async function readTokenizer(
+  store: Store,
+  run: string,
+  branch: Trajectory | undefined,
+): Promise<Tokenizer | undefined> {
+  if (!branch) return undefined;
+  const checkpoints = openCheckpoints(run, store, openExternalFiles());
+  const manifest = await checkpoints.find(branch.agent, branch.version);
+  if (!manifest) return undefined;
+  const { agent } = branch;
+  const files = Object.entries(manifest.files).filter(([name]) => !/\.safetensors(\.index\.json)?$/.test(name));
+  return openTokenizer(await checkpoints.files({ agent, files: Object.fromEntries(files) }, "inference"));
+}

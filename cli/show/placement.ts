@@ -1,0 +1,78 @@
+/**
+ * @file Places the conversations of sub-agents under the main agent's turns. A delegation names its invocation. An app's record does not say
+ * which turn led to a conversation, so each is placed by its task.
+ *
+ *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn that says the task
+ *
+ * A conversation that no turn explains is left over.
+ */
+import type { Turn } from "../../core/contracts/conversation.ts";
+import type { Invocation } from "../../core/contracts/rollout.ts";
+
+export interface Placement {
+  /** By turn and call. */
+  readonly ofCall: ReadonlyMap<string, readonly string[]>;
+  /** By turn: those that its text led to. */
+  readonly ofTurn: ReadonlyMap<number, readonly string[]>;
+  /** Ids without a place. */
+  readonly left: readonly string[];
+}
+
+/** The key of a call in `ofCall`. */
+export const callKey = (turn: number, call: number): string => `${turn}/${call}`;
+
+/** Arguments shorter than this occur in any task. */
+const MIN_PART = 8;
+
+interface Place {
+  readonly turn: number;
+  /** Undefined: the turn's text. */
+  readonly call: number | undefined;
+}
+
+export function placeInvocations(
+  turns: readonly Turn[],
+  invocations: ReadonlyMap<string, Pick<Invocation, "conversation">>,
+): Placement {
+  const [ofCall, ofTurn] = [new Map<string, string[]>(), new Map<number, string[]>()];
+  const left: string[] = [];
+  const named = new Set(turns.flatMap(({ responses }) => responses.flatMap(({ invocation }) => invocation ?? [])));
+  for (const [id, { conversation }] of invocations) {
+    if (named.has(id)) continue;
+    const place = placeOf(conversation.prompt.trim(), turns, (key) => ofCall.has(key));
+    if (!place) {
+      left.push(id);
+      continue;
+    }
+    if (place.call === undefined) append(ofTurn, place.turn, id);
+    else append(ofCall, callKey(place.turn, place.call), id);
+  }
+  return { ofCall, ofTurn, left };
+}
+
+function placeOf(task: string, turns: readonly Turn[], isTaken: (key: string) => boolean): Place | undefined {
+  if (task === "") return undefined;
+  const calls = turns.flatMap(({ calls }, turn) =>
+    calls.map((call, index) => ({ turn, call: index, texts: textsIn(call.arguments).map((text) => text.trim()) })),
+  );
+  const same = calls.filter(({ texts }) => texts.includes(task));
+  const similar = calls.filter(({ texts }) => texts.some((text) => isPart(text, task) || isPart(task, text)));
+  const free = (one: (typeof calls)[number]) => !isTaken(callKey(one.turn, one.call));
+  const found = same.find(free) ?? similar.find(free) ?? same[0] ?? similar[0];
+  if (found) return found;
+  const turn = turns.findIndex(({ text }) => text.includes(task));
+  return turn < 0 ? undefined : { turn, call: undefined };
+}
+
+const isPart = (part: string, whole: string): boolean => part.length >= MIN_PART && whole.includes(part);
+
+/** All strings of a call's arguments. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (value === null || typeof value !== "object") return [];
+  return Object.values(value).flatMap(textsIn);
+}
+
+function append<K>(map: Map<K, string[]>, key: K, id: string): void {
+  map.set(key, [...(map.get(key) ?? []), id]);
+}

@@ -1,0 +1,84 @@
+/** @file The turns of a conversation as a tree: calls, responses, what sub-agents did, and the end. */
+import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
+import type { Invocation } from "../../core/contracts/rollout.ts";
+import { plain, type Tree } from "./node.ts";
+import { callKey, placeInvocations } from "./placement.ts";
+
+export interface TurnTrees {
+  /** The turns of each branch, with what they led to. */
+  readonly branches: readonly (readonly Tree[])[];
+  /** The conversations of sub-agents that no turn explains. */
+  readonly rest: readonly Tree[];
+}
+
+export function turnTrees(
+  branches: readonly (readonly Turn[])[],
+  invocations: ReadonlyMap<string, Invocation>,
+  draw: (id: string) => Tree | undefined,
+): TurnTrees {
+  const { ofCall, ofTurn, left } = placeInvocations(branches.flat(), invocations);
+  const drawn = (ids: readonly string[] = []) => ids.flatMap((id) => draw(id) ?? []);
+  const before = branches.map((_, i) => branches.slice(0, i).flat().length);
+  const unplaced = drawn(left);
+  const rest = { title: "sub-agents", tags: [{ text: "no turn names their tasks", tone: "faint" as const }] };
+  return {
+    branches: branches.map((turns, branch) =>
+      turns.map((turn, i) => {
+        const at = (before[branch] ?? 0) + i;
+        return turnTree(turn, i, draw, (call) =>
+          drawn(call === undefined ? ofTurn.get(at) : ofCall.get(callKey(at, call))),
+        );
+      }),
+    ),
+    rest: unplaced.length > 0 ? [{ ...rest, children: unplaced }] : [],
+  };
+}
+
+/** `placed`: the conversations that a call led to; of undefined: that the turn's text did. */
+function turnTree(
+  turn: Turn,
+  index: number,
+  invocation: (id: string) => Tree | undefined,
+  placed: (call: number | undefined) => readonly Tree[],
+): Tree {
+  const { answers, rest } = responsesOf(turn);
+  return {
+    title: `turn ${index + 1}`,
+    tags: [],
+    body: turn.text,
+    children: [
+      ...turn.calls.map((call, i) => {
+        const response = answers[i];
+        const delegated = response?.invocation === undefined ? undefined : invocation(response.invocation);
+        if (delegated) return delegated;
+        return {
+          title: call.name,
+          tags: [plain(JSON.stringify(call.arguments))],
+          ...(response && { body: response.text }),
+          folded: true,
+          children: placed(i),
+        };
+      }),
+      ...placed(undefined),
+      ...rest.map(({ name, text }) => ({ title: name, tags: [], body: text, folded: true, children: [] })),
+    ],
+  };
+}
+
+/** The response to each call, and whatever else an app said before the next turn. */
+function responsesOf({ calls, responses }: Turn) {
+  let next = 0;
+  const answers = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));
+  return { answers, rest: responses.slice(next) };
+}
+
+export function ending(conversation: Conversation, reference: string): Tree {
+  const note = reference === "" ? [] : [{ text: reference, tone: "faint" as const }];
+  if (conversation.answer !== null)
+    return { title: "answer", tags: [plain(conversation.answer), ...note], children: [] };
+  return {
+    title: conversation.stop,
+    tags: [{ text: conversation.fault ?? "no answer", tone: "bad" }, ...note],
+    children: [],
+  };
+}

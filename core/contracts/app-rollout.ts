@@ -1,0 +1,43 @@
+/**
+ * @file A rollout that an app runs: what the app is given per attempt, and what it returns. docs/your-own-agents.md is the guide.
+ */
+import * as z from "zod";
+import { Reason } from "./bounds.ts";
+import { AgentName } from "./names.ts";
+import { Question } from "./question.ts";
+
+/** How the app reaches one agent: what every OpenAI client takes. */
+export const AgentAccess = z.strictObject({
+  baseURL: z.url(),
+  /** Good for this attempt only. */
+  apiKey: z.string(),
+  /** The agent's name: the `model` of requests. */
+  model: AgentName,
+});
+export type AgentAccess = z.infer<typeof AgentAccess>;
+
+/** Body of the POST to an app: one attempt at a question. */
+export const AppCall = z.strictObject({
+  question: Question.omit({ answer: true, canary: true }),
+  agents: z.record(AgentName, AgentAccess),
+  /** Seconds until the attempt is given up. */
+  seconds: z.number().positive(),
+});
+export type AppCall = z.infer<typeof AppCall>;
+
+const Reward = z.number().min(0).max(1);
+
+/**
+ * What an app returns. `answer`: scored by the recipe's rewards. `reward`: takes the place of the recipe's `correct`, and `rewards` of its
+ * `expert`, by sub-agent. `failed`: the team's own failure, which is rewarded as a malformed conversation.
+ */
+export const AppResult = z.union([
+  z.strictObject({
+    answer: z.string(),
+    reward: Reward.exactOptional(),
+    rewards: z.record(AgentName, Reward).exactOptional(),
+  }),
+  z.strictObject({ reward: Reward, rewards: z.record(AgentName, Reward).exactOptional() }),
+  z.strictObject({ failed: Reason }),
+]);
+export type AppResult = z.infer<typeof AppResult>;

@@ -1,0 +1,30 @@
+/** @file The stages of a run's curriculum: when each begins, and how difficult its questions are. */
+import * as z from "zod";
+
+export const CurriculumStage = z.strictObject({
+  from: z
+    .number()
+    .min(0)
+    .max(1)
+    .exactOptional()
+    .describe("Share of the run after which the stage begins: of its steps, or of sampledTokens if that is larger."),
+  fromStep: z.int().nonnegative().exactOptional().describe("Instead of from: the first step of the stage."),
+  levels: z.array(z.int().positive()).min(1).describe("Difficulty levels of its questions."),
+});
+export type CurriculumStage = z.infer<typeof CurriculumStage>;
+
+/** Stages that contradict each other: path and message. */
+export function curriculumFaults(
+  stages: readonly CurriculumStage[],
+): [path: readonly (string | number)[], message: string][] {
+  const either = "set from (a share of the run) or fromStep (a step)";
+  const unclear = stages.findIndex(({ from, fromStep }) => (from === undefined) === (fromStep === undefined));
+  if (unclear >= 0) return [[["curriculum", unclear], `${either}, one of the two`]];
+  if (new Set(stages.map(({ from }) => from === undefined)).size > 1) {
+    return [[["curriculum"], `${either}, the same in every stage`]];
+  }
+  const starts = stages.map(({ from, fromStep = 0 }) => from ?? fromStep);
+  if (starts[0] !== 0) return [[["curriculum", 0], "the first stage must start at 0"]];
+  const late = starts.findIndex((start, i) => i > 0 && start <= (starts[i - 1] ?? 0));
+  return late < 0 ? [] : [[["curriculum", late], "must start after the stage before it"]];
+}

@@ -1,0 +1,45 @@
+/** @file Who runs a team's rollouts: this program, or an app. */
+import * as z from "zod";
+import type { AgentConfig } from "./agent-config.ts";
+import type { EvaluationSuite } from "./evaluation-suite.ts";
+import { isEndpointPolicy } from "./language-model.ts";
+
+/** Who runs rollouts. */
+export const RunnerConfig = z.union([
+  z.enum(["native", "recipe"]),
+  z.strictObject({
+    url: z.url({ protocol: /^https?$/ }).describe("Where the app takes attempts: one signed POST each."),
+    secretVariable: z
+      .string()
+      .regex(/^[A-Z][A-Z0-9_]*$/, "the name of an environment variable")
+      .default("MGRPO_RUNNER_SECRET")
+      .describe("The environment variable of workers with the secret that signs calls, which the app shares."),
+  }),
+]);
+export type RunnerConfig = z.infer<typeof RunnerConfig>;
+
+type Fault = readonly [path: readonly (string | number)[], message: string];
+
+/** Settings that an app makes meaningless: it has its own tools and prompts, and calls what is behind an API there. */
+export function runnerFaults(config: {
+  readonly runner: RunnerConfig;
+  readonly agents: Readonly<Record<string, AgentConfig>>;
+  readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
+}): Fault[] {
+  const { runner, agents, evaluation } = config;
+  if (runner === "native") return [];
+  const faults: Fault[] = [];
+  const refuse = (name: string, setting: string, remedy: string) =>
+    faults.push([["agents", name, setting], `an app runs the rollouts (runner), and would ignore it: ${remedy}`]);
+  for (const [name, { policy, tools, system }] of Object.entries(agents)) {
+    if (isEndpointPolicy(policy)) refuse(name, "policy", "let the app call that model itself, and remove the agent");
+    if (tools.length > 0) refuse(name, "tools", "set it to [], and give the app the tools");
+    if (system !== "") refuse(name, "system", 'set it to "", and let the app send its own');
+  }
+  for (const [i, { closedBook, name }] of evaluation.suites.entries()) {
+    if (!closedBook) continue;
+    const message = `suite '${name}': the tools are the app's, and cannot be switched off here: leave the suite out`;
+    faults.push([["evaluation", "suites", i, "closedBook"], message]);
+  }
+  return faults;
+}

@@ -1,0 +1,105 @@
+/**
+ * @file A branch of an agent's conversations as the records of a rollout: its trajectory (token ids as sampled), and its conversation for
+ * rewards and readers.
+ */
+import type { AppMessage } from "../contracts/app-chat.ts";
+import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
+import type { BranchCounts, Trajectory } from "../contracts/rollout.ts";
+import type { Exchange } from "./message-tree.ts";
+import { answerIn, splitThinking } from "./reply.ts";
+
+/** A turn as its session keeps it. */
+export interface SampledTurn {
+  /** All tokens of the conversation, the sampled ones last. */
+  readonly tokens: readonly number[];
+  /** Index of the first sampled token. */
+  readonly start: number;
+  /** One per sampled token. */
+  readonly logProbs: readonly number[];
+  /** The sampled text, with thinking and calls, up to a stop text of the request. */
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  /** Calls in it that could not be read. */
+  readonly unparsed: number;
+  /** The turn reached its limit on tokens. */
+  readonly isCut: boolean;
+}
+
+export type Branch = readonly Exchange<SampledTurn>[];
+
+/** @param counted the turns whose tokens are trained on; the others are context. Absent: all. */
+export function trajectoryOf(
+  agent: string,
+  version: number,
+  branch: Branch,
+  counted: (exchange: Exchange<SampledTurn>) => boolean = () => true,
+): Trajectory {
+  const trained = branch.filter(counted).map(({ turn }) => turn);
+  return {
+    agent,
+    version,
+    tokens: [...(branch.at(-1)?.turn.tokens ?? [])],
+    actions: trained.map(({ start, logProbs }) => [start, start + logProbs.length]),
+    logProbs: trained.flatMap(({ logProbs }) => logProbs),
+  };
+}
+
+/**
+ * The trajectories of several branches that are weighted together as one: a turn that branches share is trained once, in the first of them.
+ * Branches without a turn of their own are left out.
+ */
+export function trajectoriesOf(agent: string, version: number, branches: readonly Branch[]): Trajectory[] {
+  const seen = new Set<string>();
+  const trajectories: Trajectory[] = [];
+  for (const branch of branches) {
+    const own = new Set(branch.filter(({ id }) => !seen.has(id)));
+    for (const { id } of own) seen.add(id);
+    if (own.size > 0) trajectories.push(trajectoryOf(agent, version, branch, (exchange) => own.has(exchange)));
+  }
+  return trajectories;
+}
+
+/** What happened in these branches; a turn that several share counts once. */
+export function countsOf(branches: readonly Branch[]): BranchCounts {
+  const exchanges = [...new Set(branches.flat())];
+  return {
+    branches: branches.length,
+    rewritten: exchanges.filter(({ added }) => added.some(({ role }) => role === "assistant")).length,
+    unparsed: exchanges.filter(({ turn }) => turn.unparsed > 0).length,
+    cut: exchanges.filter(({ turn }) => turn.isCut).length,
+  };
+}
+
+/** A sub-agent's conversation: it answers with its last reply. */
+export function subConversationOf(branch: Branch): Conversation {
+  const last = branch.at(-1)?.turn;
+  const turns = turnsOf(branch);
+  const prompt = taskOf(branch);
+  if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
+  const answer = answerIn(splitThinking(last.text).text);
+  if (last.calls.length > 0 || answer === "") {
+    return { prompt, turns, stop: "malformed", answer: null, fault: "its last reply is not an answer" };
+  }
+  return { prompt, turns, stop: "answered", answer, fault: null };
+}
+
+/** The task of a conversation: its first user message. */
+export function taskOf([first]: Branch): string {
+  return first?.messages.find(({ role }) => role === "user")?.text ?? "";
+}
+
+export function turnsOf(branch: Branch): Turn[] {
+  return branch.map(({ turn }, i) => ({
+    text: turn.text,
+    calls: [...turn.calls],
+    responses: responsesTo(turn, branch[i + 1]?.added ?? []),
+  }));
+}
+
+/** What followed a turn: the responses to its calls, and any other message that the app added. */
+function responsesTo({ calls }: SampledTurn, added: readonly AppMessage[]): ToolResponse[] {
+  return added.map((message) => ({
+    name: message.role === "tool" ? (calls[message.call]?.name ?? "tool") : message.role,
+    text: message.text,
+  }));
+}

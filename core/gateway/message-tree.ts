@@ -1,0 +1,137 @@
+/**
+ * @file The conversations of one agent in one attempt of an app, as a tree: requests that continue a reply share its history.
+ *
+ *     first message ── reply ─┬─ results ── reply ── …     a branch ends with a reply that nothing continues
+ *                             └─ other ──── reply          a second request after the same reply: another branch
+ *
+ * A request continues the deepest reply that its history contains. Histories are equal when their messages are: ids of calls, and spaces
+ * around an assistant's text, which clients drop, do not count.
+ */
+import type { AppMessage, TurnReply, TurnRequest } from "../contracts/app-chat.ts";
+import { canonicalJson } from "../contracts/parse.ts";
+import type { Hash, ToolSchema } from "../ports.ts";
+
+/** A request and its reply. `T`: what the caller keeps of the turn. */
+export interface Exchange<T> {
+  /** Hash of everything in the request: equal requests are one exchange. */
+  readonly id: string;
+  /** The exchange whose reply this one continues. */
+  readonly parent: Exchange<T> | undefined;
+  /** Replies of this branch before it. */
+  readonly depth: number;
+  /** Messages after the parent's reply; of a branch's first exchange, all. */
+  readonly added: readonly AppMessage[];
+  /** All messages of the request. */
+  readonly messages: readonly AppMessage[];
+  /** How many turns of the main agent had been delivered when the request arrived. */
+  readonly after: number;
+  readonly turn: T;
+}
+
+/** Where a request belongs. */
+export interface Placement<T> {
+  readonly id: string;
+  readonly parent: Exchange<T> | undefined;
+  readonly added: readonly AppMessage[];
+}
+
+export class MessageTree<T> {
+  readonly #hash: Hash;
+  /** The exchanges that can be continued, by the hash of the history that ends with their reply. */
+  readonly #byReply = new Map<string, Exchange<T>>();
+  /** `ending`: the hash of the history that ends with the exchange's reply. */
+  readonly #exchanges = new Map<string, { readonly exchange: Exchange<T>; readonly ending: string }>();
+
+  constructor(hash: Hash) {
+    this.#hash = hash;
+  }
+
+  /** @param shownTools the tools as the agent sees them: with other tools, the same messages are another history. */
+  place(request: TurnRequest, shownTools: readonly ToolSchema[]): Placement<T> {
+    const { messages, tools, mayCall, maxTokens = null, stop, variant } = request;
+    const histories = this.#histories(messages, shownTools);
+    let at = messages.length;
+    while (at > 0 && !this.#byReply.has(histories[at] ?? "")) at -= 1;
+    const added = messages.slice(at);
+    const id = this.#hash(canonicalJson([histories.at(-1), tools, mayCall, maxTokens, stop, variant]));
+    return { id: id.slice(0, 32), parent: this.#byReply.get(histories[at] ?? ""), added };
+  }
+
+  add(exchange: Exchange<T>, reply: Pick<TurnReply, "text" | "calls">, shownTools: readonly ToolSchema[]): void {
+    const { text, calls } = reply;
+    const history = this.#histories([...exchange.messages, { role: "assistant", text, calls }], shownTools);
+    this.#exchanges.set(exchange.id, { exchange, ending: history.at(-1) ?? "" });
+  }
+
+  /** From now on, requests can continue the reply. One that its client did not wait for ends its branch. */
+  markContinuable(id: string): void {
+    const { exchange, ending } = this.#exchanges.get(id) ?? {};
+    if (!exchange || ending === undefined) return;
+    // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on timing.
+    const known = this.#byReply.get(ending);
+    if (!known || byTurn(exchange, known) < 0) this.#byReply.set(ending, exchange);
+  }
+
+  /**
+   * The branches that consist of delivered exchanges, each from its first exchange to its last. They are in the order of the main agent's
+   * turns that led to them; those of one turn, which may run concurrently, by id: so the order does not depend on timing.
+   */
+  branches(delivered: ReadonlySet<string>): Exchange<T>[][] {
+    const kept = new Set<Exchange<T>>();
+    for (const { exchange } of this.#exchanges.values()) {
+      if (!delivered.has(exchange.id)) continue;
+      // A client that continues a reply has received it.
+      for (let one: Exchange<T> | undefined = exchange; one && !kept.has(one); one = one.parent) kept.add(one);
+    }
+    const continued = new Set([...kept].map(({ parent }) => parent));
+    return [...kept]
+      .filter((exchange) => !continued.has(exchange))
+      .map(pathTo)
+      .sort(byOrigin);
+  }
+
+  /** histories[i]: hash of the tools and the first i messages. */
+  #histories(messages: readonly AppMessage[], shownTools: readonly ToolSchema[]): string[] {
+    const histories = [this.#hash(canonicalJson(shownTools))];
+    for (const message of messages) {
+      histories.push(this.#hash(`${histories.at(-1)} ${canonicalJson(identityOf(message))}`));
+    }
+    return histories;
+  }
+}
+
+function pathTo<T>(leaf: Exchange<T>): Exchange<T>[] {
+  const path: Exchange<T>[] = [];
+  for (let exchange: Exchange<T> | undefined = leaf; exchange; exchange = exchange.parent) path.unshift(exchange);
+  return path;
+}
+
+function byOrigin<T>(a: readonly Exchange<T>[], b: readonly Exchange<T>[]): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [x, y] = [a[i], b[i]];
+    if (x && y && x !== y) return byTurn(x, y);
+  }
+  return a.length - b.length;
+}
+
+/** By the turn of the main agent that led to them, then by id. */
+function byTurn<T>(a: Exchange<T>, b: Exchange<T>): number {
+  if (a === b) return 0;
+  return a.after - b.after || (a.id < b.id ? -1 : 1);
+}
+
+/** What makes two messages the same. */
+function identityOf(message: AppMessage): unknown {
+  if (message.role !== "assistant") return message;
+  const calls = message.calls.map((call) => [call.name, canonicalArguments(call.arguments)]);
+  return { role: message.role, text: message.text.trim(), calls };
+}
+
+/** Clients parse arguments and serialize them again. */
+function canonicalArguments(text: string): string {
+  try {
+    return canonicalJson(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: a call that
+ * cannot be read, or names a tool that was not offered, stays text.
+ */
+import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
+import { ToolCall } from "../contracts/conversation.ts";
+
+export interface ReadTurn {
+  readonly thinking: string;
+  readonly text: string;
+  readonly calls: readonly Omit<AppToolCall, "id">[];
+  /** Calls that could not be read. */
+  readonly unparsed: number;
+}
+
+const CALL = /<tool_call>([\s\S]*?)<\/tool_call>/g;
+const END_OF_THOUGHT = "</think>";
+
+export function readReply(turn: string, { tools, mayCall }: Pick<TurnRequest, "tools" | "mayCall">): ReadTurn {
+  const { thinking, text: afterThinking } = splitThinking(turn);
+  if (!mayCall || tools.length === 0) return { thinking, text: afterThinking, calls: [], unparsed: 0 };
+  const offered = new Set(tools.map((tool) => tool.function.name));
+  const calls: Omit<AppToolCall, "id">[] = [];
+  let unparsed = 0;
+  const text = afterThinking.replace(CALL, (block: string, body: string) => {
+    const call = callIn(body);
+    if (call && offered.has(call.name)) {
+      calls.push({ name: call.name, arguments: JSON.stringify(call.arguments) });
+      return "";
+    }
+    unparsed += 1;
+    return block;
+  });
+  const unclosed = text.split("<tool_call>").length - 1 - unparsed;
+  return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed: unparsed + unclosed };
+}
+
+/** A turn's thinking, and the text after it. */
+export function splitThinking(turn: string): { thinking: string; text: string } {
+  const end = turn.lastIndexOf(END_OF_THOUGHT);
+  if (end >= 0) {
+    const thought = turn.slice(0, end).replace(/^\s*<think>/, "");
+    return { thinking: thought.trim(), text: turn.slice(end + END_OF_THOUGHT.length).trimStart() };
+  }
+  const start = turn.indexOf("<think>");
+  // Cut while it was thinking: there is no text after it yet.
+  return start < 0
+    ? { thinking: "", text: turn }
+    : { thinking: turn.slice(start + "<think>".length).trim(), text: turn.slice(0, start) };
+}
+
+function callIn(body: string): ToolCall | undefined {
+  try {
+    const call = ToolCall.safeParse(JSON.parse(body));
+    return call.success ? call.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The answer in a text: the content of its only pair of `<answer>` tags; all of the text if it has none, or several. */
+export function answerIn(text: string): string {
+  const tagged = [...text.matchAll(/<answer>([\s\S]*?)<\/answer>/g)];
+  return (tagged.length === 1 ? (tagged[0]?.[1] ?? "") : text).trim();
+}

@@ -1,0 +1,11 @@
+/** @file How far a run is, by which curriculum and learning-rate schedules go. A function of STEP records alone, so every process agrees on it. */
+import type { RunConfig } from "../contracts/config.ts";
+import type { StepRecord } from "../contracts/records.ts";
+
+/** How far the run is when a step begins, in [0, 1): the share of its steps or of its sampled tokens, whichever is larger. */
+export function progressAt(
+  { steps, sampledTokens }: Pick<RunConfig, "steps" | "sampledTokens">,
+  { step, sampledBefore }: Pick<StepRecord, "step" | "sampledBefore">,
+): number {
+  return Math.max(step / steps, sampledTokens === null ? 0 : sampledBefore / sampledTokens);
+}

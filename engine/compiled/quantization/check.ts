@@ -1,0 +1,27 @@
+/** @file Refuses what cannot be quantized, before anything is computed. */
+import type { LoraConfig } from "../../../core/contracts/lora.ts";
+import { MgrpoError } from "../../../core/errors.ts";
+import type { EngineOptions } from "../../../core/ports.ts";
+import type { ModelConfig } from "../../checkpoint/config.ts";
+import type { StoredWeights } from "../open-weights.ts";
+import { BLOCK } from "./blocks.ts";
+import { linearParameters } from "./quantized-base.ts";
+
+/** @throws MgrpoError `config-invalid` if quantization is on and the base cannot be quantized. */
+export function checkQuantization(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  { quantization = "none", provider = "cpu" }: EngineOptions,
+  { mapped }: StoredWeights,
+): void {
+  if (quantization === "none") return;
+  const refuse = (fault: string) => {
+    throw new MgrpoError("config-invalid", `engine.quantization ${quantization}: ${fault}`);
+  };
+  if (!lora)
+    refuse("only a frozen base is quantized, and without lora all weights are trained: set lora, or remove it");
+  if (provider === "webgpu" || provider === "cuda") refuse(`it runs on the CPU only, not on ${provider}: remove it`);
+  if (!mapped) refuse("the base is not mapped from aligned files on disk: remove it");
+  const odd = linearParameters(config).find(({ shape }) => (shape[1] ?? 0) % BLOCK !== 0);
+  if (odd) refuse(`'${odd.name}' has ${odd.shape[1]} inputs, which is no multiple of the block of ${BLOCK}: remove it`);
+}

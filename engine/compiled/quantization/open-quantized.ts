@@ -1,0 +1,55 @@
+/**
+ * @file Quantized bases of this process: each is computed once, in an engine thread, into a temporary file that samplers and trainers of all
+ * versions map. The files are deleted when the process exits; those of a killed
+ * process, when the next one makes its own.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import type { CheckpointFiles } from "../../../core/ports.ts";
+import { readModelConfig } from "../../checkpoint/config.ts";
+import { parameterLayout } from "../../checkpoint/parameters.ts";
+import { locateParameters } from "../../checkpoint/weights.ts";
+import type { EngineThread } from "../thread.ts";
+import type { Bits } from "./blocks.ts";
+import { linearParameters, type QuantizedBase } from "./quantized-base.ts";
+import { makeTemporaryFolder } from "./temporary-folder.ts";
+
+/** By bits and the places of the weights on disk. */
+const bases = new Map<string, Promise<QuantizedBase>>();
+let folder: string | undefined;
+let paths = 0;
+
+/** `files` have passed `checkQuantization`. `seconds`: a time limit. */
+export function openQuantized(
+  thread: EngineThread,
+  files: CheckpointFiles,
+  bits: Bits,
+  seconds: number | undefined,
+): Promise<QuantizedBase> {
+  const key = JSON.stringify([bits, placesOf(files)]);
+  const known = bases.get(key);
+  if (known) return known;
+  folder ??= makeTemporaryFolder();
+  const path = join(folder, `${paths++}-int${bits}`);
+  const opening = thread.call<QuantizedBase>(
+    thread.newHandle(),
+    { method: "quantize", files, bits, path },
+    { seconds },
+  );
+  bases.set(key, opening);
+  opening.catch(() => {
+    bases.delete(key);
+    rmSync(path, { force: true });
+  });
+  return opening;
+}
+
+function placesOf(files: CheckpointFiles) {
+  const config = readModelConfig(files);
+  const locations = locateParameters(files, config, parameterLayout(config));
+  return linearParameters(config).map(({ name }) => {
+    const location = locations.get(name);
+    const file = location?.file;
+    return [file instanceof Uint8Array ? undefined : file?.path, location?.entry.begin];
+  });
+}

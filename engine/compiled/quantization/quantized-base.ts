@@ -1,0 +1,88 @@
+/**
+ * @file The quantized base of an adapter: the linear layers as codes and scales in one file, which the sessions of sampler and trainer map.
+ * Embedding, head, norms and biases stay as the checkpoint has them.
+ */
+import { closeSync, openSync, writeSync } from "node:fs";
+import type { Quantization } from "../../../core/contracts/engine.ts";
+import { LoraTarget } from "../../../core/contracts/lora.ts";
+import type { CheckpointFiles } from "../../../core/ports.ts";
+import { type ModelConfig, readModelConfig } from "../../checkpoint/config.ts";
+import { type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
+import type { TensorLocation } from "../../checkpoint/tensors.ts";
+import { locateParameters, readWeights } from "../../checkpoint/weights.ts";
+import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroCode } from "./blocks.ts";
+
+/** A weight [out, in]; offsets are bytes from the file's start. */
+export interface QuantizedTensor {
+  readonly name: string;
+  readonly outputs: number;
+  readonly inputs: number;
+  readonly codes: number;
+  readonly scales: number;
+}
+
+export interface QuantizedBase {
+  readonly bits: Bits;
+  readonly path: string;
+  readonly tensors: readonly QuantizedTensor[];
+  /** Offset of as many zero codes as the largest weight has blocks. */
+  readonly zeros: number;
+}
+
+const BITS: Readonly<Record<Exclude<Quantization, "none">, Bits>> = { int4: 4, int8: 8 };
+export const bitsOf = (quantization: Quantization | undefined): Bits | undefined =>
+  quantization === undefined || quantization === "none" ? undefined : BITS[quantization];
+
+const LAYERS: readonly string[] = LoraTarget.options;
+
+/** The matrices of the linear layers. */
+export function linearParameters(config: ModelConfig): Parameter[] {
+  const isLinear = ({ name }: Parameter) => LAYERS.includes(/\.([a-z_]+)\.weight$/.exec(name)?.[1] ?? "");
+  return parameterLayout(config).parameters.filter(isLinear);
+}
+
+const blocksOf = ({ length }: Parameter) => length / BLOCK;
+const FLOAT_BYTES = 4;
+
+/** Where everything is in the file, and its size in bytes. */
+export function planQuantizedBase(config: ModelConfig, bits: Bits) {
+  let offset = 0;
+  const reserve = (bytes: number) => {
+    const begin = offset;
+    offset += bytes;
+    return begin;
+  };
+  const parameters = linearParameters(config);
+  const tensors = parameters.map((parameter): QuantizedTensor => {
+    const [outputs = 0, inputs = 0] = parameter.shape;
+    const codes = reserve(codeBytes(parameter.length, bits));
+    return { name: parameter.name, outputs, inputs, codes, scales: reserve(FLOAT_BYTES * blocksOf(parameter)) };
+  });
+  const zeroCodes = Math.ceil(codeBytes(Math.max(...parameters.map(blocksOf)), bits));
+  return { tensors, zeros: reserve(zeroCodes), zeroCodes, bytes: offset };
+}
+
+/** Quantizes the linear layers one by one into a new file: the same checkpoint gives the same bytes. */
+export function writeQuantizedBase(files: CheckpointFiles, bits: Bits, path: string): QuantizedBase {
+  const config = readModelConfig(files);
+  const { tensors, zeros, zeroCodes } = planQuantizedBase(config, bits);
+  const locations = locateParameters(files, config, parameterLayout(config));
+  const file = openSync(path, "wx", 0o600);
+  try {
+    for (const { name, outputs, inputs, codes, scales } of tensors) {
+      const weights = readWeights(locations.get(name) as TensorLocation, new Float32Array(outputs * inputs));
+      const blocks = quantizeBlocks(weights, bits);
+      writeAt(file, blocks.codes, codes);
+      writeAt(file, new Uint8Array(blocks.scales.buffer), scales);
+    }
+    const zero = zeroCode(bits);
+    writeAt(file, new Uint8Array(zeroCodes).fill(bits === 4 ? zero | (zero << 4) : zero), zeros);
+  } finally {
+    closeSync(file);
+  }
+  return { bits, path, tensors, zeros };
+}
+
+function writeAt(file: number, bytes: Uint8Array, offset: number): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at, offset + at);
+}

@@ -1,0 +1,164 @@
+/**
+ * @file The layout of conversations that an app writes (docs/your-own-agents.md): any list of messages, turned into tokens so that what the
+ * model sampled stays as it was. Only new messages are rendered and encoded.
+ *
+ *     opening       [ template, messages ] [ assistant header ]                        a conversation that nothing was sampled in
+ *     continuation  … SAMPLED [ template, new messages ] [ assistant header ]          after a turn of the model
+ */
+import type { AppMessage } from "../../core/contracts/app-chat.ts";
+import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
+import { responsesAsText, withTools } from "../../core/conversation/tool-prompt.ts";
+import type { ChatMessage, Tokenizer, ToolSchema } from "../../core/ports.ts";
+import { fill, type Pieces, piecesOf, placeholder, tailText } from "./template-pieces.ts";
+import { type ChatSettings, hasToolRole, type ToolDisplay, toolDisplayOf } from "./tool-display.ts";
+
+export interface MessageLayout {
+  /** Tools as the model sees them; empty if nothing shows them. */
+  readonly shownTools: readonly ToolSchema[];
+  /** Tokens before the first sampled one. */
+  opening(messages: readonly AppMessage[]): number[];
+  /**
+   * Tokens between a sampled turn and the next one.
+   * @param before the messages before the sampled turn. @param added the messages after it.
+   */
+  continuation(before: readonly AppMessage[], added: readonly AppMessage[]): number[];
+}
+
+/** How an assistant's calls are written that no sampled tokens are known of. */
+export interface CallsOptions {
+  /**
+   * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has such. Each text is then part of
+   * the template, so a layout must not be kept. Absent: the JSON is data, apart from its tags.
+   */
+  readonly asSampled?: boolean;
+}
+
+/** Throws `tokenizer-damaged` if the template refuses the order of the messages, `prefix-drift` if it rewrites earlier ones. */
+export function openMessageLayout(
+  tokenizer: Tokenizer,
+  settings: ChatSettings,
+  { asSampled = false }: CallsOptions = {},
+): MessageLayout {
+  const { agent, tools, thinking } = settings;
+  const display = toolDisplayOf(tokenizer, settings);
+  const inTemplate = display === "template" ? tools : [];
+  const asToolRole = display !== "system" && display !== "user" && hasToolRole(tokenizer, settings);
+  const describe = (content: string) => withTools(content, tools);
+  const isInline = (json: string) => asSampled && hasNoControlToken(tokenizer, json);
+  const write = (messages: readonly AppMessage[]) => {
+    const written = writtenMessages(messages, asToolRole, "m", isInline);
+    return { ...written, shape: withToolsShown(written.shape, display, describe) };
+  };
+  const render = (messages: readonly ChatMessage[]) => tokenizer.render(messages, inTemplate, true, thinking);
+  const known = new Map<string, Pieces>();
+  const cached = (key: string, make: () => Pieces): Pieces => {
+    const pieces = known.get(key) ?? make();
+    known.set(key, pieces);
+    return pieces;
+  };
+  return {
+    shownTools: display === "none" ? [] : tools,
+    opening(messages) {
+      const { shape, contents } = write(messages);
+      const pieces = () => piecesOf(tokenizer, agent, render(shape), contents.length);
+      return fill(tokenizer, cached(keyOf(shape), pieces), contents);
+    },
+    continuation(before, added) {
+      const opened = write(before);
+      const turn: ChatMessage = { role: "assistant", content: placeholder("turn") };
+      const rest = writtenMessages(added, asToolRole, "n", isInline);
+      const pieces = () => {
+        const after = render([...opened.shape, turn, ...rest.shape]);
+        return piecesOf(
+          tokenizer,
+          agent,
+          tailText(tokenizer, agent, render(opened.shape), after, "turn"),
+          rest.contents.length,
+        );
+      };
+      return fill(tokenizer, cached(keyOf([...opened.shape, turn, ...rest.shape]), pieces), rest.contents);
+    },
+  };
+}
+
+const keyOf = (shape: readonly ChatMessage[]) => JSON.stringify(shape);
+
+interface WrittenMessages {
+  /** Messages whose content is a placeholder, or template text around placeholders. */
+  readonly shape: ChatMessage[];
+  /** What the placeholders stand for, in order. */
+  readonly contents: string[];
+}
+
+/**
+ * What an app says is data to the tokenizer: it cannot become a control token. Tool responses come from anywhere, so the protocol's tags
+ * in them are escaped too. @param name begins the names of the placeholders. @param isInline whether a call's JSON is part of the template.
+ */
+function writtenMessages(
+  messages: readonly AppMessage[],
+  asToolRole: boolean,
+  name: string,
+  isInline: (json: string) => boolean,
+): WrittenMessages {
+  const written: WrittenMessages = { shape: [], contents: [] };
+  const stand = (content: string) => placeholder(`${name}-${written.contents.push(content) - 1}`);
+  /** Consecutive tool responses become one user message where the template has no role for them. */
+  let responses: string[] = [];
+  const flush = () => {
+    if (responses.length > 0) written.shape.push({ role: "user", content: responsesAsText(responses) });
+    responses = [];
+  };
+  for (const message of messages) {
+    const content =
+      message.role === "tool" ? stand(escapeSpecialTokens(message.text)) : contentOf(message, stand, isInline);
+    if (message.role === "tool" && !asToolRole) {
+      responses.push(content);
+    } else {
+      flush();
+      written.shape.push({ role: message.role, content });
+    }
+  }
+  flush();
+  return written;
+}
+
+/** Calls in an assistant's message that this model did not sample are written as it writes its own. */
+function contentOf(
+  message: Exclude<AppMessage, { role: "tool" }>,
+  stand: (content: string) => string,
+  isInline: (json: string) => boolean,
+): string {
+  const calls = message.role === "assistant" ? message.calls : [];
+  const text = message.text === "" && calls.length > 0 ? [] : [stand(message.text)];
+  const written = calls.map((call) => {
+    const json = `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments}}`.replaceAll("<", "\\u003c");
+    return `<tool_call>\n${isInline(json) ? json : stand(json)}\n</tool_call>`;
+  });
+  return [...text, ...written].join("\n");
+}
+
+/** Control tokens are what data never becomes; a placeholder's characters would not be written as they are. */
+function hasNoControlToken({ encodeText, encodeTemplate }: Tokenizer, text: string): boolean {
+  const asTemplate = encodeTemplate(text);
+  const asText = encodeText(text);
+  const isSame = asTemplate.length === asText.length && asTemplate.every((token, i) => token === asText[i]);
+  return isSame && !/[\uE000\uE001]/.test(text);
+}
+
+/** Describes the tools in the system message, or at the head of the first user message, if the template does not. */
+function withToolsShown(
+  shape: readonly ChatMessage[],
+  display: ToolDisplay,
+  describe: (content: string) => string,
+): ChatMessage[] {
+  if (display !== "system" && display !== "user") return [...shape];
+  const [first, ...rest] = shape;
+  if (display === "system") {
+    const own = first?.role === "system" ? first.content : "";
+    return [{ role: "system", content: describe(own) }, ...(first?.role === "system" ? rest : shape)];
+  }
+  const at = shape.findIndex(({ role }) => role === "user");
+  return shape.map((message, i) =>
+    i === at ? { ...message, content: [describe(""), message.content].filter(Boolean).join("\n\n") } : message,
+  );
+}

@@ -1,0 +1,32 @@
+/** @file What the example apps look things up in: the pages of the question's world. */
+import { calculateText } from "../../adapters/tools/calculate.ts";
+import type { AgentEndpoint, RolloutContext } from "../../core/recipe.ts";
+import { factsOf } from "../../recipes/atlas/questions/facts.ts";
+import { searched, visited } from "../../recipes/atlas/tools.ts";
+
+export interface Sources {
+  search(query: string): string;
+  visit(title: string): string;
+  calculate(expression: string): string;
+}
+
+export function sourcesOf(question: RolloutContext["question"]): Sources {
+  const { world } = factsOf(question);
+  return {
+    search: (query) => searched(world, query),
+    visit: (title) => visited(world, title),
+    calculate: calculateText,
+  };
+}
+
+/** The agents of atlas. */
+export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoint; searcher: AgentEndpoint } {
+  const { main: planner, searcher } = agents;
+  if (!planner || !searcher) throw new Error("this app needs the agents main and searcher");
+  return { planner, searcher };
+}
+
+/** These models write their answers in tags. Undefined if there is none. */
+export function answerIn(text: string): string | undefined {
+  return /<answer>([\s\S]*?)<\/answer>/.exec(text)?.[1]?.trim() || undefined;
+}

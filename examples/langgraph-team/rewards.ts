@@ -1,0 +1,5 @@
+/** @file Scored as atlas is. */
+import type { Rewards } from "../../core/ports.ts";
+import { rewards as atlas } from "../../recipes/atlas/rewards.ts";
+
+export const rewards: Rewards = atlas;

@@ -1,0 +1,21 @@
+/** @file All that training needs of the app: which models it uses, and what it answered. */
+import { GraphRecursionError } from "@langchain/langgraph";
+import { ChatOpenAI } from "@langchain/openai";
+import type { AgentEndpoint, Rollout } from "../../core/recipe.ts";
+import { sourcesOf, teamOf } from "../atlas-app/sources.ts";
+import { answerQuestion } from "./app.ts";
+
+export const rollout: Rollout = async ({ question, agents, signal }) => {
+  const { planner, searcher } = teamOf(agents);
+  const models = { planner: modelOf(planner), searcher: modelOf(searcher) };
+  try {
+    const answer = await answerQuestion(question.prompt, models, sourcesOf(question), signal);
+    return answer === undefined ? { failed: "it ended without an answer" } : { answer };
+  } catch (error) {
+    if (error instanceof GraphRecursionError) return { failed: error.message };
+    throw error;
+  }
+};
+
+const modelOf = ({ baseURL, apiKey, model }: AgentEndpoint) =>
+  new ChatOpenAI({ model, apiKey, configuration: { baseURL } });

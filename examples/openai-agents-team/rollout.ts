@@ -1,0 +1,21 @@
+/** @file All that training needs of the app: which models it uses, and what it answered. */
+import { MaxTurnsExceededError, OpenAIProvider } from "@openai/agents";
+import type { AgentEndpoint, Rollout } from "../../core/recipe.ts";
+import { sourcesOf, teamOf } from "../atlas-app/sources.ts";
+import { answerQuestion } from "./app.ts";
+
+export const rollout: Rollout = async ({ question, agents, signal }) => {
+  const team = teamOf(agents);
+  const [planner, searcher] = await Promise.all([modelOf(team.planner), modelOf(team.searcher)]);
+  try {
+    const answer = await answerQuestion(question.prompt, { planner, searcher }, sourcesOf(question), signal);
+    return answer === undefined ? { failed: "it ended without an answer" } : { answer };
+  } catch (error) {
+    if (error instanceof MaxTurnsExceededError) return { failed: error.message };
+    throw error;
+  }
+};
+
+function modelOf({ baseURL, apiKey, model }: AgentEndpoint) {
+  return new OpenAIProvider({ baseURL, apiKey, useResponses: false }).getModel(model);
+}

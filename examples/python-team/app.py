@@ -1,0 +1,132 @@
+"""An app in Python: a planner and a searcher on the `openai` package. It takes signed attempts from mgrpo's workers and answers them.
+
+    pip install openai
+    npx tsx examples/python-team/export-pages.ts pages.json
+    MGRPO_RUNNER_SECRET=<at least 16 characters> python examples/python-team/app.py pages.json
+
+docs/your-own-agents.md describes the protocol.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from openai import OpenAI
+
+PORT = 8787
+WINDOW_SECONDS = 300
+SECRET = os.environ["MGRPO_RUNNER_SECRET"].encode()
+
+
+# ---------------------------------------------------------------- the app
+
+def string_tool(name, description, *parameters):
+    properties = {parameter: {"type": "string"} for parameter in parameters}
+    schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+PLANNER_TOOLS = [string_tool("delegate", "Hands a subtask to a sub-agent and returns its report.", "agent", "task")]
+SEARCHER_TOOLS = [
+    string_tool("search", "Returns the titles of the three best pages.", "query"),
+    string_tool("visit", "Opens the page of that title.", "title"),
+]
+
+
+def converse(agent, prompt, tools, functions, turns):
+    """Runs an agent until it calls nothing, and returns its answer, or None."""
+    client = OpenAI(base_url=agent["baseURL"], api_key=agent["apiKey"])
+    messages = [{"role": "user", "content": prompt}]
+    for _ in range(turns):
+        message = client.chat.completions.create(model=agent["model"], messages=messages, tools=tools).choices[0].message
+        if not message.tool_calls:
+            found = re.search(r"<answer>(.*?)</answer>", message.content or "", re.DOTALL)
+            return found.group(1).strip() if found else None
+        messages.append(message.model_dump(exclude_none=True))
+        with ThreadPoolExecutor() as pool:
+            results = list(pool.map(lambda call: run(functions, call.function), message.tool_calls))
+        for call, result in zip(message.tool_calls, results):
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+    return None
+
+
+def run(functions, call):
+    try:
+        return functions[call.name](**json.loads(call.arguments))
+    except (TypeError, ValueError):
+        return "wrong arguments"
+
+
+def answer(question, agents, worlds):
+    pages = worlds[str(question["facts"]["world"])]
+    sources = {"search": lambda query: search(pages, query), "visit": lambda title: pages.get(title.strip(), "no such page")}
+
+    def delegate(agent, task):
+        return converse(agents["searcher"], task, SEARCHER_TOOLS, sources, 4) or "no report"
+
+    return converse(agents["main"], question["prompt"], PLANNER_TOOLS, {"delegate": delegate}, 5)
+
+
+def search(pages, query):
+    terms = [term.strip().lower() for term in query.split(",")]
+    scores = {title: sum(term in f"{title} {text}".lower() for term in terms) for title, text in pages.items()}
+    best = sorted((title for title, score in scores.items() if score), key=lambda title: (-scores[title], title))
+    return "\n".join(best[:3]) or "nothing found"
+
+
+# ---------------------------------------------------------------- the protocol
+
+def signature(*lines):
+    return hmac.new(SECRET, "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+
+
+def sha256(body):
+    return hashlib.sha256(body).hexdigest()
+
+
+class Attempts(BaseHTTPRequestHandler):
+    seen = {}
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        sent_at, nonce = self.headers.get("x-mgrpo-time", ""), self.headers.get("x-mgrpo-nonce", "")
+        expected = signature("POST", self.path, sha256(body), nonce, sent_at)
+        if not hmac.compare_digest(expected, self.headers.get("x-mgrpo-signature", "")):
+            return self.reply(401, b"the call is not signed with MGRPO_RUNNER_SECRET")
+        now = time.time()
+        if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or Attempts.seen.get(nonce, 0) > now:
+            return self.reply(401, b"the call is too old, or was received before")
+        Attempts.seen = {**{one: until for one, until in Attempts.seen.items() if until > now}, nonce: now + 2 * WINDOW_SECONDS}
+        call = json.loads(body)
+        try:
+            found = answer(call["question"], call["agents"], self.server.worlds)
+        except Exception as error:  # The attempt is repeated, and the worker's log shows why.
+            return self.reply(500, str(error).encode())
+        result = {"answer": found} if found else {"failed": "it ended without an answer"}
+        self.reply(200, json.dumps(result).encode(), nonce)
+
+    def reply(self, status, body, nonce=None):
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        if nonce is not None:
+            self.send_header("x-mgrpo-signature", signature("report", sha256(body), nonce))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", PORT), Attempts)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        server.worlds = json.load(file)
+    print(f"takes attempts at http://127.0.0.1:{PORT}/", flush=True)
+    server.serve_forever()

@@ -1,0 +1,248 @@
+/**
+ * @file The sessions of one agent in the process that hosts it: each keeps the tree of an attempt's conversations, with tokens as sampled.
+ *
+ *     turn ──> known request: its reply, or the sample in flight      a retry never samples again
+ *         └──> placed in the tree ──> prefix of the parent, as sampled, + new messages ──> sampled ──> reply
+ *     end  ──> the branches whose replies were delivered
+ */
+import type { AgentSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import type { BranchCounts } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { type Branch, countsOf, type SampledTurn } from "../../core/gateway/branch.ts";
+import { type Exchange, MessageTree } from "../../core/gateway/message-tree.ts";
+import type { Tokenizer } from "../../core/ports.ts";
+import type { StreamName } from "../../core/random.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
+import { abortable } from "../limits.ts";
+import type { Inference, Lease } from "../policy.ts";
+import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
+import { LimitReached } from "./limit-reached.ts";
+import { sampleTurn, type TurnPlan } from "./sample-turn.ts";
+
+/** An agent's part of an attempt, at its end. */
+export interface SessionResult {
+  readonly branches: readonly Branch[];
+  readonly counts: BranchCounts;
+}
+
+/** The sessions of one agent, as an attempt uses them. */
+export type Sessions = Pick<AgentSessions, "turn" | "end" | "discard">;
+
+interface OpenSession {
+  readonly session: AgentSession;
+  readonly tree: MessageTree<SampledTurn>;
+  readonly replies: Map<string, Promise<TurnReply>>;
+  readonly ended: AbortController;
+  /** Exchange -> the first that continues its reply. */
+  readonly continuedBy: Map<string, string>;
+  /** Exchanges that begin a branch. */
+  readonly begun: Set<string>;
+}
+
+export class AgentSessions {
+  readonly #agent: HostedAgent;
+  readonly #purpose: StreamName;
+  readonly #maxBranches: number;
+  readonly #open = new Map<string, OpenSession>();
+  /** Sessions that are over, by id, with their step: a late request does not reopen them. */
+  readonly #over = new Map<string, number>();
+  readonly #layouts = new WeakMap<Tokenizer, Map<string, MessageLayout>>();
+
+  /**
+   * @param purpose the first parts of the names of random streams: run seed and purpose.
+   * @param maxBranches limit on the conversations of a session.
+   */
+  constructor(agent: HostedAgent, purpose: StreamName, maxBranches: number) {
+    this.#agent = agent;
+    this.#purpose = purpose;
+    this.#maxBranches = maxBranches;
+  }
+
+  /**
+   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, with
+   * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
+   */
+  async turn(session: AgentSession, request: TurnRequest, after: number, signal: AbortSignal): Promise<TurnReply> {
+    if (signal.aborted || this.#over.has(session.id)) throw new MgrpoError("canceled", "the session is over");
+    const open = this.#opened(session);
+    const reply = await abortable(this.#turn(open, request, after), signal);
+    open.tree.markContinuable(reply.exchange);
+    return reply;
+  }
+
+  /** Closes the session. Turns in flight are canceled, and nothing more is sampled. */
+  end(id: string, delivered: readonly string[]): SessionResult {
+    const open = this.#open.get(id);
+    this.discard(id);
+    const branches = open?.tree.branches(new Set(delivered)) ?? [];
+    return { branches, counts: countsOf(branches) };
+  }
+
+  /** Forgets the session, if it is open. */
+  discard(id: string): void {
+    const open = this.#open.get(id);
+    if (!open) return;
+    this.#open.delete(id);
+    this.#over.set(id, open.session.address.step);
+    open.ended.abort();
+  }
+
+  /** Forgets the sessions of earlier steps: their callers are gone. */
+  #discardBefore(step: number): void {
+    for (const [id, { session }] of this.#open) if (session.address.step < step) this.discard(id);
+    for (const [id, of] of this.#over) if (of < step) this.#over.delete(id);
+  }
+
+  #opened(session: AgentSession): OpenSession {
+    const known = this.#open.get(session.id);
+    if (known) return known;
+    // A step may be sampled while sessions of the step before it are still open.
+    this.#discardBefore(session.address.step - 1);
+    const open: OpenSession = {
+      ...{ session, tree: new MessageTree<SampledTurn>(sha256), replies: new Map() },
+      ...{ ended: new AbortController(), continuedBy: new Map(), begun: new Set<string>() },
+    };
+    this.#open.set(session.id, open);
+    return open;
+  }
+
+  async #turn(open: OpenSession, request: TurnRequest, after: number): Promise<TurnReply> {
+    const signal = open.ended.signal;
+    const lease = await this.#lease(open.session.version, signal);
+    let sampled: Promise<unknown> | undefined;
+    try {
+      const inference = inferenceOf(lease, this.#agent.name);
+      const layout = this.#layoutOf(inference.tokenizer, request.tools);
+      const { id, parent, added } = open.tree.place(request, layout.shownTools);
+      const known = open.replies.get(id);
+      if (known) return await known;
+      this.#admit(open, id, parent);
+      const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages: request.messages, after };
+      const reply = this.#sample(open, exchange, { request, layout, inference }, signal);
+      open.replies.set(id, reply);
+      // A failed turn is not a reply: the next request samples again.
+      sampled = reply.catch(() => forget(open, id, parent));
+      return await reply;
+    } finally {
+      await sampled;
+      lease.release();
+    }
+  }
+
+  /** A request begins a branch unless it is the first to continue its parent's reply. */
+  #admit(open: OpenSession, id: string, parent: Exchange<SampledTurn> | undefined): void {
+    if (parent && !open.continuedBy.has(parent.id)) {
+      open.continuedBy.set(parent.id, id);
+      return;
+    }
+    if (open.begun.size >= this.#maxBranches) {
+      const message = `agent '${this.#agent.name}' has reached its limit of ${this.#maxBranches} conversations in this rollout`;
+      throw new LimitReached("turn-limit", message);
+    }
+    open.begun.add(id);
+  }
+
+  /** Published weights only: samples from other weights may have to be discarded, and a reply cannot be taken back from an app. */
+  async #lease(version: number, signal: AbortSignal): Promise<Lease> {
+    for (;;) {
+      const lease = await acquireLease(this.#agent.policy, version, signal);
+      if (await lease.activated(signal).catch((error: unknown) => release(lease, error))) return lease;
+      lease.release();
+    }
+  }
+
+  async #sample(
+    open: OpenSession,
+    exchange: Omit<Exchange<SampledTurn>, "turn">,
+    { request, layout, inference }: Sampling,
+    signal: AbortSignal,
+  ): Promise<TurnReply> {
+    const { session } = open;
+    const prefix = prefixOf(exchange, layout, inference.tokenizer);
+    const plan: TurnPlan = {
+      ...{ agent: this.#agent.name, version: session.version, exchange: exchange.id, request, prefix },
+      maxTokens: this.#room(exchange, prefix.length, request),
+      sampling: session.sampling,
+      sequence: sequenceOf(open, exchange),
+      stream: streamOf(this.#purpose, session, exchange.id),
+    };
+    const { turn, reply } = await sampleTurn(inference, plan, signal);
+    open.tree.add({ ...exchange, turn }, reply, layout.shownTools);
+    return reply;
+  }
+
+  /** Limit on the new tokens of a turn. Throws `LimitReached` if the conversation may have no further one. */
+  #room({ depth }: { depth: number }, tokens: number, { maxTokens }: TurnRequest): number {
+    const { turns, turnTokens, contextTokens } = this.#agent.config.limits;
+    const setting = `agents.${this.#agent.name}.limits`;
+    if (depth >= turns) {
+      const message = `the conversation has reached its limit of ${turns} turns (${setting}.turns)`;
+      throw new LimitReached("turn-limit", message);
+    }
+    const room = contextTokens - tokens;
+    if (room < 1) {
+      const message = `the conversation takes ${tokens} tokens, and ${setting}.contextTokens is ${contextTokens}`;
+      throw new LimitReached("token-limit", message);
+    }
+    return Math.min(turnTokens, room, maxTokens ?? turnTokens);
+  }
+
+  #layoutOf(tokenizer: Tokenizer, tools: TurnRequest["tools"]): MessageLayout {
+    const known = this.#layouts.get(tokenizer) ?? new Map<string, MessageLayout>();
+    this.#layouts.set(tokenizer, known);
+    const key = JSON.stringify(tools);
+    const { thinking, toolPrompt } = this.#agent.config;
+    const layout =
+      known.get(key) ??
+      openMessageLayout(tokenizer, { agent: this.#agent.name, system: "", tools, thinking, toolPrompt });
+    known.set(key, layout);
+    return layout;
+  }
+}
+
+interface Sampling {
+  readonly request: TurnRequest;
+  readonly layout: MessageLayout;
+  readonly inference: Inference;
+}
+
+function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | undefined): void {
+  open.replies.delete(id);
+  open.begun.delete(id);
+  if (parent && open.continuedBy.get(parent.id) === id) open.continuedBy.delete(parent.id);
+}
+
+function release(lease: Lease, error: unknown): never {
+  lease.release();
+  throw error;
+}
+
+function inferenceOf({ inference }: Lease, agent: string): Inference {
+  if (inference) return inference;
+  throw new MgrpoError("config-invalid", `agent '${agent}' is behind an API: the app calls it there`);
+}
+
+/** The parent's tokens as they were sampled, then the new messages. */
+function prefixOf(
+  { parent, added, messages }: Omit<Exchange<SampledTurn>, "turn">,
+  layout: MessageLayout,
+  { endOfTurn, ends }: Tokenizer,
+): number[] {
+  if (!parent) return layout.opening(messages);
+  const { tokens } = parent.turn;
+  // A turn that was cut has no end token: it ends before the app's next message.
+  const end = ends.includes(tokens.at(-1) ?? Number.NaN) ? [] : [endOfTurn];
+  return [...tokens, ...end, ...layout.continuation(parent.messages, added)];
+}
+
+/** Named after the request's content, not its time: an app that makes the same requests gets the same replies. */
+function streamOf(purpose: StreamName, { address, agent }: AgentSession, exchange: string): StreamName {
+  return [...purpose, address.step, address.group, address.rollout, agent, "app", exchange];
+}
+
+let sequences = 0;
+
+function sequenceOf({ session }: OpenSession, { id }: { id: string }): string {
+  return `${session.agent}/${session.id}/${id}#${sequences++}`;
+}

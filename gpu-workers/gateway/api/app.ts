@@ -1,0 +1,158 @@
+/**
+ * @file The APIs of OpenAI and Anthropic for the agents of a team. The key, as a bearer token or as `x-api-key`, selects the team: that of
+ * an attempt, or the one that `mgrpo serve` serves. The model selects the agent.
+ *
+ *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request asks for what is not supported, or a limit of the
+ *     POST /v1/responses          agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
+ *     POST /v1/messages
+ *     GET  /v1/models             the team's agents
+ */
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { Log } from "../../log.ts";
+import type { Attempt } from "../attempt.ts";
+import type { OpenAttempts } from "../attempts.ts";
+import { chatCompletions } from "./chat-reply.ts";
+import { deliveryOf } from "./delivery.ts";
+import { type Dialect, type RequestedSampling, requestedSampling } from "./dialect.ts";
+import { ApiError, turnError } from "./errors.ts";
+import { eventStream } from "./event-stream.ts";
+import { messages } from "./messages-reply.ts";
+import { responses } from "./responses-reply.ts";
+
+const MAX_BODY_BYTES = 4 << 20;
+
+/** The agents that a key gives access to. */
+export interface ChatTeam {
+  readonly agents: readonly string[];
+  turn(agent: string, request: TurnRequest, signal: AbortSignal, requested: RequestedSampling): Promise<TurnReply>;
+  /** A reply is on its way to the client. */
+  delivering(agent: string, exchange: string, delivery: Promise<boolean>): void;
+}
+
+/** What is behind the APIs. */
+export interface ChatHost {
+  /** The team of the first of a request's keys that is valid. Throws ApiError. */
+  teamOf(keys: readonly string[]): ChatTeam;
+  readonly dialects: readonly Dialect[];
+  /** Sampling settings of requests that its teams honor. */
+  readonly honored: readonly string[];
+  /** Why others have no effect; logged once. */
+  readonly why: string;
+}
+
+interface Shared {
+  readonly host: ChatHost;
+  readonly log: Log;
+  readonly warnOverridden: (names: string) => void;
+}
+
+/** The gateway of a worker. @param prefix the first part of its path. */
+export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
+  const dialects = [chatCompletions, responses, messages];
+  const why = "the trainer sets the sampling";
+  return chatApp(`/${prefix}`, { teamOf: (keys) => attemptOf(keys, attempts), dialects, honored: [], why }, log);
+}
+
+/** @param prefix what comes before `/v1`; empty, or beginning with a slash. */
+export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
+  const app = new Hono().basePath(`${prefix}/v1`);
+  const warnOverridden = once((names: string) =>
+    log.warn(`${host.why}: these settings of the app's requests have no effect`, { settings: names }),
+  );
+  const shared: Shared = { host, log, warnOverridden };
+
+  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }));
+
+  app.get("/models", (context) => {
+    const { agents } = teamFor(context, host);
+    const data = agents.map((id) => ({ id, object: "model", created: 0, owned_by: "mgrpo" }));
+    return context.json({ object: "list", data });
+  });
+
+  for (const dialect of host.dialects) {
+    // Anthropic's own clients add a second /v1 to the base URL.
+    for (const path of dialect.path === messages.path ? [dialect.path, `/v1${dialect.path}`] : [dialect.path]) {
+      app.post(path, (context) => answer(context, shared, dialect));
+    }
+  }
+
+  app.notFound((context) => {
+    const message = `there is no ${context.req.method} ${new URL(context.req.url).pathname.slice(prefix.length)}`;
+    return errorResponse(context, new ApiError(404, "unknown_url", message));
+  });
+  app.onError((error, context) => errorResponse(context, apiErrorOf(error, log)));
+  return app;
+}
+
+async function answer(context: Context, { host, log, warnOverridden }: Shared, dialect: Dialect): Promise<Response> {
+  const team = teamFor(context, host);
+  const request = dialect.read(await context.req.text());
+  // The attempt may have ended while the body arrived.
+  teamFor(context, host);
+  requireAgent(team, request.model);
+  const { turn, keep } = dialect.turn(request, team);
+  const settings = Object.entries(request).flatMap(([name, value]) => (value == null ? [] : name));
+  const overridden = dialect.overridden.filter((name) => settings.includes(name) && !host.honored.includes(name));
+  warnOverridden(overridden.join(", "));
+  const delivery = deliveryOf(context);
+  const sent = team.turn(request.model, turn, context.req.raw.signal, requestedSampling(request)).then((reply) => {
+    keep?.(reply);
+    team.delivering(request.model, reply.exchange, delivery);
+    return reply;
+  });
+  if (!request.stream) return context.json(dialect.reply(await sent, request));
+  return eventStream(
+    sent.then((reply) => dialect.events(reply, request)),
+    (error) => dialect.errorEvent(apiErrorOf(error, log)),
+  );
+}
+
+/** The error that the app sees. */
+function apiErrorOf(error: unknown, log: Log): ApiError {
+  const expected = turnError(error);
+  if (expected) return expected;
+  log.error("gateway request failed", { error: error instanceof Error ? error.message : String(error) });
+  return new ApiError(500, "internal_error", "the server failed; see its log");
+}
+
+function teamFor(context: Context, { teamOf }: ChatHost): ChatTeam {
+  const bearer = /^Bearer\s+(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1];
+  return teamOf([bearer ?? "", context.req.header("x-api-key") ?? ""]);
+}
+
+function attemptOf(keys: readonly string[], attempts: OpenAttempts): Attempt {
+  const attempt = keys.map((key) => attempts.find(key)).find((found) => found !== "unknown") ?? "unknown";
+  if (attempt === "unknown") {
+    throw new ApiError(401, "invalid_api_key", "this gateway did not issue the key: use the apiKey of the attempt");
+  }
+  if (attempt === "over") {
+    throw new ApiError(401, "attempt_over", "the attempt of this key is over: its requests are no longer answered");
+  }
+  return attempt;
+}
+
+function requireAgent({ agents }: ChatTeam, model: string): void {
+  if (agents.includes(model)) return;
+  const message = `'${model}' is not an agent of this team: set model to one of ${agents.join(", ")}`;
+  throw new ApiError(404, "model_not_found", message, "model");
+}
+
+const tooLarge = (context: Context) =>
+  errorResponse(context, new ApiError(413, "request_too_large", `the request is larger than ${MAX_BODY_BYTES} bytes`));
+
+/** In the format of the API that was called. */
+function errorResponse(context: Context, error: ApiError): Response {
+  const { errorBody } = context.req.path.endsWith(messages.path) ? messages : chatCompletions;
+  return context.json(errorBody(error), error.status);
+}
+
+function once(write: (text: string) => void): (text: string) => void {
+  let isWritten = false;
+  return (text) => {
+    if (isWritten || text === "") return;
+    isWritten = true;
+    write(text);
+  };
+}

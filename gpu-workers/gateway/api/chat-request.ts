@@ -1,0 +1,103 @@
+/** @file A request to `/v1/chat/completions` -> a turn of an agent. */
+import * as z from "zod";
+import type { AppMessage, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import { Content, textOf } from "./content.ts";
+import { unsupported } from "./errors.ts";
+import { callOf, History } from "./history.ts";
+import { ignored, OPENAI_SERVICE } from "./read-request.ts";
+import { offeredTool, refuseForcedCalls } from "./tools.ts";
+
+const Call = z.looseObject({
+  id: z.string().min(1),
+  type: z.literal("function").optional(),
+  function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
+});
+
+const Message = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.literal("system"), content: Content }),
+  z.looseObject({ role: z.literal("developer"), content: Content }),
+  z.looseObject({ role: z.literal("user"), content: Content }),
+  z.looseObject({ role: z.literal("assistant"), content: Content.nullish(), tool_calls: z.array(Call).nullish() }),
+  z.looseObject({ role: z.literal("tool"), tool_call_id: z.string(), content: Content }),
+]);
+type Message = z.infer<typeof Message>;
+
+const OfferedFunction = z.looseObject({
+  type: z.literal("function"),
+  function: z.looseObject({
+    name: z.string(),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.json()).nullish(),
+  }),
+});
+
+/** Sampling settings: in training, the trainer's apply instead. */
+export const OVERRIDDEN = ["temperature", "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort"];
+
+export const ChatRequest = z.strictObject({
+  model: z.string(),
+  messages: z.array(Message).min(1),
+  tools: z.array(OfferedFunction).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]).nullish(),
+  max_tokens: z.int().positive().nullish(),
+  max_completion_tokens: z.int().positive().nullish(),
+  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.int().nullish(),
+  n: z.int().nullish(),
+  seed: z.int().nullish(),
+  user: z.string().max(500).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  response_format: z.looseObject({ type: z.string() }).nullish(),
+  ...ignored([...OVERRIDDEN, ...OPENAI_SERVICE, "verbosity"]),
+});
+export type ChatRequest = z.infer<typeof ChatRequest>;
+
+export function turnRequestOf(request: ChatRequest): TurnRequest {
+  refuseUnsupported(request);
+  const { messages, tools, tool_choice: choice, stop, seed, user } = request;
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens;
+  return {
+    messages: historyOf(messages),
+    tools: (tools ?? []).map((tool, i) => offeredTool(tool.function, `tools.${i}.function.name`)),
+    mayCall: choice !== "none",
+    ...(maxTokens && { maxTokens }),
+    stop: typeof stop === "string" ? [stop] : (stop ?? []),
+    variant: variantOf(seed, user),
+  };
+}
+
+/** Distinguishes requests that are otherwise equal. */
+export const variantOf = (seed: number | null | undefined, user: string | null | undefined): string =>
+  seed == null && user == null ? "" : JSON.stringify([seed ?? null, user ?? null]);
+
+function refuseUnsupported(request: ChatRequest): void {
+  const { n, response_format: format, top_logprobs: top } = request;
+  if (n != null && n !== 1) throw unsupported("n", "one choice is sampled per request: leave n out");
+  refuseForcedCalls(request.tool_choice, request.parallel_tool_calls);
+  if (format != null && format.type !== "text") throw unsupported("response_format", FORMAT_REFUSED);
+  if (top) throw unsupported("top_logprobs", TOP_REFUSED);
+}
+
+export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
+export const TOP_REFUSED = "only the log-probs of sampled tokens are known: leave it out";
+
+function historyOf(messages: readonly Message[]): AppMessage[] {
+  const history = new History();
+  for (const [i, message] of messages.entries()) {
+    const text = textOf(message.content ?? "", `messages.${i}.content`);
+    if (message.role === "tool") {
+      history.respond(message.tool_call_id, text, `messages.${i}.tool_call_id`);
+    } else if (message.role === "assistant") {
+      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: written } }) =>
+        callOf(id, name, written),
+      );
+      history.assistant(text, calls);
+    } else {
+      history.add(message.role === "user" ? "user" : "system", text);
+    }
+  }
+  return history.messages();
+}

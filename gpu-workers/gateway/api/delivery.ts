@@ -1,0 +1,18 @@
+/** @file Whether a response reached its client. */
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+
+/**
+ * Resolves to true when the whole response has been handed to the client's connection, to false when the connection closed first.
+ * Node also reports a response as finished when its connection was lost: only a live one counts.
+ */
+export function deliveryOf(context: Context): Promise<boolean> {
+  const { incoming, outgoing } = (context.env ?? {}) as Partial<HttpBindings>;
+  // Without a socket, within one process, the caller has the response once it is returned.
+  if (!incoming || !outgoing) return Promise.resolve(true);
+  const { socket } = incoming;
+  return new Promise((resolve) => {
+    outgoing.prependOnceListener("finish", () => resolve(!socket.destroyed));
+    outgoing.once("close", () => resolve(false));
+  });
+}

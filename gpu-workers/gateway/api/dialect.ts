@@ -1,0 +1,45 @@
+/** @file What the gateway needs to know of an API: how a request asks for a turn, and how replies and errors are written. */
+import type { TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { ApiError } from "./errors.ts";
+import type { ServerEvent } from "./event-stream.ts";
+
+/** What the requests of all APIs have in common. */
+export interface ApiRequest {
+  /** The agent. */
+  readonly model: string;
+  readonly stream?: boolean | null | undefined;
+}
+
+/** The sampling that a request asks for, unchecked: only a team that honors it checks it. */
+export interface RequestedSampling {
+  readonly temperature: unknown;
+  readonly topP: unknown;
+  readonly seed: unknown;
+}
+
+export function requestedSampling(request: ApiRequest): RequestedSampling {
+  const { temperature, top_p: topP, seed } = request as { temperature?: unknown; top_p?: unknown; seed?: unknown };
+  return { temperature, topP, seed };
+}
+
+export interface RequestedTurn {
+  readonly turn: TurnRequest;
+  /** Called with the reply before it is sent. */
+  keep?(reply: TurnReply): void;
+}
+
+export interface Dialect<R extends ApiRequest = ApiRequest> {
+  readonly path: string;
+  /** Sampling settings: in training, the trainer's apply instead. */
+  readonly overridden: readonly string[];
+  /** Throws ApiError with the parameter at fault, as `turn` does. */
+  read(body: string): R;
+  /** @param attempt identifies the attempt, whose earlier responses a request may refer to. */
+  turn(request: R, attempt: object): RequestedTurn;
+  reply(turn: TurnReply, request: R): object;
+  /** The reply as a stream. */
+  events(turn: TurnReply, request: R): readonly ServerEvent[];
+  errorBody(error: ApiError): object;
+  /** An error in the middle of a stream. */
+  errorEvent(error: ApiError): ServerEvent;
+}

@@ -1,0 +1,73 @@
+/**
+ * @file A rollout that an app runs. An app that throws, or whose time is up, is a failure of infrastructure: the attempt leaves nothing
+ * behind and is tried again. An app that gives up because an agent reached a limit, or returns `failed`, is the team's own failure.
+ */
+
+import type { AppCall } from "../../core/contracts/app-rollout.ts";
+import { AppResult } from "../../core/contracts/app-rollout.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { abortable } from "../limits.ts";
+import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { AppTeam, Attempt } from "./attempt.ts";
+import type { OpenAttempts } from "./attempts.ts";
+
+/** Runs an app on one question. */
+export interface AppRunner {
+  /** What it returns, unchecked. */
+  run(call: AppCall, signal: AbortSignal): Promise<unknown>;
+}
+
+export interface AppHost {
+  readonly team: AppTeam;
+  readonly attempts: OpenAttempts;
+  readonly runner: AppRunner;
+  /** The time limit of an attempt. */
+  readonly seconds: number;
+}
+
+export async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedOutcome> {
+  const { attempt, agents } = host.attempts.open(host.team, plan);
+  try {
+    const result = await resultOf(host, attempt, agents, signal);
+    await abortable(attempt.settled(), signal);
+    host.attempts.close(attempt);
+    return await attempt.outcome(result, signal);
+  } finally {
+    host.attempts.close(attempt);
+    attempt.discard();
+  }
+}
+
+/** Undefined: the app gave up because of a limit that was reported to it. */
+async function resultOf(
+  { runner, seconds, team }: AppHost,
+  attempt: Attempt,
+  agents: AppCall["agents"],
+  signal: AbortSignal,
+): Promise<AppResult | undefined> {
+  const { id, kind, level, prompt, facts } = attempt.plan.question;
+  const call: AppCall = { question: { id, kind, level, prompt, facts }, agents, seconds };
+  let returned: unknown;
+  try {
+    returned = await abortable(runner.run(call, signal), signal);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const { limit, fault } = attempt.reasons;
+    if (fault) throw fault;
+    if (limit) return undefined;
+    if (isMgrpoError(error)) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new MgrpoError("app-failed", `the app failed on question '${id}': ${why}`, { retryable: true, cause: error });
+  }
+  const result = parse(AppResult, returned, `what the app returned on question '${id}'`, "app-failed");
+  const rewards = "rewards" in result ? Object.keys(result.rewards ?? {}) : [];
+  const unknownName = rewards.find((name) => !team.subs.has(name));
+  if (unknownName === undefined) return result;
+  const known = [...team.subs.keys()].join(", ") || "none";
+  throw new MgrpoError(
+    "app-failed",
+    `the app rewards '${unknownName}', which is not a sub-agent of this team (sub-agents: ${known})`,
+  );
+}

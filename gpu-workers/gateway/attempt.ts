@@ -1,0 +1,177 @@
+/**
+ * @file One attempt of an app at a question: routes its requests to the team's agents, keeps what was delivered, and turns the end of the
+ * attempt into an outcome.
+ *
+ *     open ──requests──> turns of each agent ──app returns──> ended: branches ──> outcome
+ *       └── the app throws, or its time is up ──> discarded: nothing is recorded
+ */
+import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import type { AppResult } from "../../core/contracts/app-rollout.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { type Branch, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
+import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
+import type { RolloutPlan } from "../rollouts/attempt-rollout.ts";
+import type { Sessions } from "./agent-sessions.ts";
+import { LimitReached, type SessionLimit } from "./limit-reached.ts";
+import type { SubAgent } from "./sub-agents.ts";
+
+/** The team that an app talks to. */
+export interface AppTeam {
+  readonly main: { readonly name: string; readonly sessions: Sessions };
+  readonly subs: ReadonlyMap<string, SubAgent>;
+}
+
+export class Attempt {
+  readonly id: string;
+  readonly #team: AppTeam;
+  readonly #plan: RolloutPlan;
+  readonly #closed = new AbortController();
+  /** Agent -> exchanges whose replies reached the app. */
+  readonly #delivered = new Map<string, Set<string>>();
+  readonly #deliveries = new Set<Promise<void>>();
+  /** The first limit that an agent reached: the team's own failure, if the app then gives up. */
+  #limit: SessionLimit | undefined;
+  /** The first failure of infrastructure that was reported to the app. */
+  #fault: MgrpoError | undefined;
+
+  constructor(id: string, team: AppTeam, plan: RolloutPlan) {
+    this.id = id;
+    this.#team = team;
+    this.#plan = plan;
+  }
+
+  get plan(): RolloutPlan {
+    return this.#plan;
+  }
+
+  get agents(): readonly string[] {
+    return [this.#team.main.name, ...this.#team.subs.keys()];
+  }
+
+  /** What may explain that the app gave up: a limit that an agent reached, or a fault of infrastructure. */
+  get reasons(): { limit: SessionLimit | undefined; fault: MgrpoError | undefined } {
+    return { limit: this.#limit, fault: this.#fault };
+  }
+
+  /** Rejects with `LimitReached` or a MgrpoError. */
+  async turn(agent: string, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
+    const { main } = this.#team;
+    const session = this.#session(agent);
+    const until = AbortSignal.any([signal, this.#closed.signal]);
+    try {
+      if (agent === main.name) return await main.sessions.turn(session, request, this.#mainTurns, until);
+      return await this.#sub(agent).turn(session, request, this.#mainTurns, until);
+    } catch (error) {
+      if (error instanceof LimitReached) this.#limit ??= error.limit;
+      else if (isMgrpoError(error) && !until.aborted) this.#fault ??= error;
+      throw error;
+    }
+  }
+
+  /** A reply is on its way to the app. It counts once it has arrived. */
+  delivering(agent: string, exchange: string, delivery: Promise<boolean>): void {
+    const settled = delivery.then((hasArrived) => {
+      this.#deliveries.delete(settled);
+      if (!hasArrived || this.#closed.signal.aborted) return;
+      const exchanges = this.#delivered.get(agent) ?? new Set();
+      this.#delivered.set(agent, exchanges.add(exchange));
+    });
+    this.#deliveries.add(settled);
+  }
+
+  /** Resolves when every reply on its way has arrived or was lost. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#deliveries);
+  }
+
+  /** From now on, no request is answered. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  /** Closes the attempt and discards its sessions. */
+  discard(): void {
+    this.close();
+    this.#team.main.sessions.discard(this.id);
+    for (const [name, sub] of this.#team.subs) sub.discard(this.#session(name));
+  }
+
+  /** Commits the sub-agents' conversations. `result` undefined: the app gave up because of a limit that was reported to it. */
+  async outcome(result: AppResult | undefined, signal: AbortSignal): Promise<FinishedOutcome> {
+    const { main, subs } = this.#team;
+    const own = main.sessions.end(this.id, this.#deliveredBy(main.name));
+    const ended = await Promise.all(
+      [...subs].map(async ([name, sub]) => {
+        const end = await sub.end(this.#session(name), this.#deliveredBy(name), signal);
+        return [name, end] as const;
+      }),
+    );
+    const { address, question } = this.#plan;
+    const version = this.#plan.versions[main.name] ?? 0;
+    const [trajectory, ...branches] = trajectoriesOf(main.name, version, own.branches);
+    return {
+      status: "finished",
+      ...{ address, questionId: question.id },
+      conversation: mainConversation(question.prompt, own.branches, result, this.#limit),
+      trajectory: trajectory ?? { agent: main.name, version, tokens: [], actions: [], logProbs: [] },
+      invocations: ended.flatMap(([, { invocations }]) => invocations),
+      app: appRecord(result, branches, [[main.name, own], ...ended]),
+    };
+  }
+
+  get #mainTurns(): number {
+    return this.#delivered.get(this.#team.main.name)?.size ?? 0;
+  }
+
+  #deliveredBy(agent: string): string[] {
+    return [...(this.#delivered.get(agent) ?? [])].sort();
+  }
+
+  #sub(agent: string): SubAgent {
+    const sub = this.#team.subs.get(agent);
+    if (sub) return sub;
+    throw new MgrpoError("config-invalid", `this team has no agent '${agent}'`);
+  }
+
+  #session(agent: string): AgentSession {
+    const { address, question, versions, sampling } = this.#plan;
+    const version = versions[agent];
+    if (version === undefined) {
+      throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
+    }
+    return { id: this.id, run: address.run, address, questionId: question.id, agent, version, sampling };
+  }
+}
+
+function appRecord(
+  result: AppResult | undefined,
+  branches: AppRecord["branches"],
+  ended: readonly (readonly [string, Pick<EndedSession, "counts">])[],
+): AppRecord {
+  const { reward, rewards } = result && !("failed" in result) ? result : {};
+  return {
+    branches,
+    ...(reward !== undefined && { reward }),
+    ...(rewards && { rewards }),
+    counts: Object.fromEntries(ended.map(([name, { counts }]) => [name, counts])),
+  };
+}
+
+/** The conversation of the main agent's last branch, with the app's answer. */
+function mainConversation(
+  prompt: string,
+  branches: readonly Branch[],
+  result: AppResult | undefined,
+  limit: SessionLimit | undefined,
+): Conversation {
+  const last = branches.at(-1) ?? [];
+  const turns = turnsOf(last);
+  if (!result) return { prompt, turns, stop: limit ?? "malformed", answer: null, fault: null };
+  if ("failed" in result) return { prompt, turns, stop: "malformed", answer: null, fault: result.failed };
+  const { text } = splitThinking(last.at(-1)?.turn.text ?? "");
+  const answer = "answer" in result ? result.answer : answerIn(text);
+  if (answer.trim() !== "" || "reward" in result) return { prompt, turns, stop: "answered", answer, fault: null };
+  return { prompt, turns, stop: "malformed", answer: null, fault: "the app returned an empty answer" };
+}

@@ -1,0 +1,36 @@
+/** @file The gateway's server in a worker that runs rollouts of an app: the main agent's, and those that evaluate. */
+import { randomBytes } from "node:crypto";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { WorkerNetwork } from "../invocations/network.ts";
+import type { Log } from "../log.ts";
+import { gatewayApp } from "./api/app.ts";
+import type { AppHost, AppRunner } from "./app-rollout.ts";
+import { type OpenAttempts, openAttempts } from "./attempts.ts";
+
+/** What runs rollouts of an app, apart from the team. */
+export type AppParts = Omit<AppHost, "team">;
+
+export interface GatewayService extends AppParts {
+  close(): Promise<void>;
+}
+
+export async function openGatewayService(
+  config: RunConfig,
+  runner: AppRunner,
+  network: WorkerNetwork,
+  options: { readonly host: string; readonly port: number; readonly url: string | undefined; readonly token: string },
+  log: Log,
+): Promise<GatewayService> {
+  const path = randomBytes(6).toString("hex");
+  let base = "";
+  const attempts: OpenAttempts = openAttempts(options.token, () => `${base}/${path}/v1`);
+  const server = await network.listen(gatewayApp(path, attempts, log), options.host, options.port);
+  base = options.url?.replace(/\/+$/, "") ?? `http://${options.host}:${server.port}`;
+  return { attempts, runner, seconds: config.limits.rolloutSeconds, close: () => server.close() };
+}
+
+/** Limit on the conversations that an agent has in one rollout: what the records of a group have room for. */
+export function maxConversations({ agents, main }: Pick<RunConfig, "agents" | "main">): number {
+  const { limits } = agents[main] ?? {};
+  return limits ? limits.turns * limits.calls : 1;
+}

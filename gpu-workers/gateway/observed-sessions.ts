@@ -1,0 +1,118 @@
+/**
+ * @file Reports the conversations of an app's agent to the same observer as the conversations of native rollouts. A main
+ * agent's conversation ends when its app returns, which is not seen here; a sub-agent's ends with a reply that calls nothing.
+ */
+import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import { type Conversation, ToolCall, type Turn } from "../../core/contracts/conversation.ts";
+import { canonicalJson } from "../../core/contracts/parse.ts";
+import { answerIn } from "../../core/gateway/reply.ts";
+import type { HostedAgent } from "../rollouts/agent.ts";
+import type { Sessions } from "./agent-sessions.ts";
+
+export function observedSessions(
+  sessions: Sessions,
+  { onProgress }: Pick<HostedAgent, "onProgress">,
+  isMain: boolean,
+): Sessions {
+  if (!onProgress) return sessions;
+  const observed = new Map<string, ObservedSession>();
+  return {
+    async turn(session, request, after, signal) {
+      const open = observed.get(session.id) ?? { conversations: new Map(), requests: new Set(), count: 0 };
+      observed.set(session.id, open);
+      const key = canonicalJson(request);
+      const isRetry = open.requests.has(key);
+      open.requests.add(key);
+      const { call, isNew } = conversationOf(open, request.messages);
+      const report: Report = (progress) => onProgress(progress, isMain ? undefined : call);
+      if (!isRetry) reportRequest(request, isNew, report);
+      const reply = await sessions.turn(session, request, after, signal);
+      if (isRetry) return reply;
+      open.conversations.set(identityOf([...request.messages, assistant(reply)]), call);
+      report({ kind: "said", turn: turnOf(reply) });
+      if (!isMain && reply.calls.length === 0) report({ kind: "ended", conversation: endOf(request, reply) });
+      return reply;
+    },
+    end(id, delivered) {
+      observed.delete(id);
+      return sessions.end(id, delivered);
+    },
+    discard(id) {
+      observed.delete(id);
+      sessions.discard(id);
+    },
+  };
+}
+
+interface ObservedSession {
+  /** The history up to a reply -> the index of its conversation. */
+  readonly conversations: Map<string, number>;
+  readonly requests: Set<string>;
+  count: number;
+}
+
+/** A conversation continues the one whose reply its history ends with. */
+function conversationOf(open: ObservedSession, messages: readonly AppMessage[]): { call: number; isNew: boolean } {
+  const last = lastReply(messages);
+  const known = last < 0 ? undefined : open.conversations.get(identityOf(messages.slice(0, last + 1)));
+  if (known !== undefined) return { call: known, isNew: false };
+  open.count += 1;
+  return { call: open.count - 1, isNew: true };
+}
+
+const lastReply = (messages: readonly AppMessage[]) => messages.findLastIndex(({ role }) => role === "assistant");
+
+const identityOf = (messages: readonly AppMessage[]) =>
+  canonicalJson(messages.map((message) => ({ ...message, text: message.text.trim() })));
+
+const assistant = ({ text, calls }: TurnReply): AppMessage => ({ role: "assistant", text, calls });
+
+const taskOf = (messages: readonly AppMessage[]) => messages.find(({ role }) => role === "user")?.text ?? "";
+
+type Report = (progress: Parameters<NonNullable<HostedAgent["onProgress"]>>[0]) => void;
+
+/** The task of a new conversation, or what came after the last reply. */
+function reportRequest({ messages, tools }: TurnRequest, isNew: boolean, report: Report): void {
+  if (isNew) {
+    const offered = tools.map((tool) => tool.function.name);
+    report({ kind: "asked", prompt: taskOf(messages), ...(offered.length > 0 && { tools: offered }) });
+    return;
+  }
+  const at = lastReply(messages);
+  const reply = messages[at];
+  const calls = reply?.role === "assistant" ? reply.calls : [];
+  for (const message of messages.slice(at + 1)) {
+    const call = message.role === "tool" ? calls[message.call] : undefined;
+    const name = call?.name ?? message.role;
+    report({
+      kind: "answered",
+      call: { name, arguments: call ? argumentsOf(call.arguments) : {} },
+      response: { name, text: message.text },
+    });
+  }
+}
+
+/** The turn in the format that models write. */
+function turnOf({ thinking, text, calls }: TurnReply): Turn {
+  const read = calls.map((call) => ({ name: call.name, arguments: argumentsOf(call.arguments) }));
+  const written = read.map((call) => `<tool_call>${JSON.stringify(call)}</tool_call>`);
+  const thought = thinking === "" ? [] : [`<think>${thinking}</think>`];
+  return { text: [...thought, text, ...written].filter(Boolean).join("\n"), calls: read, responses: [] };
+}
+
+/** Arguments that the gateway sent are an object; those that an app wrote into its history may be any text. */
+function argumentsOf(text: string): ToolCall["arguments"] {
+  try {
+    const parsed = ToolCall.shape.arguments.safeParse(JSON.parse(text));
+    return parsed.success ? parsed.data : { text };
+  } catch {
+    return { text };
+  }
+}
+
+function endOf({ messages }: TurnRequest, { text, stop }: TurnReply): Conversation {
+  const prompt = taskOf(messages);
+  const isCut = stop === "length";
+  const answer = isCut ? null : answerIn(text);
+  return { prompt, turns: [], stop: isCut ? "token-limit" : "answered", answer, fault: null };
+}

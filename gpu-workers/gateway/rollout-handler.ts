@@ -1,0 +1,54 @@
+/**
+ * @file The app's side of `runner: { url }`: takes signed attempts and runs the app on them. For apps in other languages,
+ * docs/your-own-agents.md describes the signature.
+ */
+import { AppCall } from "../../core/contracts/app-rollout.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { isMgrpoError } from "../../core/errors.ts";
+import type { Rollout } from "../../core/recipe.ts";
+import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
+import { recipeRunner } from "./runners.ts";
+
+const MIN_SECRET = 16;
+const MAX_BODY_BYTES = 1 << 20;
+
+export interface RolloutHandlerOptions {
+  /** The secret in the workers' environment variable that `runner.secretVariable` names. At least 16 characters. */
+  readonly secret: string;
+  /** Milliseconds since 1970, at most five minutes off the workers' clock. Absent: this machine's clock. */
+  readonly now?: () => number;
+}
+
+/**
+ * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, or was
+ * received before. 500: the app threw; its message goes to the worker's log, and the attempt is repeated.
+ */
+export function rolloutHandler(
+  rollout: Rollout,
+  { secret, now = Date.now }: RolloutHandlerOptions,
+): (request: Request) => Promise<Response> {
+  if (secret.length < MIN_SECRET) throw new RangeError(`the secret has fewer than ${MIN_SECRET} characters`);
+  const verify = openCallVerifier(secret, { storeTime: async () => now() });
+  const signReport = openReportSigner(secret);
+  const { run } = recipeRunner(rollout);
+  return async (request) => {
+    const header = (name: string) => request.headers.get(name) ?? undefined;
+    const body = new Uint8Array(await request.arrayBuffer());
+    if (body.length > MAX_BODY_BYTES) return new Response("the body is too large", { status: 413 });
+    const { pathname, search } = new URL(request.url);
+    const refusal = await verify({ method: request.method, path: pathname + search, body }, header);
+    if (refusal !== undefined) return new Response(refusal, { status: 401 });
+    try {
+      const call = parseJson(AppCall, body, "the attempt", "event-malformed");
+      const result = JSON.stringify(await run(call, signalOf(request, call)));
+      return new Response(result, { headers: { "content-type": "application/json", ...signReport(result, header) } });
+    } catch (error) {
+      const status = isMgrpoError(error, "event-malformed") ? 400 : 500;
+      return new Response(error instanceof Error ? error.message : String(error), { status });
+    }
+  };
+}
+
+/** Aborts when the attempt's time is up, or its worker is gone. */
+const signalOf = (request: Request, { seconds }: AppCall) =>
+  AbortSignal.any([request.signal, AbortSignal.timeout(Math.ceil(seconds * 1000))]);

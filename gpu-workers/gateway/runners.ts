@@ -1,0 +1,103 @@
+/**
+ * @file Runs an app: in this process (a recipe's rollout.ts), or elsewhere, by one signed POST per attempt.
+ *
+ *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
+ *                         200 AppResult as JSON, signed with the call's nonce · anything else: the attempt failed, and is tried again
+ */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { text } from "node:stream/consumers";
+import { canonicalJson } from "../../core/contracts/parse.ts";
+import type { RunnerConfig } from "../../core/contracts/runner.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Clock } from "../../core/ports.ts";
+import type { Rollout } from "../../core/recipe.ts";
+import { openCallSigner } from "../invocations/signature.ts";
+import type { AppRunner } from "./app-rollout.ts";
+
+const MIN_SECRET = 16;
+const MAX_RESPONSE_CHARACTERS = 1 << 20;
+
+export function recipeRunner(rollout: Rollout): AppRunner {
+  return {
+    run({ question, agents }, signal) {
+      const named = Object.entries(agents).map(([name, access]) => [name, { ...access, name }] as const);
+      return rollout({ question, agents: Object.fromEntries(named), signal });
+    },
+  };
+}
+
+type RemoteRunner = Exclude<RunnerConfig, string>;
+
+/** Throws `config-invalid` if the secret is missing. */
+export function httpRunner(
+  { url, secretVariable }: RemoteRunner,
+  environment: Readonly<Record<string, string | undefined>>,
+  clock: Pick<Clock, "storeTime">,
+): AppRunner {
+  const secret = environment[secretVariable] ?? "";
+  if (secret.length < MIN_SECRET) {
+    const message = `runner.url: set ${secretVariable} to a secret of at least ${MIN_SECRET} characters, the same for workers and the app`;
+    throw new MgrpoError("config-invalid", message);
+  }
+  const sign = openCallSigner(secret, clock);
+  const { pathname, search } = new URL(url);
+  return {
+    async run(call, signal) {
+      const body = canonicalJson(call);
+      const signed = await sign({ method: "POST", path: pathname + search, body });
+      const response = await post(url, body, signed.headers, signal);
+      const answer = await text(response);
+      if (response.statusCode !== 200) {
+        throw refused(url, response.statusCode ?? 0, answer.slice(0, 300), secretVariable);
+      }
+      if (answer.length > MAX_RESPONSE_CHARACTERS) throw failed(url, `answered with ${answer.length} characters`);
+      const header = (name: string) => [response.headers[name] ?? []].flat()[0] ?? null;
+      if (!signed.isReport(answer, header)) {
+        const why = `its answer is not signed with the secret in ${secretVariable}`;
+        throw new MgrpoError("app-failed", `the app at ${url}: ${why}: see docs/your-own-agents.md`);
+      }
+      return jsonOf(url, answer);
+    },
+  };
+}
+
+/** Node's fetch gives up after five minutes without a response; a rollout may take longer. */
+function post(
+  url: string,
+  body: string,
+  signature: Record<string, string>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const send = url.startsWith("https:") ? httpsRequest : httpRequest;
+  const headers = {
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body)),
+    ...signature,
+  };
+  return new Promise((resolve, reject) => {
+    const request = send(url, { method: "POST", headers, signal }, resolve);
+    request.on("error", (cause) =>
+      reject(signal.aborted ? cause : failed(url, `does not answer (${cause.message})`, cause)),
+    );
+    request.end(body);
+  });
+}
+
+/** A refused signature is a mistake that no retry fixes. */
+function refused(url: string, status: number, reason: string, secretVariable: string): MgrpoError {
+  if (status !== 401) return failed(url, `answered ${status}: ${reason}`);
+  const remedy = `do the app and the workers have the same secret (${secretVariable}) and clock?`;
+  return new MgrpoError("app-failed", `the app at ${url} refused the call: ${reason}; ${remedy}`);
+}
+
+function jsonOf(url: string, answer: string): unknown {
+  try {
+    return JSON.parse(answer);
+  } catch (cause) {
+    throw failed(url, "answered with text that is not JSON", cause);
+  }
+}
+
+const failed = (url: string, why: string, cause?: unknown) =>
+  new MgrpoError("app-failed", `the app at ${url} ${why}`, { retryable: true, cause });

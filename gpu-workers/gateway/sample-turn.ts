@@ -1,0 +1,79 @@
+/** @file Samples one turn of an agent, and reads it as the reply to a request. */
+import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import type { Sampling } from "../../core/contracts/rollout.ts";
+import type { SampledTurn } from "../../core/gateway/branch.ts";
+import { readReply } from "../../core/gateway/reply.ts";
+import type { Sample, SampleRequest } from "../../core/ports.ts";
+import type { StreamName } from "../../core/random.ts";
+import type { Inference } from "../policy.ts";
+import { TokenLog } from "../rollouts/token-log.ts";
+import { beforeStop, untilStop } from "./stop-texts.ts";
+
+export interface TurnPlan {
+  readonly agent: string;
+  readonly version: number;
+  /** Identifies the exchange: ids of calls contain its first 20 characters. */
+  readonly exchange: string;
+  readonly request: TurnRequest;
+  /** All tokens before the turn. */
+  readonly prefix: readonly number[];
+  readonly maxTokens: number;
+  readonly sampling: Sampling;
+  /** Unique among the turns of this process. */
+  readonly sequence: string;
+  readonly stream: StreamName;
+}
+
+export interface SampledReply {
+  readonly turn: SampledTurn;
+  readonly reply: TurnReply;
+}
+
+export async function sampleTurn(
+  { tokenizer, sampler }: Inference,
+  plan: TurnPlan,
+  signal: AbortSignal,
+): Promise<SampledReply> {
+  const { sequence, prefix, maxTokens, sampling, stream, request } = plan;
+  const stop = tokenizer.ends.map((end) => [end]);
+  const sampleRequest: SampleRequest = { sequence, tokens: prefix, maxTokens, stop, sampling, stream };
+  let sample: Sample;
+  try {
+    sample = untilStop(await sampler.sample(sampleRequest, signal), request.stop, tokenizer);
+  } finally {
+    // Its KV cache stays until another sequence needs the slot: the next turn begins with the same tokens.
+    sampler.release(sequence);
+  }
+  const log = new TokenLog();
+  log.show(prefix);
+  log.act(sampleRequest, sample, tokenizer.ends);
+  return replyOf(plan, log, sample, tokenizer);
+}
+
+function replyOf(
+  { agent, version, exchange, request }: TurnPlan,
+  log: TokenLog,
+  sample: Sample,
+  tokenizer: Inference["tokenizer"],
+): SampledReply {
+  const { tokens, logProbs } = log.trajectory(agent, version);
+  const hasEnded = tokenizer.ends.includes(sample.tokens.at(-1) ?? Number.NaN);
+  const decoded = tokenizer.decode(hasEnded ? sample.tokens.slice(0, -1) : sample.tokens);
+  const { visible, stoppedBy } = beforeStop(decoded, request.stop);
+  const isCut = !hasEnded && stoppedBy === undefined;
+  const { text, thinking, calls, unparsed } = readReply(visible, request);
+  const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));
+  const turn: SampledTurn = {
+    ...{ tokens, start: tokens.length - sample.tokens.length, logProbs, text: visible, isCut, unparsed },
+    calls: calls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) })),
+  };
+  const reply: TurnReply = {
+    exchange,
+    ...{ text, thinking, calls: numbered },
+    stop: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
+    ...(stoppedBy !== undefined && { stoppedBy }),
+    usage: { inputTokens: turn.start, outputTokens: sample.tokens.length },
+    tokens: sample.tokens.map((token, i) => ({ text: tokenizer.decode([token]), logProb: logProbs[i] ?? 0 })),
+  };
+  return { turn, reply };
+}

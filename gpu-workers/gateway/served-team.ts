@@ -1,0 +1,106 @@
+/**
+ * @file A trained team behind the APIs of api/app.ts. Each request is rendered from scratch and nothing is kept between requests,
+ * except the engine's own KV cache: a request that begins with the tokens of an earlier one computes only the rest.
+ */
+import { randomBytes } from "node:crypto";
+import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import { Sampling } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
+import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
+import type { ChatTeam } from "./api/app.ts";
+import type { RequestedSampling } from "./api/dialect.ts";
+import { ApiError } from "./api/errors.ts";
+import { sampleTurn } from "./sample-turn.ts";
+
+export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
+
+/** Weights that are served never change. */
+const VERSION = 0;
+
+/** @param temperature of requests that set none. */
+export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, temperature: number): ChatTeam {
+  return {
+    agents: [...agents.keys()],
+    async turn(name, request, signal, requested) {
+      const agent = agents.get(name);
+      if (!agent) throw new MgrpoError("config-invalid", `this team has no agent '${name}'`);
+      return answer(agent, request, { sampling: samplingOf(requested, temperature), seed: requested.seed }, signal);
+    },
+    delivering() {},
+  };
+}
+
+async function answer(
+  { name, config, policy }: ServedAgent,
+  request: TurnRequest,
+  { sampling, seed }: { readonly sampling: Sampling; readonly seed: unknown },
+  signal: AbortSignal,
+): Promise<TurnReply> {
+  const lease = await acquireLease(policy, VERSION, signal);
+  try {
+    const { inference } = lease;
+    if (!inference) throw new MgrpoError("config-invalid", `agent '${name}' is behind an API: call it there`);
+    const { thinking, toolPrompt, limits } = config;
+    const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
+    const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
+    const prefix = layout.opening(messagesOf(request, config.system));
+    const room = limits.contextTokens - prefix.length;
+    if (room < 1) {
+      const message = `the messages take ${prefix.length} tokens, and agents.${name}.limits.contextTokens is ${limits.contextTokens}`;
+      throw new ApiError(400, "context_length_exceeded", message, "messages");
+    }
+    const exchange = randomBytes(16).toString("hex");
+    const { reply } = await sampleTurn(
+      inference,
+      {
+        ...{ agent: name, version: VERSION, exchange, request, prefix, sampling },
+        maxTokens: Math.min(request.maxTokens ?? limits.turnTokens, room),
+        sequence: `${name}/${exchange}`,
+        // The same request with the same `seed` gets the same reply.
+        stream: ["serve", name, seed == null ? exchange : sha256(JSON.stringify([seed, prefix]))],
+      },
+      signal,
+    );
+    return reply;
+  } finally {
+    lease.release();
+  }
+}
+
+/** Adds the system message that the agent was trained with, unless the request has one, and writes calls as the models do. */
+function messagesOf({ messages }: TurnRequest, system: string): AppMessage[] {
+  const hasSystem = system === "" || messages.some(({ role }) => role === "system");
+  const written = messages.map((message) =>
+    message.role === "assistant"
+      ? { ...message, calls: message.calls.map((call) => ({ ...call, arguments: spaced(call.arguments) })) }
+      : message,
+  );
+  return hasSystem ? written : [{ role: "system", text: system }, ...written];
+}
+
+/** JSON with a space after each comma and colon. Clients leave them out; chat templates and models do not. */
+function spaced(text: string): string {
+  try {
+    return written(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
+function written(value: unknown): string {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
+  const entries = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${written(inner)}`);
+  return `{${entries.join(", ")}}`;
+}
+
+function samplingOf({ temperature, topP }: RequestedSampling, defaultTemperature: number): Sampling {
+  const wanted = { temperature: temperature ?? defaultTemperature, topP: topP ?? 1, topK: 0 };
+  const parsed = Sampling.safeParse(wanted);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const param = issue?.path[0] === "topP" ? "top_p" : "temperature";
+  throw new ApiError(400, "invalid_value", `${param}: ${issue?.message}`, param);
+}

@@ -1,0 +1,157 @@
+/**
+ * @file The sessions of a sub-agent over HTTP, in addition to its invocations: the main agent's worker forwards an app's requests. Calls
+ * and reports are signed as those of invocations are.
+ *
+ *     POST   /sessions/<id>/turns   200 the reply · 202 still sampling after 25 s: post the same again · 409 loading another version
+ *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 infrastructure failed
+ *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated
+ *     DELETE /sessions/<id>         204 forgotten
+ */
+import type { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import * as z from "zod";
+import { type AgentSession, type EndedSession, SessionEnd, SessionTurn } from "../../core/contracts/app-chat.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { AdmissionRules } from "../invocations/admission.ts";
+import {
+  LONGEST_POLL_SECONDS,
+  requireSignature,
+  type Signatures,
+  tooLarge,
+  withoutReport,
+} from "../invocations/server.ts";
+import { LimitReached } from "./limit-reached.ts";
+import type { SubAgent } from "./sub-agents.ts";
+
+/** Room for any request that the gateway accepts (api/app.ts). */
+const MAX_TURN_BYTES = 8 << 20;
+
+export interface SessionHost {
+  readonly agent: string;
+  readonly sub: SubAgent;
+  readonly admission: AdmissionRules;
+  /** The version that is being loaded now, if any. */
+  loading(): number | undefined;
+  /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
+  onFatal(error: unknown): void;
+}
+
+/** The body of a 422: a limit that the agent's conversation reached. */
+export const LimitReport = z.strictObject({ limit: z.enum(["token-limit", "turn-limit"]), message: z.string() });
+
+interface State {
+  readonly host: SessionHost;
+  readonly stop: AbortController;
+  /** Session -> what its end committed, until a session of a later step ends. */
+  readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
+}
+
+export interface SessionRoutes {
+  /** Refuses new turns. */
+  close(): void;
+}
+
+/** Adds the routes to the worker's app. @param prefix the app's base path. */
+export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatures, host: SessionHost): SessionRoutes {
+  const state: State = { host, stop: new AbortController(), ended: new Map() };
+  app.use(
+    "/sessions/*",
+    bodyLimit({ maxSize: MAX_TURN_BYTES, onError: tooLarge(MAX_TURN_BYTES) }),
+    requireSignature(prefix, signatures.verify),
+  );
+  app.post("/sessions/:id/turns", async (context) => {
+    const body = await context.req.text();
+    const turn = parseJson(SessionTurn, body, "body of a session's turn", "event-malformed");
+    const answer = await answerTurn(state, context.req.param("id"), turn, context.req.raw.signal);
+    return signed(answer, (text) => signatures.signReport(text, (name) => context.req.header(name)));
+  });
+  app.post("/sessions/:id/end", async (context) => {
+    const body = await context.req.text();
+    const end = parseJson(SessionEnd, body, "body of a session's end", "event-malformed");
+    const answer = await answerEnd(state, context.req.param("id"), end);
+    return signed(answer, (text) => signatures.signReport(text, (name) => context.req.header(name)));
+  });
+  app.delete("/sessions/:id", async (context) => {
+    host.sub.discard({ id: context.req.param("id") });
+    return context.body(null, 204);
+  });
+  return { close: () => state.stop.abort() };
+}
+
+type Answer = { readonly report: unknown } | { readonly response: Response };
+
+function signed(answer: Answer, sign: (body: string) => Record<string, string>): Response {
+  if ("response" in answer) return answer.response;
+  const body = JSON.stringify(answer.report);
+  return new Response(body, { status: 200, headers: { "content-type": "application/json", ...sign(body) } });
+}
+
+async function answerTurn(
+  { host, stop }: State,
+  id: string,
+  { session, request, after }: SessionTurn,
+  caller: AbortSignal,
+): Promise<Answer> {
+  const refused = await refusal(host, stop, id, session);
+  if (refused) return { response: refused };
+  const waiting = new AbortController();
+  const timer = setTimeout(() => waiting.abort(), LONGEST_POLL_SECONDS * 1000);
+  try {
+    const signal = AbortSignal.any([waiting.signal, stop.signal, caller]);
+    await host.admission.whenReady(session, signal);
+    return { report: await host.sub.turn(session, request, after, signal) };
+  } catch (error) {
+    if (waiting.signal.aborted && !stop.signal.aborted) return { response: new Response(null, { status: 202 }) };
+    return { response: failure(host, error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function answerEnd(
+  { host, stop, ended }: State,
+  id: string,
+  { session, delivered }: SessionEnd,
+): Promise<Answer> {
+  if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
+  const { step } = session.address;
+  for (const [old, { step: of }] of ended) if (of < step) ended.delete(old);
+  const result = ended.get(id)?.result ?? host.sub.end(session, delivered, stop.signal);
+  ended.set(id, { step, result });
+  try {
+    return { report: await result };
+  } catch (error) {
+    ended.delete(id);
+    return { response: failure(host, error) };
+  }
+}
+
+async function refusal(
+  { agent, admission, loading }: SessionHost,
+  stop: AbortController,
+  id: string,
+  session: AgentSession,
+): Promise<Response | undefined> {
+  if (id !== session.id || session.agent !== agent)
+    return new Response(`the path names another session, or its agent is not '${agent}'`, { status: 400 });
+  if (stop.signal.aborted) return new Response("draining", { status: 503 });
+  if (!(await admission.admits(session))) return new Response("the step is not open for this version", { status: 410 });
+  const version = loading();
+  if (version === undefined || version === session.version) return undefined;
+  return new Response("loading another version", { status: 409, headers: { "Retry-After": "1" } });
+}
+
+function failure(host: SessionHost, error: unknown): Response {
+  if (error instanceof LimitReached) {
+    return Response.json({ limit: error.limit, message: error.message }, { status: 422 });
+  }
+  if (!isMgrpoError(error)) {
+    host.onFatal(error);
+    return withoutReport({
+      state: "failed",
+      error: new MgrpoError("worker-unavailable", "the sub-agent's worker failed"),
+    });
+  }
+  return withoutReport({ state: "failed", error });
+}

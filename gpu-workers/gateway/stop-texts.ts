@@ -1,0 +1,29 @@
+/**
+ * @file Stop texts of a request. A sample ends with the first token that completes one, as if the policy's turn ended there; the stop
+ * text itself is left out of the reply.
+ */
+import type { Sample, Tokenizer } from "../../core/ports.ts";
+
+/** The sample up to the token that completes a stop text. */
+export function untilStop(sample: Sample, stops: readonly string[], tokenizer: Pick<Tokenizer, "decode">): Sample {
+  if (firstStop(tokenizer.decode(sample.tokens), stops) === undefined) return sample;
+  let length = 1;
+  while (firstStop(tokenizer.decode(sample.tokens.slice(0, length)), stops) === undefined) length += 1;
+  return {
+    tokens: sample.tokens.slice(0, length),
+    logProbs: sample.logProbs.slice(0, length),
+    stop: length === sample.tokens.length ? sample.stop : "length",
+  };
+}
+
+/** The text before the first stop text, and which one ended it. */
+export function beforeStop(text: string, stops: readonly string[]): { visible: string; stoppedBy?: string } {
+  const first = firstStop(text, stops);
+  return first ? { visible: text.slice(0, first.at), stoppedBy: first.stop } : { visible: text };
+}
+
+/** The stop text that comes first. */
+function firstStop(text: string, stops: readonly string[]): { stop: string; at: number } | undefined {
+  const found = stops.map((stop) => ({ stop, at: text.indexOf(stop) })).filter(({ at }) => at >= 0);
+  return found.sort((a, b) => a.at - b.at)[0];
+}

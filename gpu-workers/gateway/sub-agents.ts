@@ -1,0 +1,69 @@
+/**
+ * @file A sub-agent as the gateway reaches it, in this process or in another worker. At the end of a session its delivered conversations are
+ * committed as invocations, in the process that sampled them.
+ */
+import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { digestOf } from "../../core/contracts/names.ts";
+import type { Invocation, InvocationRef } from "../../core/contracts/rollout.ts";
+import { type Branch, subConversationOf, taskOf, trajectoryOf } from "../../core/gateway/branch.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { recordBytes } from "../identity.ts";
+import type { RunContext } from "../run-context.ts";
+import { noTrajectoryCache, type TrajectoryCache } from "../training/trajectories.ts";
+import type { Sessions } from "./agent-sessions.ts";
+
+export interface SubAgent {
+  /** `after`: the main agent's delivered turns. */
+  turn(session: AgentSession, request: TurnRequest, after: number, signal: AbortSignal): Promise<TurnReply>;
+  /** Commits the conversations whose replies were delivered. Safe to repeat. */
+  end(session: AgentSession, delivered: readonly string[], signal: AbortSignal): Promise<EndedSession>;
+  /** Forgets the session. Best effort. */
+  discard(session: Pick<AgentSession, "id">): void;
+}
+
+export function localSubAgent(
+  run: RunContext,
+  sessions: Sessions,
+  trajectories: TrajectoryCache = noTrajectoryCache,
+): SubAgent {
+  return {
+    turn: (session, request, after, signal) => sessions.turn(session, request, after, signal),
+    end: (session, delivered) => endSession(run, sessions, session, delivered, trajectories),
+    discard: ({ id }) => sessions.discard(id),
+  };
+}
+
+/** Ends the session and commits its branches, each as an invocation whose `call` is its index in the session. */
+export async function endSession(
+  run: RunContext,
+  sessions: Sessions,
+  session: AgentSession,
+  delivered: readonly string[],
+  trajectories: TrajectoryCache,
+): Promise<EndedSession> {
+  const { branches, counts } = sessions.end(session.id, delivered);
+  const commits = branches.map((branch, call) => commitBranch(run, session, branch, call, trajectories));
+  return { invocations: await Promise.all(commits), counts };
+}
+
+async function commitBranch(
+  run: RunContext,
+  { address, questionId, agent, version, sampling }: AgentSession,
+  branch: Branch,
+  call: number,
+  trajectories: TrajectoryCache,
+): Promise<InvocationRef> {
+  const request = { address, questionId, agent, version, call, task: taskOf(branch), sampling, closedBook: false };
+  const conversation = subConversationOf(branch);
+  const trajectory = trajectoryOf(agent, version, branch);
+  // The same request may get another reply in another attempt: the id is a hash of the conversation, not only of the request.
+  const id = digestOf(sha256(recordBytes({ request, conversation, trajectory })));
+  const invocation: Invocation = { id, request, conversation, trajectory };
+  const key = objectKeys.invocation(run.name, address.step, id);
+  const bytes = recordBytes(invocation);
+  const hash = sha256(bytes);
+  await run.store.objects.commit(key, bytes, hash);
+  trajectories.put(address.step, key, [trajectory], digestOf(hash));
+  return { id, agent, key, sha256: hash };
+}

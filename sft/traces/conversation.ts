@@ -1,0 +1,97 @@
+/** @file A conversation as `mgrpo sft` takes it: one prompt, turns with calls and their responses, an answer. */
+import { jsonIn, Unusable } from "./json.ts";
+import type { Call, Message } from "./message.ts";
+import type { FunctionTool } from "./tools.ts";
+
+type Assistant = Extract<Message, { role: "assistant" }>;
+type Response = Extract<Message, { role: "tool" }>;
+
+export interface Conversation {
+  readonly messages: readonly Message[];
+  /** Whether it went on with another prompt, which is left out with all that follows. */
+  readonly isCut: boolean;
+}
+
+/** One system message at most, one turn between responses, and nothing from the second prompt on. Rejects with `Unusable`. */
+export function conversationOf(all: readonly Message[]): Conversation {
+  const first = all.findIndex(({ role }) => role !== "system");
+  const systems = all.slice(0, Math.max(first, 0)).map(({ text }) => text);
+  const rest = merged(all.slice(systems.length));
+  if (rest[0]?.role !== "user") throw new Unusable("it does not start with a user message");
+  if (rest[1]?.role === "user") throw new Unusable("it has two user messages in a row");
+  const next = rest.findIndex(({ role }, i) => i > 0 && role === "user");
+  const kept = next < 0 ? rest : rest.slice(0, next);
+  if (kept.some(({ role }) => role === "system")) throw new Unusable("it has a system message after the prompt");
+  const system: Message[] = systems.length > 0 ? [{ role: "system", text: systems.join("\n\n") }] : [];
+  return { messages: [...system, ...kept], isCut: next >= 0 };
+}
+
+/** Some APIs record each call of a turn as a message of its own. */
+function merged(messages: readonly Message[]): Message[] {
+  const result: Message[] = [];
+  for (const message of messages) {
+    const last = result.at(-1);
+    if (message.role === "assistant" && last?.role === "assistant") {
+      const texts = (one: "text" | "thinking") => [last[one], message[one]].filter(Boolean).join("\n");
+      const calls = [...last.calls, ...message.calls];
+      result[result.length - 1] = { role: "assistant", text: texts("text"), thinking: texts("thinking"), calls };
+    } else result.push(message);
+  }
+  return result;
+}
+
+/** A line of the file that `mgrpo sft --demonstrations` reads. Rejects with `Unusable` if the conversation has no answer. */
+export function lineOf(
+  messages: readonly Message[],
+  agent: string | undefined,
+  tools: readonly FunctionTool[] | undefined,
+): object {
+  const written: object[] = [];
+  for (let at = 0; at < messages.length; ) {
+    const message = messages[at++] as Message;
+    if (message.role === "tool") throw new Unusable("it has a tool response without a call");
+    if (message.role !== "assistant") {
+      written.push({ role: message.role, content: message.text });
+      continue;
+    }
+    const responses: Response[] = [];
+    for (; messages[at]?.role === "tool"; at++) responses.push(messages[at] as Response);
+    if (at === messages.length) refuseUnanswered(message, responses);
+    written.push(...turnOf(message, responses));
+  }
+  return { ...(agent === undefined ? {} : { agent }), messages: written, ...(tools?.length ? { tools } : {}) };
+}
+
+function refuseUnanswered({ text, calls }: Assistant, responses: readonly Response[]): void {
+  if (calls.length > 0) throw new Unusable("it ends with tool calls, not with an answer");
+  if (responses.length > 0) throw new Unusable("it has a tool response without a call");
+  if (text.trim() === "") throw new Unusable("its answer is empty");
+}
+
+/** Ids are written only if every call and response of the turn has one: otherwise they are in the order of the calls. */
+function turnOf({ text, thinking, calls }: Assistant, responses: readonly Response[]): object[] {
+  const ids = calls.map(({ id }) => id);
+  const answered = responses.map(({ id }) => id);
+  const hasIds = calls.length > 0 && [...ids, ...answered].every((id) => id !== undefined);
+  if (calls.length !== responses.length || (hasIds && !ids.every((id) => answered.includes(id)))) {
+    throw new Unusable("a tool call does not have exactly one response");
+  }
+  const id = (name: string, value: string | undefined) => (hasIds ? { [name]: value } : {});
+  return [
+    {
+      role: "assistant",
+      content: text === "" && calls.length > 0 ? null : text,
+      ...(thinking === "" ? {} : { reasoning_content: thinking }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls.map((call) => ({ ...id("id", call.id), ...callOf(call) })) }),
+    },
+    ...responses.map((response) => ({ role: "tool", ...id("tool_call_id", response.id), content: response.text })),
+  ];
+}
+
+function callOf({ name, arguments: args }: Call): object {
+  const value = jsonIn(args);
+  if (value === undefined || value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new Unusable("the arguments of a tool call are not a JSON object");
+  }
+  return { type: "function", function: { name, arguments: args } };
+}

@@ -1,0 +1,40 @@
+/** @file Calls whose messages are events, one each, as in the conventions up to version 1.36. */
+import type { Exchange } from "./exchange.ts";
+import { type Attributes, jsonIn, parseAttribute } from "./json.ts";
+import { RawMessage } from "./message.ts";
+import type { SpanEvent } from "./otlp.ts";
+
+const EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|choice)$/;
+
+export const isMessageEvent = ({ name }: SpanEvent): boolean => EVENT.test(name);
+
+export function ofEvents(events: readonly SpanEvent[]): Exchange | undefined {
+  const input: RawMessage[] = [];
+  const output: RawMessage[] = [];
+  for (const event of events) {
+    const match = EVENT.exec(event.name);
+    if (!match) continue;
+    const [, role] = match;
+    const message = parseAttribute(RawMessage, fieldsOf(event, role ?? "assistant"), event.name);
+    (role === undefined ? output : input).push(message);
+  }
+  if (input.length + output.length === 0) return;
+  return { input: withoutRepeats(input), output, tools: undefined };
+}
+
+/** A choice has its message as a field, which may be text. The calls may be JSON in a string, for attributes of events have no structure. */
+function fieldsOf({ fields }: SpanEvent, role: string): Attributes {
+  const { message, tool_calls: calls } = fields;
+  const inner = typeof message === "string" ? { content: message } : (message as Attributes | null | undefined);
+  const parsed = typeof calls === "string" ? jsonIn(calls) : undefined;
+  return { ...fields, ...inner, ...(parsed === undefined ? {} : { tool_calls: parsed }), role };
+}
+
+/** Instrumentations of Bedrock record a tool's response twice: as a tool message, and in the user message that carried it. */
+function withoutRepeats(input: readonly RawMessage[]): RawMessage[] {
+  const answered = new Set(input.flatMap(({ role, id }) => (role === "tool" && id !== undefined ? [id] : [])));
+  return input.filter(({ role, content }) => {
+    if (role !== "user" || !Array.isArray(content) || content.length === 0) return true;
+    return !content.every((part) => part.kind === "response" && part.id !== undefined && answered.has(part.id));
+  });
+}

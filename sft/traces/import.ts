@@ -1,0 +1,244 @@
+/**
+ * @file Traces of existing agents as demonstrations: the calls of models that were recorded, filtered, joined into conversations, and written
+ * as OpenAI messages. Every call ends in the report: taken, contained in a longer one, or skipped for a reason.
+ */
+import { type Conversation, conversationOf, lineOf } from "./conversation.ts";
+import { type Exchange, isModelCall, readExchange, refuseCutOff } from "./exchange.ts";
+import { type Joined, joinConversations, withThinking } from "./join.ts";
+import { type Json, Unusable } from "./json.ts";
+import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
+import { type Span, Traces } from "./otlp.ts";
+import { type MessagesLine, readTraceFile } from "./read.ts";
+import { Report } from "./report.ts";
+import type { FunctionTool, ToolDefinition } from "./tools.ts";
+
+export interface ImportOptions {
+  /** Takes this agent's conversations, and those that name none. */
+  readonly agent?: string;
+  /** The agent that the demonstrations are for; absent: the name in the traces. */
+  readonly as?: string;
+  readonly conditions: readonly { readonly attribute: string; readonly value: string }[];
+  readonly score?: { readonly name: string; readonly least: number };
+  /** Whether system messages are written. */
+  readonly system: boolean;
+}
+
+export interface TraceFile {
+  readonly file: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface Imported {
+  readonly lines: readonly object[];
+  readonly report: Report;
+}
+
+interface Candidate extends Conversation {
+  readonly agent: string | undefined;
+  /** Its calls are in one conversation of the traces, whose score is that of the last call that has one. */
+  readonly scope: string;
+  readonly score: number | undefined;
+  readonly tools: readonly ToolDefinition[] | undefined;
+  readonly where: string;
+}
+
+/** A call of a model, from a span or from a line of messages. */
+interface Source {
+  readonly where: string;
+  readonly scope: string;
+  readonly agent: string | undefined;
+  readonly attribute: (name: string) => Json | undefined;
+  readonly score: (name: string) => Json | undefined;
+}
+
+export function importTraces(files: Iterable<TraceFile>, options: ImportOptions): Imported {
+  const traces = new Traces();
+  const report = new Report();
+  const candidates: Candidate[] = [];
+  for (const { file, bytes } of files) {
+    for (const line of readTraceFile(bytes, file, traces)) candidates.push(...ofLine(line, options, report));
+  }
+  candidates.push(...ofSpans(traces, options, report));
+  const scored = scopesOf(candidates).flatMap((scope) => takeScored(scope, options, report));
+  return { lines: joinOnce(scored, report).flatMap((one) => write(one, options, report)), report };
+}
+
+function ofLine(line: MessagesLine, options: ImportOptions, report: Report): Candidate[] {
+  const { where, agent, attributes, messages, tools } = line;
+  const attribute = (name: string) => attributes[name];
+  report.found++;
+  return report.attempt(where, () => {
+    const source = { where, scope: where, agent, attribute, score: attribute };
+    refuseFiltered(source, options);
+    const read = messages.flatMap((raw) => messagesOf(raw));
+    return [candidateOf(source, read, tools, options)];
+  });
+}
+
+function ofSpans(traces: Traces, options: ImportOptions, report: Report): Candidate[] {
+  const calls = modelCalls(traces.spans(), report);
+  const enclosing = new Set(calls.flatMap(({ span }) => [...traces.lineage(span)].slice(1)));
+  return calls.flatMap(({ span, exchanges }) =>
+    exchanges.flatMap((exchange) =>
+      report.attempt(span.where, () => {
+        // A span around a whole agent has its prompt and its answer: without the calls in between, they teach to guess.
+        if (enclosing.has(span)) throw new Unusable("it encloses other model calls, which count instead");
+        const source = sourceOf(traces, span);
+        refuseFiltered(source, options);
+        return ofExchange(source, span, exchange, options, report);
+      }),
+    ),
+  );
+}
+
+interface ModelCall {
+  readonly span: Span;
+  /** One, which is undefined if no content was captured; none if it is malformed. */
+  readonly exchanges: readonly (Exchange | undefined)[];
+}
+
+function modelCalls(spans: readonly Span[], report: Report): ModelCall[] {
+  return spans.flatMap((span) => {
+    const exchanges = report.attempt(span.where, () => [readExchange(span)]);
+    if (exchanges[0] || exchanges.length === 0 || isModelCall(span)) {
+      report.found++;
+      return [{ span, exchanges }];
+    }
+    report.otherSpans++;
+    return [];
+  });
+}
+
+const AGENT = ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"];
+const CONVERSATION = ["gen_ai.conversation.id", "session.id"];
+
+function sourceOf(traces: Traces, span: Span): Source {
+  const first = (names: readonly string[]) =>
+    names.map((name) => traces.attribute(span, name)).find((value) => value !== undefined);
+  const agent = first(AGENT);
+  return {
+    where: span.where,
+    scope: String(first(CONVERSATION) ?? span.trace),
+    agent: agent === undefined ? undefined : String(agent),
+    attribute: (name) => traces.attribute(span, name) ?? span.resource[name],
+    score: (name) => traces.score(span, name),
+  };
+}
+
+function refuseFiltered({ agent, attribute }: Source, options: ImportOptions): void {
+  if (options.agent !== undefined && agent !== undefined && agent !== options.agent) {
+    throw new Unusable("another agent");
+  }
+  for (const { attribute: name, value } of options.conditions) {
+    const found = attribute(name);
+    const values = Array.isArray(found) ? found : [found];
+    if (!values.some((one) => one !== undefined && String(one) === value)) {
+      throw new Unusable(`${name} is not ${value}`);
+    }
+  }
+}
+
+/** What to set so that content is captured: every instrumentation leaves it out by default, or can hide it. */
+function refuseWithoutContent({ attributes }: Span): never {
+  if (attributes["ai.operationId"] !== undefined) {
+    throw new Unusable("no content: set recordInputs and recordOutputs of the AI SDK's telemetry to true");
+  }
+  if (attributes["openinference.span.kind"] !== undefined) {
+    throw new Unusable("no content: unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the like");
+  }
+  throw new Unusable(
+    "no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, to span_only or, for older instrumentations, to true",
+  );
+}
+
+function ofExchange(
+  source: Source,
+  span: Span,
+  exchange: Exchange | undefined,
+  options: ImportOptions,
+  report: Report,
+): Candidate[] {
+  if (span.failed || span.attributes["error.type"] !== undefined) throw new Unusable("the call failed");
+  if (!exchange) return refuseWithoutContent(span);
+  const { input, output, tools } = exchange;
+  const isMissing = (raw: RawMessage) => raw.role !== "assistant" && raw.role !== "tool" && isEmpty(raw);
+  const isHidden = input.some(isMissing) || output.every(isEmpty) || [...input, ...output].some(isRedacted);
+  if (input.length === 0 || isHidden) refuseWithoutContent(span);
+  refuseCutOff(span, exchange);
+  const asked = input.flatMap((raw) => messagesOf(raw));
+  const returned = output.map((raw) => messagesOf(raw, raw.role ?? "assistant"));
+  // Several messages are choices, of which each is an end of its own; unless there are responses between them.
+  const isSequence = returned.flat().some(({ role }) => role === "tool");
+  const ends = isSequence ? [returned.flat()] : returned;
+  report.found += ends.length - 1;
+  return ends.flatMap((end) =>
+    report.attempt(span.where, () => [candidateOf(source, [...asked, ...end], tools, options)]),
+  );
+}
+
+function candidateOf(
+  source: Source,
+  messages: readonly Message[],
+  tools: readonly ToolDefinition[] | undefined,
+  { agent, score, system }: ImportOptions,
+): Candidate {
+  const kept = system ? messages : messages.filter(({ role }) => role !== "system");
+  const conversation = conversationOf(kept);
+  return {
+    ...conversation,
+    agent: source.agent ?? agent,
+    scope: source.scope,
+    // The score of a later prompt's answer says nothing about the first.
+    score: score && !conversation.isCut ? numberIn(source.score(score.name)) : undefined,
+    tools,
+    where: source.where,
+  };
+}
+
+function numberIn(value: Json | undefined): number | undefined {
+  if (typeof value !== "number" && typeof value !== "boolean" && typeof value !== "string") return;
+  const number = value === "" ? Number.NaN : Number(value);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+function scopesOf(candidates: readonly Candidate[]): Candidate[][] {
+  const scopes = new Map<string, Candidate[]>();
+  for (const one of candidates) {
+    const scope = scopes.get(one.scope) ?? [];
+    scope.push(one);
+    scopes.set(one.scope, scope);
+  }
+  return [...scopes.values()];
+}
+
+/** The longest conversations of a scope, with their thinking, if their score is high enough. */
+function takeScored(scope: readonly Candidate[], { score }: ImportOptions, report: Report): Candidate[] {
+  return joinOnce(scope, report).flatMap((joined) => {
+    const { longest, contained } = joined;
+    return report.attempt(longest.where, () => {
+      const found = [longest, ...contained].map((one) => one.score).find((value) => value !== undefined);
+      if (score && found === undefined) throw new Unusable(`no ${score.name}`);
+      if (score && Number(found) < score.least) throw new Unusable(`${score.name} is below ${score.least}`);
+      return [{ ...longest, messages: withThinking(joined) }];
+    });
+  });
+}
+
+function joinOnce(candidates: readonly Candidate[], report: Report): Joined<Candidate>[] {
+  const joined = joinConversations(candidates);
+  report.contained += candidates.length - joined.length;
+  return joined;
+}
+
+function write({ longest }: Joined<Candidate>, options: ImportOptions, report: Report): object[] {
+  const { messages, agent, tools, isCut, where } = longest;
+  return report.attempt(where, () => {
+    const own = tools?.filter((tool): tool is FunctionTool => tool !== undefined);
+    const written = options.as ?? agent;
+    const line = lineOf(messages, written, own);
+    report.take(written, messages[0]?.role === "system" ? messages[0].text : undefined);
+    if (isCut) report.cut++;
+    report.providerTools += (tools?.length ?? 0) - (own?.length ?? 0);
+    return [line];
+  });
+}

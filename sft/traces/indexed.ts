@@ -1,0 +1,64 @@
+/** @file Calls whose messages are spelled out in numbered attributes: OpenInference's and OpenLLMetry's. */
+import * as z from "zod";
+import type { Exchange } from "./exchange.ts";
+import { type Attributes, jsonIn, listAt, parseAttribute } from "./json.ts";
+import { RawMessage } from "./message.ts";
+import { ToolDefinition } from "./tools.ts";
+
+const Messages = z.array(RawMessage);
+const Tools = z.array(ToolDefinition);
+
+/** `gen_ai.prompt.0.role`, `gen_ai.completion.0.tool_calls.0.name`, `llm.request.functions.0.name`. */
+export function openLlmetry(attributes: Attributes): Exchange | undefined {
+  const [input, output] = ["gen_ai.prompt", "gen_ai.completion"].map((prefix) => read(attributes, prefix, Messages));
+  if (!input && !output) return;
+  return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.request.functions", Tools) };
+}
+
+/** `llm.input_messages.0.message.role`, `llm.output_messages.0.message.content`, `llm.tools.0.tool.json_schema`. */
+export function openInference(attributes: Attributes): Exchange | undefined {
+  const [input, output] = ["llm.input_messages", "llm.output_messages"].map((prefix) => read(attributes, prefix, Rows));
+  if (!input && !output) return;
+  return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.tools", ToolRows) };
+}
+
+function read<S extends z.ZodType>(attributes: Attributes, prefix: string, schema: S): z.infer<S> | undefined {
+  const list = listAt(attributes, prefix);
+  return list && parseAttribute(schema, list, prefix);
+}
+
+const ToolCall = z.object({
+  id: z.string().optional(),
+  function: z.object({ name: z.string(), arguments: z.json().optional() }),
+});
+
+const Content = z.object({
+  message_content: z.object({ type: z.string(), text: z.string().optional() }).optional(),
+  tool_call: ToolCall.optional(),
+});
+
+const Rows = z.array(
+  z
+    .object({
+      message: z.object({
+        role: z.string(),
+        content: z.string().optional(),
+        contents: z.array(Content).optional(),
+        tool_calls: z.array(z.object({ tool_call: ToolCall })).optional(),
+        tool_call_id: z.string().optional(),
+      }),
+    })
+    .transform(({ message: { contents, content, tool_calls: calls, ...rest } }): unknown => ({
+      ...rest,
+      content: contents?.map(({ message_content: part, tool_call: call }) => call ?? part ?? {}) ?? content,
+      tool_calls: calls?.map(({ tool_call: call }) => call),
+    }))
+    .pipe(RawMessage),
+);
+
+const ToolRows = z.array(
+  z
+    .object({ tool: z.object({ json_schema: z.string() }) })
+    .transform(({ tool }): unknown => jsonIn(tool.json_schema))
+    .pipe(ToolDefinition),
+);

@@ -1,0 +1,63 @@
+/** @file JSON inside a trace. Error messages quote none of it, because traces hold what users wrote. */
+import type * as z from "zod";
+import { MgrpoError } from "../../core/errors.ts";
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+export type Attributes = Readonly<Record<string, Json>>;
+
+/** Why one conversation cannot be taken. The message has no content, so that equal reasons can be counted. */
+export class Unusable extends Error {}
+
+/** Undefined: it is not JSON. The parser's error is dropped, for it quotes the text. */
+export function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A line of a file that cannot be read ends the command. */
+export const unreadable = (where: string, fault: string) =>
+  new MgrpoError("demonstrations-invalid", `${where}: ${fault}`);
+
+/** An attribute that is JSON: a string, a list of strings, or already structured. */
+export function parseAttribute<S extends z.ZodType>(schema: S, value: Json, name: string): z.infer<S> {
+  const json = structured(value);
+  if (json === undefined)
+    throw new Unusable(`${name} is not JSON: did a limit on the length of attributes cut it off?`);
+  const result = schema.safeParse(json);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Unusable(`${name} is malformed${issue?.path.length ? ` at ${issue.path.join(".")}` : ""}`);
+}
+
+/** Undefined: a string that is not JSON, such as one that a limit on attributes cut off. */
+function structured(value: Json): Json | undefined {
+  if (typeof value === "string") return jsonIn(value);
+  if (!Array.isArray(value)) return value;
+  return value.map((one: Json) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
+}
+
+/** The list that attributes such as `llm.input_messages.0.message.role` spell out, without `prefix`. */
+export function listAt(attributes: Attributes, prefix: string): readonly Json[] | undefined {
+  const start = `${prefix}.`;
+  const entries = Object.entries(attributes)
+    .filter(([key]) => key.startsWith(start))
+    .map(([key, value]): [string[], Json] => [key.slice(start.length).split("."), value]);
+  const nested = entries.length > 0 ? nest(entries) : undefined;
+  return Array.isArray(nested) ? nested : undefined;
+}
+
+function nest(entries: readonly (readonly [readonly string[], Json])[]): Json {
+  const groups = new Map<string, [readonly string[], Json][]>();
+  for (const [[head, ...rest], value] of entries) {
+    if (head === undefined) return value;
+    const group = groups.get(head) ?? [];
+    group.push([rest, value]);
+    groups.set(head, group);
+  }
+  const values = [...groups].map(([head, group]): [string, Json] => [head, nest(group)]);
+  if (!values.every(([head]) => /^\d+$/.test(head))) return Object.fromEntries(values);
+  return values.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value);
+}

@@ -1,0 +1,221 @@
+/**
+ * @file A message of a conversation, from JSON in any of the conventions. They differ in names, not in what they say, so one schema reads
+ * them all: OpenTelemetry's parts, OpenAI's messages, the AI SDK's, and the content blocks of Anthropic and Bedrock.
+ */
+import * as z from "zod";
+import { type Json, jsonIn, Unusable } from "./json.ts";
+
+export interface Call {
+  readonly id: string | undefined;
+  readonly name: string;
+  /** JSON. */
+  readonly arguments: string;
+}
+
+export type Message =
+  | { readonly role: "system" | "user"; readonly text: string }
+  | { readonly role: "assistant"; readonly text: string; readonly thinking: string; readonly calls: readonly Call[] }
+  | { readonly role: "tool"; readonly text: string; readonly id: string | undefined };
+
+type Part =
+  | { readonly kind: "text" | "thinking"; readonly text: string }
+  | { readonly kind: "call"; readonly call: Call }
+  | { readonly kind: "response"; readonly id: string | undefined; readonly text: string }
+  | { readonly kind: "other"; readonly type: string };
+
+const id = z
+  .string()
+  .nullish()
+  .transform((id) => id ?? undefined);
+
+const text = (text: string): Part => ({ kind: "text", text });
+const thinking = (text = ""): Part => ({ kind: "thinking", text });
+const call = (id: string | undefined, name: string, args: Json = null): Part => {
+  const written = typeof args === "string" ? args : JSON.stringify(args ?? {});
+  return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
+};
+const response = (id: string | undefined, value: Json = ""): Part => ({ kind: "response", id, text: textOf(value) });
+
+const TEXT = z.enum(["text", "input_text", "output_text"]);
+const THINKING = z.enum(["reasoning", "thinking"]);
+
+const Texts = [
+  z.string().transform(text),
+  z.object({ type: TEXT, content: z.string() }).transform(({ content }) => text(content)),
+  z.object({ type: TEXT.optional(), text: z.string() }).transform((part) => text(part.text)),
+  z.object({ type: THINKING, content: z.string() }).transform(({ content }) => thinking(content)),
+  z.object({ type: THINKING, thinking: z.string() }).transform((part) => thinking(part.thinking)),
+  z.object({ type: THINKING, text: z.string().optional() }).transform((part) => thinking(part.text)),
+  z
+    .object({ reasoningContent: z.object({ reasoningText: z.object({ text: z.string() }).optional() }) })
+    .transform(({ reasoningContent }) => thinking(reasoningContent.reasoningText?.text)),
+] as const;
+
+const Calls = [
+  z
+    .object({ type: z.literal("tool_call"), id, name: z.string(), arguments: z.json().optional() })
+    .transform((part) => call(part.id, part.name, part.arguments)),
+  z
+    .object({ id, function: z.object({ name: z.string(), arguments: z.json().optional() }) })
+    .transform((part) => call(part.id, part.function.name, part.function.arguments)),
+  z
+    .object({
+      type: z.literal("tool-call").optional(),
+      toolCallId: id,
+      toolName: z.string(),
+      input: z.json().optional(),
+      args: z.json().optional(),
+    })
+    .transform((part) => call(part.toolCallId, part.toolName, part.input ?? part.args)),
+  z
+    .object({ type: z.literal("tool_use"), id, name: z.string(), input: z.json().optional() })
+    .transform((part) => call(part.id, part.name, part.input)),
+  z
+    .object({ toolUse: z.object({ toolUseId: id, name: z.string(), input: z.json().optional() }) })
+    .transform(({ toolUse }) => call(toolUse.toolUseId, toolUse.name, toolUse.input)),
+] as const;
+
+/** In a list of calls, a call needs no type. */
+const ListedCall = z.union([
+  ...Calls,
+  z
+    .object({ id, name: z.string(), arguments: z.json().optional() })
+    .transform((part) => call(part.id, part.name, part.arguments)),
+]);
+
+const Responses = [
+  z
+    .object({
+      type: z.literal("tool_call_response"),
+      id,
+      response: z.json().optional(),
+      result: z.json().optional(),
+    })
+    .transform((part) => response(part.id, part.response ?? part.result)),
+  z
+    .object({
+      type: z.literal("tool-result"),
+      toolCallId: id,
+      output: z.json().optional(),
+      result: z.json().optional(),
+    })
+    .transform((part) => response(part.toolCallId, outputOf(part.output) ?? part.result)),
+  z
+    .object({ type: z.literal("tool_result"), tool_use_id: id, content: z.json().optional() })
+    .transform((part) => response(part.tool_use_id, part.content)),
+  z
+    .object({ toolResult: z.object({ toolUseId: id, content: z.json().optional() }) })
+    .transform(({ toolResult }) => response(toolResult.toolUseId, toolResult.content)),
+] as const;
+
+const Other = z.looseObject({ type: z.string().default("") }).transform(({ type }): Part => ({ kind: "other", type }));
+
+const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
+/** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
+const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
+const ResponseBlocks = z.array(z.union(Responses)).min(1);
+
+export const RawMessage = z.object({
+  role: z.string().nullish(),
+  parts: z.array(PartSchema).optional(),
+  content: z.union([z.string(), z.array(PartSchema)]).nullish(),
+  reasoning_content: z.string().nullish(),
+  tool_calls: z.array(ListedCall).nullish(),
+  tool_call_id: id,
+  id,
+  finish_reason: z.string().nullish(),
+});
+export type RawMessage = z.output<typeof RawMessage>;
+
+const ROLES = new Map<string, Message["role"]>([
+  ["system", "system"],
+  ["developer", "system"],
+  ["user", "user"],
+  ["human", "user"],
+  ["assistant", "assistant"],
+  ["ai", "assistant"],
+  ["model", "assistant"],
+  ["tool", "tool"],
+  ["function", "tool"],
+]);
+
+/** What OpenInference writes in place of hidden content. */
+const REDACTED = "__REDACTED__";
+
+/** Whether nothing of the message was captured: neither text nor calls. */
+export function isEmpty(raw: RawMessage): boolean {
+  const { parts, content, tool_calls: calls } = raw;
+  return [parts, content, calls].every((field) => field === undefined || field === null || field.length === 0);
+}
+
+/** Whether any of its text was hidden. */
+export function isRedacted({ parts, content }: RawMessage): boolean {
+  if (content === REDACTED) return true;
+  return [...(parts ?? []), ...(Array.isArray(content) ? content : [])].some((part) => {
+    return "text" in part && part.text === REDACTED;
+  });
+}
+
+/** A raw message as one or more messages: each tool response becomes its own. Throws `Unusable`. */
+export function messagesOf(raw: RawMessage, given = raw.role ?? ""): Message[] {
+  const role = ROLES.get(given.toLowerCase());
+  if (role === undefined) throw new Unusable("a message has an unknown role");
+  const parts = partsOf(raw, role);
+  for (const part of parts) if (part.kind === "other") throw new Unusable(unsupported(part.type));
+  const written = joined(parts, "text", "");
+  const responses = parts.filter((part) => part.kind === "response");
+  const answers = responses.map(({ id, text }): Message => ({ role: "tool", id, text }));
+  if (role === "tool") {
+    return answers.length > 0 ? answers : [{ role, id: raw.tool_call_id ?? raw.id, text: written }];
+  }
+  if (role === "system") return [{ role, text: written }];
+  if (role === "user") return answers.length > 0 && written === "" ? answers : [...answers, { role, text: written }];
+  if (answers.length > 0) throw new Unusable(PROVIDER_TOOLS);
+  const calls = parts.filter((part) => part.kind === "call").map((part) => part.call);
+  return [{ role, text: written, thinking: joined(parts, "thinking", "\n"), calls }];
+}
+
+function partsOf(raw: RawMessage, role: Message["role"]): readonly Part[] {
+  const { content, reasoning_content: thought } = raw;
+  const parts = raw.parts ?? (typeof content === "string" ? blocksIn(content, role) : (content ?? []));
+  // Where both list calls, they list the same ones.
+  const calls = raw.tool_calls ?? [];
+  const rest = calls.length > 0 ? parts.filter(({ kind }) => kind !== "call") : parts;
+  return [...(thought ? [thinking(thought)] : []), ...rest, ...calls];
+}
+
+function blocksIn(content: string, role: Message["role"]): readonly Part[] {
+  const value = /^\s*\[\s*\{/.test(content) ? jsonIn(content) : undefined;
+  const blocks = (role === "tool" ? ResponseBlocks : Blocks).safeParse(value);
+  return blocks.success ? blocks.data : [text(content)];
+}
+
+function joined(parts: readonly Part[], kind: "text" | "thinking", separator: string): string {
+  return parts.flatMap((part) => (part.kind === kind ? [part.text] : [])).join(separator);
+}
+
+const PROVIDER_TOOLS = "it has calls of tools that the provider ran";
+
+function unsupported(type: string): string {
+  if (/^server_tool|web_search|code_interpreter|mcp/.test(type)) return PROVIDER_TOOLS;
+  if (/^(blob|file|uri|document)$|image|audio|video/.test(type)) return "it has images, audio or files";
+  return "it has parts of an unknown type";
+}
+
+const Typed = z.object({ type: z.string(), value: z.json() });
+
+/** The AI SDK wraps a tool's output: `{"type": "json", "value": …}`. */
+function outputOf(output: Json | undefined): Json | undefined {
+  const typed = Typed.safeParse(output);
+  return typed.success ? typed.data.value : output;
+}
+
+const TextBlocks = z.array(z.union([z.object({ text: z.string() }), z.object({ json: z.json() })])).min(1);
+
+/** A response as its tool returned it: a string, the text of its blocks, or JSON. */
+function textOf(value: Json): string {
+  if (typeof value === "string") return value;
+  const blocks = TextBlocks.safeParse(value);
+  if (!blocks.success) return JSON.stringify(value);
+  return blocks.data.map((block) => ("text" in block ? block.text : JSON.stringify(block.json))).join("");
+}

@@ -1,0 +1,116 @@
+/**
+ * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation
+ * per line. A file that is neither, or a line that does not parse, is refused with its number.
+ */
+import * as z from "zod";
+import { parse } from "../../core/contracts/parse.ts";
+import { type Attributes, type Json, jsonIn, unreadable } from "./json.ts";
+import { RawMessage } from "./message.ts";
+import { isOtlp, type Traces } from "./otlp.ts";
+import { ToolDefinition } from "./tools.ts";
+
+/** A conversation of a file of OpenAI messages. */
+export interface MessagesLine {
+  readonly messages: readonly RawMessage[];
+  readonly tools: readonly ToolDefinition[] | undefined;
+  readonly agent: string | undefined;
+  /** The line's other keys, those of objects joined by dots. */
+  readonly attributes: Attributes;
+  readonly where: string;
+}
+
+/** What OpenAI's client adds to a message must be empty, because it would be lost. */
+const empty = z.union([z.null(), z.array(z.never())]).optional();
+const { parts: _, ...fields } = RawMessage.shape;
+const OpenAiMessage = z.strictObject({
+  ...fields,
+  role: z.string(),
+  name: z.string().nullish(),
+  refusal: empty,
+  audio: empty,
+  annotations: empty,
+  function_call: empty,
+});
+
+const Line = z.looseObject({
+  messages: z.array(OpenAiMessage),
+  tools: z.array(ToolDefinition).nullish(),
+  agent: z.string().nullish(),
+});
+
+const NOT_JSON =
+  "not JSON: give traces as the OpenTelemetry collector's file exporter writes them (format: json, not compressed), or OpenAI messages as JSON Lines";
+
+/** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
+export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): MessagesLine[] {
+  const lines: MessagesLine[] = [];
+  for (const { value, where, whereIs } of valuesOf(bytes, file)) {
+    if (isOtlp(value)) traces.add(value, where, whereIs);
+    else lines.push(...lineOf(value, where));
+  }
+  return lines;
+}
+
+interface Value {
+  readonly value: Json;
+  readonly where: string;
+  /** Of a span within it. */
+  readonly whereIs: (spanId: string) => string;
+}
+
+function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
+  let isFirst = true;
+  for (const { text, number } of linesOf(bytes)) {
+    const where = `${file}:${number}`;
+    const value = jsonIn(text);
+    if (value === undefined) {
+      const document = isFirst ? jsonIn(new TextDecoder().decode(bytes)) : undefined;
+      if (document === undefined) throw unreadable(where, NOT_JSON);
+      return yield { value: document, where, whereIs: spanLines(bytes, file, where) };
+    }
+    isFirst = false;
+    yield { value, where, whereIs: () => where };
+  }
+}
+
+/** The lines that are not empty, counted from 1. A file may be longer than a string can be; a line may not. */
+function* linesOf(bytes: Uint8Array): Generator<{ text: string; number: number }> {
+  const decoder = new TextDecoder();
+  for (let start = 0, number = 1; start < bytes.length; number++) {
+    const end = bytes.indexOf(10, start);
+    const stop = end < 0 ? bytes.length : end;
+    const text = decoder.decode(bytes.subarray(start, stop));
+    if (text.trim() !== "") yield { text, number };
+    start = stop + 1;
+  }
+}
+
+/** In a document that spans lines: the line that first names a span. */
+function spanLines(bytes: Uint8Array, file: string, where: string): (spanId: string) => string {
+  const found = new Map<string, string>();
+  for (const { text, number } of linesOf(bytes)) {
+    const [, id] = /"spanId"\s*:\s*"([^"]+)"/.exec(text) ?? [];
+    if (id !== undefined && !found.has(id)) found.set(id, `${file}:${number}`);
+  }
+  return (spanId) => found.get(spanId) ?? where;
+}
+
+function lineOf(value: Json, where: string): MessagesLine[] {
+  const kind = value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
+  // The collector writes metrics into the same file if its pipelines share the exporter.
+  if ("resourceMetrics" in kind) return [];
+  if (!("messages" in kind)) {
+    throw unreadable(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
+  }
+  const { messages, tools, agent, ...rest } = parse(Line, value, where, "demonstrations-invalid");
+  const attributes = flat(rest as Attributes);
+  return [{ messages, tools: tools ?? undefined, agent: agent ?? undefined, attributes, where }];
+}
+
+function flat(attributes: Attributes, prefix = ""): Attributes {
+  const entries = Object.entries(attributes).map(([key, value]): Attributes => {
+    const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+    return isObject ? flat(value as Attributes, `${prefix}${key}.`) : { [prefix + key]: value };
+  });
+  return Object.assign({}, ...entries);
+}

@@ -1,0 +1,47 @@
+/** @file Tool definitions of any of the conventions, as OpenAI writes them. */
+import * as z from "zod";
+import { jsonIn } from "./json.ts";
+
+export interface FunctionTool {
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly description?: string; readonly parameters?: unknown };
+}
+
+/** Undefined: a tool that the provider runs, which no recipe has. */
+export type ToolDefinition = z.output<typeof ToolDefinition>;
+
+const text = z
+  .string()
+  .nullish()
+  .transform((text) => text ?? undefined);
+const JsonSchema = z.union([z.json(), z.undefined()]);
+
+/** OpenLLMetry writes the parameters as a string. */
+const parametersOf = (schema: unknown): unknown => (typeof schema === "string" ? jsonIn(schema) : schema);
+
+const functionTool = (name: string, description: string | undefined, parameters: unknown): FunctionTool => ({
+  type: "function",
+  function: { name, ...(description ? { description } : {}), ...(parameters ? { parameters } : {}) },
+});
+
+export const ToolDefinition = z.union([
+  z
+    .object({ function: z.object({ name: z.string(), description: text, parameters: JsonSchema.optional() }) })
+    .transform(({ function: { name, description, parameters } }): FunctionTool | undefined => {
+      return functionTool(name, description, parametersOf(parameters));
+    }),
+  z
+    .object({
+      type: z.literal("function").optional(),
+      name: z.string(),
+      description: text,
+      parameters: JsonSchema.optional(),
+      inputSchema: JsonSchema.optional(),
+      input_schema: JsonSchema.optional(),
+    })
+    .transform((tool): FunctionTool | undefined => {
+      const parameters = parametersOf(tool.parameters ?? tool.inputSchema ?? tool.input_schema);
+      return functionTool(tool.name, tool.description, parameters);
+    }),
+  z.looseObject({ type: z.string() }).transform((): FunctionTool | undefined => undefined),
+]);

@@ -1,0 +1,78 @@
+/** @file `ask` and `eval` of a team whose rollouts an app runs: the recipe's own, and one behind a URL. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { AppCall } from "../../core/contracts/app-rollout.ts";
+import { parseJson } from "../../core/contracts/parse.ts";
+import { openReportSigner } from "../../gpu-workers/invocations/signature.ts";
+import { relayApp } from "../fixtures/relay/app.ts";
+import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const SECRET = "a secret for tests only";
+
+workHere();
+const team = [...relaySettings({ name: "sampled" }), "--set", "agents.searcher.tools=[]"];
+/** The questions that the app behind the URL got. */
+const questions: string[] = [];
+let server: Server;
+
+beforeAll(async () => {
+  const sign = openReportSigner(SECRET);
+  server = createServer(async (request, response) => {
+    const { question, agents } = parseJson(AppCall, await text(request), "call");
+    questions.push(question.prompt);
+    const named = Object.entries(agents).map(([name, access]) => [name, { ...access, name }]);
+    const signal = new AbortController().signal;
+    const body = JSON.stringify(await relayApp({ question, agents: Object.fromEntries(named), signal }));
+    response
+      .writeHead(
+        200,
+        sign(body, (name) => [request.headers[name] ?? []].flat()[0]),
+      )
+      .end(body);
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+});
+afterAll(() => server.close());
+afterEach(() => {
+  delete process.env["MGRPO_RUNNER_SECRET"];
+});
+
+const atUrl = () => ["--set", `runner.url=http://127.0.0.1:${(server.address() as AddressInfo).port}/`];
+const ask = (...more: string[]) =>
+  told("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
+
+test("ask runs the recipe's app, and shows every agent's turns", async () => {
+  const lines = await ask("--set", "runner=recipe");
+  const kinds = lines.map(({ kind, agent }) => [kind, agent].join(" ").trim());
+  const count = (kind: string) => kinds.filter((one) => one === kind).length;
+  expect(kinds[0]).toBe("asked main");
+  expect(kinds.slice(-2)).toEqual(["ended main", "result"]);
+  expect(count("asked searcher")).toBeGreaterThan(0);
+  expect(count("ended searcher")).toBe(count("asked searcher"));
+  expect(lines.at(-1)).toMatchObject({ answer: "birch", tokens: { searcher: { asked: count("asked searcher") } } });
+  expect(lines).toContainEqual(
+    expect.objectContaining({ kind: "answered", agent: "searcher", name: "lookup", arguments: { word: "amber" } }),
+  );
+}, 60_000);
+
+test("an app behind a URL says the same as the recipe's, and needs the secret", async () => {
+  await expect(ask(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
+  process.env["MGRPO_RUNNER_SECRET"] = SECRET;
+  const result = async (...more: string[]) => ({ ...(await ask(...more)).at(-1), seconds: 0 });
+  expect(await result(...atUrl())).toEqual(await result("--set", "runner=recipe"));
+  expect(questions).toEqual(["What follows amber?"]);
+}, 60_000);
+
+test("eval runs the app, the recipe's and the one behind a URL, with the same scores", async () => {
+  const evaluate = (...more: string[]) => told("eval", "models", "--recipe", RELAY, ...team, ...more);
+  await expect(evaluate(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
+  process.env["MGRPO_RUNNER_SECRET"] = SECRET;
+  const recipes = await evaluate("--set", "runner=recipe");
+  expect(recipes).toMatchObject([{ kind: "evaluation", suite: "sampled", n: 6 }]);
+  questions.length = 0;
+  expect(await evaluate(...atUrl())).toEqual(recipes);
+  expect(questions).toHaveLength(6);
+}, 120_000);

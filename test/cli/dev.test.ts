@@ -1,0 +1,109 @@
+/** @file `mgrpo dev`: what a step would train of one question, and what is wrong with an app. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { shareText } from "../../cli/dev.ts";
+import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const folder = workHere();
+const models = relaySettings();
+const withApp = [...models, "--set", "runner=recipe", "--set", "agents.searcher.tools=[]"];
+
+const dev = (recipe: string, ...more: string[]) => told("dev", recipe, "--question", "train-amber", ...more);
+const linesOf = (lines: readonly Record<string, unknown>[], kind: string) =>
+  lines.filter((line) => line["kind"] === kind);
+const warningsOf = (lines: readonly Record<string, unknown>[]) =>
+  linesOf(lines, "warning").map(({ warning }) => warning);
+
+/** The relay with an app of its own. `body`: what it does with `question`, `agents` and `ask(agent, body)`. */
+function recipeWith(name: string, body: string): string {
+  const recipe = join(folder, name);
+  mkdirSync(recipe);
+  for (const part of ["recipe", "rewards", "tools"]) {
+    writeFileSync(join(recipe, `${part}.mjs`), `export * from ${JSON.stringify(join(RELAY, `${part}.js`))};\n`);
+  }
+  const app = JSON.stringify(join(RELAY, "app.js"));
+  const ask = "const ask = (name, messages, more) => complete(agents[name], { messages, ...more });";
+  writeFileSync(
+    join(recipe, "rollout.mjs"),
+    `import { complete } from ${app};\nexport const rollout = async ({ question, agents }) => { ${ask}\n${body} };\n`,
+  );
+  return recipe;
+}
+
+test("natively and through the app: every agent's rewards, advantages and trained tokens", async () => {
+  for (const settings of [models, withApp]) {
+    const lines = await dev(RELAY, ...settings, "--rollouts", "6");
+    const rollouts = linesOf(lines, "rollout");
+    expect(rollouts).toHaveLength(6);
+    const [main = expect.fail(), searcher = expect.fail()] = linesOf(lines, "agent");
+    expect(main).toMatchObject({ agent: "main", trained: true, branches: 6 });
+    expect(main["rewards"]).toEqual(rollouts.map(({ reward }) => reward));
+    const advantages = main["advantages"] as number[];
+    expect(advantages.reduce((total, one) => total + one, 0)).toBeCloseTo(0, 4);
+    expect(main["trainedTokens"]).toBe(main["sampledTokens"]);
+    expect(searcher["branches"]).toBe(rollouts.reduce((total, { invocations }) => total + Number(invocations), 0));
+    expect(warningsOf(lines).filter((one) => /never|no variance/.test(String(one)))).toEqual([]);
+  }
+}, 60_000);
+
+test("the group is the one that training's first step has", async () => {
+  const [main = expect.fail()] = linesOf(await told("dev", RELAY, ...withApp), "agent");
+  const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
+  expect(await mgrpo(folder, "train", RELAY, "--run", "same", ...withApp, ...step)).toMatchObject({ code: 0 });
+  const [first] = parsedLines(readFileSync(join(folder, "runs/same/steps.jsonl"), "utf8"));
+  const rewards = main["rewards"] as number[];
+  expect(first).toMatchObject({ reward: { main: rewards.reduce((total, one) => total + one, 0) / 4 } });
+  const shown = await mgrpo(folder, "show", "same", "0/0");
+  for (const reward of rewards) expect(shown.stdout).toContain(`reward ${reward.toFixed(3)}`);
+}, 60_000);
+
+test("an app that throws: its error, and a question that no rollout answers", async () => {
+  const recipe = recipeWith("throws", 'throw new TypeError("the app has a bug");');
+  const lines = await dev(recipe, ...withApp);
+  expect(linesOf(lines, "rollout")[0]).toMatchObject({ failed: expect.stringContaining("the app has a bug") });
+  const [first, , , , thrown, few, main] = warningsOf(lines);
+  expect(first).toMatch(/^rollout 0 is lost, .*the app failed on question 'train-amber': the app has a bug/);
+  expect(thrown).toMatch(/^the app threw: TypeError: the app has a bug\n +at .*rollout\.mjs/);
+  expect(few).toMatch(/^0 rollouts with a score/);
+  expect(main).toMatch(/^'main' was never asked/);
+}, 60_000);
+
+test("an app that gives up, rewrites history, offers tools in vain and asks only one agent", async () => {
+  const recipe = recipeWith(
+    "odd",
+    `const user = (content) => ({ role: "user", content });
+    const tools = [{ type: "function", function: { name: "never" } }];
+    await ask("main", [user("look up x"), { role: "assistant", content: "I never said it" }, user("?")], { tools, max_tokens: 2 });
+    return { failed: "no idea" };`,
+  );
+  const lines = await dev(recipe, ...withApp, "--rollouts", "2");
+  expect(linesOf(lines, "rollout")).toMatchObject([0, 1].map(() => ({ stop: "malformed", fault: "no idea" })));
+  expect(warningsOf(lines)).toEqual([
+    "rollout 0: the app gave no answer: no idea",
+    "rollout 1: the app gave no answer: no idea",
+    expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.000/),
+    expect.stringMatching(/^'main' was offered 1 tool and never called one/),
+    expect.stringMatching(/^2 requests to 'main' had a history that it did not say/),
+    expect.stringMatching(/^2 answers of 'main' were cut at the token limit/),
+    "'searcher' was never asked: no rollout would train it",
+  ]);
+}, 60_000);
+
+test("an unknown question, and too few rollouts", async () => {
+  await expect(told("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(
+    "did you mean 'train-amber'?",
+  );
+  await expect(told("dev", RELAY, ...models, "--rollouts", "1")).rejects.toThrow("rolloutsPerQuestion");
+});
+
+test("an agent in one line", () => {
+  const share = { agent: "main", trained: true, branches: 1, sampledTokens: 9, trainedTokens: 9 };
+  expect(shareText({ ...share, rewards: [0.1, 1], advantages: [-1, null] })).toBe(
+    "1 branch, 9 sampled tokens; rewards 0.100 1.000; advantages -1.00 dropped; 9 tokens trained",
+  );
+  expect(shareText({ ...share, trained: false, rewards: [], advantages: [] })).toBe(
+    "1 branch, 9 sampled tokens; frozen",
+  );
+});

@@ -1,0 +1,105 @@
+/** @file `mgrpo import-traces`: writes a file that `mgrpo sft` reads, says what became of every call, and prints no content. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import * as z from "zod";
+import { openDemonstrations } from "../../cli/sft/sources.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import { chat, file, SYSTEM, says, span, spans, TRACES } from "../fixtures/traces.ts";
+import { printed } from "./printed.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-traces-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const trace = (name: string) => join(TRACES, name);
+
+test("the file teaches an agent, and the summary has no content", async () => {
+  const to = join(folder, "new", "demos.jsonl");
+  const text = await printed(
+    "import-traces",
+    trace("current.jsonl"),
+    trace("openllmetry.jsonl"),
+    trace("no-content.jsonl"),
+    "--agent",
+    "searcher",
+    "--to",
+    to,
+  );
+  const lines = text.replaceAll(`${TRACES}/`, "").replaceAll(to, "demos.jsonl").trimEnd().split("\n");
+  expect(lines).toEqual([
+    "demos.jsonl  1 conversation: searcher 1",
+    "  from 5 model calls in 3 files, of which 2 contained in another",
+    "  2 other spans",
+    "  skipped: 2",
+    "    1  it encloses other model calls, which count instead (current.jsonl:3)",
+    "    1  no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, to span_only or, for older instrumentations, to true (no-content.jsonl:1)",
+    expect.stringMatching(/mgrpo.* sft <recipe> --demonstrations demos.jsonl --agent searcher --to <folder>/),
+  ]);
+  const recipe = await openRecipe("atlas");
+  const config = resolveConfig(recipe, { run: "sft", seed: 1, arm: "mgrpo", set: [], recipe: "atlas" });
+  const source = await openDemonstrations(recipe, config, { demonstrations: to });
+  const limits = { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 };
+  const parameters = new Map([["search", z.strictObject({ query: z.string() })]]);
+  const [one] = source({ agent: "searcher", config: { system: SYSTEM, limits }, toolbox: { parameters } });
+  expect(one?.demonstration.turns).toHaveLength(2);
+});
+
+test("nothing is overwritten, and nothing is written where nothing can be taken", async () => {
+  const to = join(folder, "none.jsonl");
+  await expect(printed("import-traces", trace("no-content.jsonl"), "--to", to)).rejects.toThrow(
+    /^none of 1 model calls can be taken; 1: no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.*no-content.jsonl:1\)$/,
+  );
+  expect(() => readFileSync(to)).toThrow(/ENOENT/);
+  writeFileSync(to, "");
+  await expect(printed("import-traces", trace("openai.jsonl"), "--to", to)).rejects.toThrow(/exists: name a file that/);
+});
+
+test.each([
+  [["--score", "feedback"], /--score <name> and --min-score <x> go together/],
+  [["--where", "feedback"], /--where feedback: write <attribute>=<value>/],
+])("%j is refused", async (options, message) => {
+  const to = join(folder, "refused.jsonl");
+  await expect(printed("import-traces", trace("openai.jsonl"), "--to", to, ...options)).rejects.toThrow(message);
+});
+
+test("filters come from options; several system messages are pointed out", async () => {
+  const call = (id: string, system: string, model: string) =>
+    span({
+      id,
+      trace: id,
+      attributes: chat([says("system", system), says("user", "q")], [says("assistant", id)], { model, feedback: 0.5 }),
+    });
+  const { bytes } = file(spans(call("1", "one", "a=b"), call("2", "two", "a=b"), call("3", "three", "c")));
+  const input = join(folder, "own.jsonl");
+  writeFileSync(input, bytes);
+  const run = (to: string, ...options: string[]) =>
+    printed(
+      "import-traces",
+      input,
+      "--to",
+      join(folder, to),
+      "--where",
+      "model=a=b",
+      "--score",
+      "feedback",
+      "--min-score",
+      "0.5",
+      ...options,
+    );
+  const text = await run("filtered.jsonl");
+  expect(text).toContain("2 conversations: no agent named 2");
+  expect(text).toContain("1  model is not a=b");
+  expect(text).toContain("2 different system messages, and an agent has one: --no-system leaves them out");
+  expect(text).toContain("--agent <name>");
+  const lines = readFileSync(join(folder, "filtered.jsonl"), "utf8").trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line).messages.length)).toEqual([3, 3]);
+  expect(await run("plain.jsonl", "--no-system", "--as", "main")).toContain("2 conversations: main 2\n");
+});
+
+test.each([
+  ["nowhere.jsonl", /^nowhere.jsonl: no such file$/],
+  [TRACES, /: a folder: name its files$/],
+])("%s cannot be read", async (name, message) => {
+  await expect(printed("import-traces", name, "--to", join(folder, "x.jsonl"))).rejects.toThrow(message);
+});

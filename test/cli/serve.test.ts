@@ -1,0 +1,124 @@
+/** @file `mgrpo serve`: an app that was trained against the gateway runs against the server with only base URL and key changed. */
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { afterEach, expect, test } from "vitest";
+import { calculateText } from "../../adapters/tools/calculate.ts";
+import { planServing } from "../../cli/serve/config.ts";
+import { openServedAgents } from "../../cli/serve/open-agents.ts";
+import { answerQuestion } from "../../examples/ai-sdk-team/app.ts";
+import { chatApp } from "../../gpu-workers/gateway/api/app.ts";
+import { chatCompletions } from "../../gpu-workers/gateway/api/chat-reply.ts";
+import { servedTeam } from "../../gpu-workers/gateway/served-team.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { factsOf } from "../../recipes/atlas/questions/facts.ts";
+import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
+import { searched, visited } from "../../recipes/atlas/tools.ts";
+import { complete, relayApp } from "../fixtures/relay/app.ts";
+import { question } from "../fixtures/relay/questions.ts";
+import { mgrpo, mgrpoWith, projectOfFile, relaySettings, startMgrpoWith, trainRelay } from "./command-line.ts";
+import { told } from "./printed.ts";
+
+const KEY = "a-key-for-tests-only";
+const folder = projectOfFile();
+const children = new Set<ReturnType<typeof startMgrpoWith>>();
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
+async function startServer(more: NodeJS.ProcessEnv, ...args: string[]) {
+  const child = startMgrpoWith(more, folder, "serve", ...args, "--port", "0");
+  children.add(child);
+  if (!child.stdout) throw new Error("no output");
+  for await (const line of createInterface(child.stdout)) {
+    return { child, said: JSON.parse(line) as { baseURL: string; apiKey?: string; models: string[] } };
+  }
+  throw new Error("it said nothing");
+}
+
+test("a trained run: the app, the models, a seed, refusals, and Ctrl-C", async () => {
+  const app = ["--set", "runner=recipe", "--set", "agents.searcher.tools=[]", ...relaySettings()];
+  expect(await mgrpo(folder, ...trainRelay("served", "--steps", "1", ...app))).toMatchObject({ code: 0 });
+  const { child, said } = await startServer({}, "served");
+  const { baseURL, apiKey = expect.fail(), models } = said;
+  expect(models).toEqual(["main", "searcher"]);
+  const access = (model: string) => ({ baseURL, apiKey, model, name: model });
+  const signal = new AbortController().signal;
+  const agents = { main: access("main"), searcher: access("searcher") };
+  const asked = question("amber", "train");
+  const answers = await Promise.all(Array.from({ length: 8 }, () => relayApp({ question: asked, agents, signal })));
+  expect(answers).toContainEqual({ answer: "birch" });
+
+  const listed = await fetch(`${baseURL}/models`, { headers: { authorization: `Bearer ${apiKey}` } });
+  expect(await listed.json()).toMatchObject({ data: [{ id: "main" }, { id: "searcher" }] });
+  const messages = [{ role: "user", content: asked.prompt }];
+  const tools = [{ type: "function", function: { name: "delegate" } }];
+  const said8 = async (more: object) =>
+    new Set(
+      await Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const { choices } = await complete(access("main"), { messages, tools, ...more });
+          return JSON.stringify([choices[0]?.message.content, choices[0]?.message.tool_calls?.map((c) => c.function)]);
+        }),
+      ),
+    );
+  expect((await said8({ seed: 3 })).size).toBe(1);
+  expect((await said8({ user: "someone" })).size).toBeGreaterThan(1);
+  await expect(complete({ ...access("main"), apiKey: "another key" }, { messages })).rejects.toThrow(
+    "401 invalid_api_key",
+  );
+  await expect(complete(access("nobody"), { messages })).rejects.toThrow("404 model_not_found");
+  await expect(complete(access("main"), { messages, temperature: -1 })).rejects.toThrow(
+    "400 invalid_value: temperature",
+  );
+  await expect(complete(access("main"), { messages, top_p: "all" })).rejects.toThrow("400 invalid_value: top_p");
+  const long = [{ role: "user", content: "word ".repeat(5000) }];
+  await expect(complete(access("main"), { messages: long })).rejects.toThrow("400 context_length_exceeded");
+
+  child.kill("SIGINT");
+  expect(await once(child, "exit")).toEqual([0, null]);
+}, 120_000);
+
+test("other machines are served only with a key of the user's, which is not printed", async () => {
+  const refused = await mgrpo(folder, "serve", "served", "--host", "0.0.0.0");
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("set MGRPO_SERVE_KEY to a secret") });
+  expect(await mgrpo(folder, "serve", "nothing")).toMatchObject({
+    stderr: expect.stringContaining("no run and no folder of models 'nothing'"),
+  });
+  const short = await mgrpoWith({ MGRPO_SERVE_KEY: "short" }, folder, "serve", "served");
+  expect(short.stderr).toContain("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
+  const { said } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
+  expect(said.apiKey).toBeUndefined();
+  const baseURL = said.baseURL.replace("0.0.0.0", "127.0.0.1");
+  const messages = [{ role: "user", content: "look up amber" }];
+  expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
+}, 60_000);
+
+test("a folder of models says greedily what the same app's agents say in a rollout", async () => {
+  const { config } = await planServing("recipes/atlas/models", []);
+  const { agents, close } = await openServedAgents(config);
+  try {
+    const host = { teamOf: () => servedTeam(agents, 0), dialects: [chatCompletions], honored: [], why: "" };
+    const server = chatApp(
+      "",
+      host,
+      createLog(() => {}),
+    );
+    const fetch = async (url: string | URL | Request, init?: RequestInit) => server.fetch(new Request(url, init));
+    const model = createOpenAICompatible({ name: "served", baseURL: "http://here/v1", apiKey: KEY, fetch });
+    const asked = atlas.ask?.("What is the capital of the country that borders Portugal?") ?? expect.fail();
+    const { world } = factsOf(asked);
+    const sources = {
+      search: (query: string) => searched(world, query),
+      visit: (title: string) => visited(world, title),
+      calculate: calculateText,
+    };
+    const team = { planner: model("main"), searcher: model("searcher") };
+    const answer = await answerQuestion(asked.prompt, team, sources, new AbortController().signal);
+    const lines = await told("ask", asked.prompt, "--team", "examples/ai-sdk-team");
+    expect(lines.filter(({ kind }) => kind === "said").length).toBeGreaterThan(2);
+    expect(lines.at(-1)).toMatchObject({ kind: "result", answer });
+  } finally {
+    await close();
+  }
+}, 60_000);

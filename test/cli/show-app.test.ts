@@ -1,0 +1,81 @@
+/** @file What `mgrpo show` says of a rollout that an app ran. */
+import { expect, test } from "vitest";
+import { loadTrees } from "../../cli/show/load.ts";
+import type { Tree } from "../../cli/show/node.ts";
+import { callKey, placeInvocations } from "../../cli/show/placement.ts";
+import { drawText } from "../../cli/show/text.ts";
+import { complete, relayApp } from "../fixtures/relay/app.ts";
+import { runWithApp } from "../fixtures/relay/app-run.ts";
+
+const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
+const named = (trees: readonly Tree[], title: string) => trees.filter((tree) => tree.title === title);
+
+test("sub-agents' conversations are under the calls that led to them, and the counts of each agent are below", async () => {
+  const { config, store } = await runWithApp(relayApp, { rolloutsPerQuestion: 6 });
+  const [group] = await loadTrees(store, config, { step: 0, group: 0 });
+  const rollouts = group?.children ?? [];
+  expect(rollouts).toHaveLength(6);
+  const delegations = rollouts.flatMap(({ children }) => children.flatMap((turn) => named(turn.children, "delegate")));
+  expect(delegations.length).toBeGreaterThan(1);
+  for (const {
+    tags: [task],
+    children,
+  } of delegations) {
+    const [conversation] = children;
+    expect(conversation?.title).toBe("delegate → searcher");
+    expect(task?.text).toContain(`"task":"${conversation?.body}"`);
+    expect(tags(conversation).join()).toMatch(/reward 0\.\d+.*advantage/);
+  }
+  for (const { children } of rollouts) {
+    expect(children.at(-3)).toMatchObject({ title: "main", tags: [{ text: "1 branch" }] });
+    expect(named(children, "sub-agents")).toEqual([]);
+    const count = children.flatMap((turn) => turn.children.flatMap((call) => call.children)).length;
+    expect(tags(children.at(-2))[0]).toBe(count === 1 ? "1 branch" : `${count} branches`);
+  }
+}, 60_000);
+
+test("branches, rewritten histories, stray conversations and the app's rewards", async () => {
+  const { config, store } = await runWithApp(async ({ agents: { main, searcher }, question }) => {
+    if (!main || !searcher) throw new Error("no team");
+    const asked = { role: "user", content: question.prompt };
+    await complete(main, { messages: [asked] });
+    await complete(main, {
+      messages: [asked, { role: "assistant", content: "I never said it" }, { role: "user", content: "?" }],
+    });
+    await complete(searcher, { messages: [{ role: "user", content: "a task from nowhere" }], max_tokens: 1 });
+    return { reward: 0.5, rewards: { searcher: 0.25 } };
+  });
+  const [tree = expect.fail()] = await loadTrees(store, config, { step: 0, group: 0, rollout: 0 });
+  expect(tree.children.map(({ title }) => title)).toEqual([
+    "branch 1 of 2",
+    "branch 2 of 2",
+    "sub-agents",
+    "main",
+    "searcher",
+    "answer",
+  ]);
+  expect(tags(tree)[0]).toBe("0.5 correct");
+  const [first, second, stray, main, searcher] = tree.children;
+  expect(first?.children[0]?.body).toMatch(/tool_call|answer/);
+  expect(second?.children[0]?.title).toBe("turn 1");
+  expect(stray?.children[0]?.body).toBe("a task from nowhere");
+  expect(tags(main)).toEqual(["2 branches", "1 request with rewritten history", "reward 0.5 from the app"]);
+  expect(tags(searcher)).toEqual(["1 branch", "1 turn cut at the token limit", "reward 0.25 from the app"]);
+  expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
+}, 60_000);
+
+test("a conversation is placed by its task: the same text, then a part of it, then what a turn says", () => {
+  const turn = (text: string, ...tasks: string[]) => ({
+    text,
+    calls: tasks.map((task) => ({ name: "ask", arguments: { list: [{ task }] } })),
+    responses: [],
+  });
+  const turns = [turn("", "find the river"), turn("I want to know the mountain", "find the river")];
+  const prompts = ["find the river", "find the river", "You are careful. find the river", "the mountain", "else"];
+  const conversation = (prompt: string) => ({ prompt, turns: [], stop: "answered" as const, answer: "", fault: null });
+  const invocations = new Map(prompts.map((prompt, i) => [`${i}`, { conversation: conversation(prompt) }]));
+  const { ofCall, ofTurn, left } = placeInvocations(turns, invocations);
+  expect(Object.fromEntries(ofCall)).toEqual({ [callKey(0, 0)]: ["0", "2"], [callKey(1, 0)]: ["1"] });
+  expect(Object.fromEntries(ofTurn)).toEqual({ 1: ["3"] });
+  expect(left).toEqual(["4"]);
+});

@@ -1,0 +1,13 @@
+/** @file SHA-256 of bytes that are too long for one call. */
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { sha256InChunks } from "../../engine/hash.ts";
+
+test("a hash computed in chunks equals that of the whole", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 1, max: 310 }), (given, chunk) => {
+      expect(sha256InChunks(given, chunk)).toBe(createHash("sha256").update(given).digest("hex"));
+    }),
+  );
+});

@@ -1,0 +1,36 @@
+/** @file The example apps train two steps each, whatever framework they use. examples/python-team needs Python and is tried by hand. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { RunReport } from "../../cli/run-report.ts";
+import { mgrpo, parsedLines, readReport, workHere } from "../cli/command-line.ts";
+
+const folder = workHere();
+const ROOT = join(import.meta.dirname, "../..");
+const SMALL = [
+  "--steps",
+  "2",
+  "--set",
+  "questionsPerStep=3",
+  "--set",
+  "rolloutsPerQuestion=4",
+  "--set",
+  "evaluation.suites=[]",
+];
+
+test.each(["ai-sdk-team", "openai-agents-team", "langgraph-team"])("%s", { timeout: 240_000 }, async (name) => {
+  const { code, stdout, stderr } = await mgrpo(folder, "train", join(ROOT, "examples", name), "--run", name, ...SMALL);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  const steps = parsedLines(stdout).filter(({ kind }) => kind === "step");
+  expect(steps).toHaveLength(2);
+  for (const step of steps) expect(step).toMatchObject({ rollouts: 12, excluded: 0 });
+  const { agents } = RunReport.parse(readReport(folder, name));
+  for (const agent of ["main", "searcher"]) expect(agents[agent]?.version).toBe(2);
+});
+
+test("the apps know nothing of training", () => {
+  for (const name of ["ai-sdk-team", "openai-agents-team", "langgraph-team"]) {
+    expect(readFileSync(join(ROOT, "examples", name, "app.ts"), "utf8")).not.toMatch(/mgrpo|core\/recipe/);
+  }
+});

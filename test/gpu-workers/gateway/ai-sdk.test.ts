@@ -1,0 +1,93 @@
+/** @file The habits of the AI SDK (`ai`) against the gateway, over `/v1/chat/completions`: text, streams, tools and aborts. */
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText, stepCountIs, streamText, tool } from "ai";
+import { afterEach, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { type HarnessOptions, noticed, openHarness, pausedSampling, trainedOn } from "./harness.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function start(options: HarnessOptions = {}) {
+  const harness = await openHarness(options);
+  open.push(harness.close);
+  const attempt = harness.open();
+  const model = (name: "main" | "searcher") =>
+    createOpenAICompatible({ name, includeUsage: true, ...attempt[name] })(attempt[name].model);
+  return { harness, ...attempt, model };
+}
+
+const lookup = tool({
+  description: "What follows a word.",
+  inputSchema: z.object({ word: z.string() }),
+  execute: async ({ word }) => `after ${word}`,
+});
+const calls = `call {"name": "lookup", "arguments": {"word": "amber"}}\n{"name": "lookup", "arguments": {"word": "birch"}}`;
+
+test("generateText with a tool that is another agent: two agents, one branch each", async () => {
+  const { model, harness, outcome } = await start();
+  const { text, usage } = await generateText({
+    ...{
+      model: model("main"),
+      system: "You plan.",
+      prompt: `call {"name": "research", "arguments": {"task": "say found"}}`,
+    },
+    stopWhen: stepCountIs(4),
+    tools: {
+      research: tool({
+        inputSchema: z.object({ task: z.string() }),
+        execute: async ({ task }) => (await generateText({ model: model("searcher"), prompt: task })).text,
+      }),
+    },
+  });
+  expect(text).toBe("<answer>found</answer>");
+  expect(usage.outputTokens).toBeGreaterThan(0);
+  const finished = await outcome({ answer: "found" });
+  expect(finished.app?.counts).toMatchObject({ main: { branches: 1, rewritten: 0 }, searcher: { branches: 1 } });
+  const [invocation] = await harness.invocations(finished);
+  expect(invocation?.conversation).toMatchObject({ prompt: "say found", answer: "found", stop: "answered" });
+  expect(invocation?.request).toMatchObject({ agent: "searcher", version: 5, call: 0 });
+});
+
+test("streamText with tools goes on in one branch, each turn trained once", async () => {
+  const { model, harness, outcome } = await start();
+  const stream = streamText({ model: model("main"), prompt: calls, stopWhen: stepCountIs(4), tools: { lookup } });
+  expect(await stream.text).toBe("<answer>after amber after birch</answer>");
+  expect((await stream.steps)[0]?.toolCalls.map(({ input }) => input)).toEqual([{ word: "amber" }, { word: "birch" }]);
+  const finished = await outcome({ answer: "after amber after birch" });
+  expect(finished.app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
+  const [trajectory] = trainedOn(finished);
+  expect(trajectory?.logProbs).toEqual(harness.samples.flatMap(({ sample }) => sample.logProbs));
+});
+
+test("thinking is shown apart, and a history without it still continues the sampled one", async () => {
+  const script = (conversation: string) =>
+    conversation.split("<|im_start|>assistant\n").length === 2 ? "<think>hm</think>one" : "two";
+  const { model, harness, outcome } = await start({ script });
+  const first = await generateText({ model: model("main"), prompt: "count" });
+  expect(first).toMatchObject({ text: "one", reasoningText: "hm" });
+  const messages = [{ role: "user" as const, content: "count" }, ...first.response.messages];
+  await generateText({ model: model("main"), messages: [...messages, { role: "user", content: "on" }] });
+  const second = harness.samples[1]?.request.tokens ?? [];
+  expect(second.slice(0, harness.samples[0]?.request.tokens.length)).toEqual(harness.samples[0]?.request.tokens);
+  expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
+});
+
+test("abortSignal: an aborted generateText is not recorded", async () => {
+  const { resume, beforeSample, begun } = pausedSampling();
+  const { model, harness, outcome } = await start({ beforeSample });
+  const stop = new AbortController();
+  const aborted = generateText({ model: model("main"), prompt: "say no", abortSignal: stop.signal });
+  const rejected = expect(aborted).rejects.toThrow();
+  await vi.waitFor(() => expect(begun()).toBe(1));
+  stop.abort();
+  await rejected;
+  await noticed();
+  resume();
+  await vi.waitFor(() => expect(harness.samples).toHaveLength(1));
+  const finished = await outcome({ answer: "nothing" });
+  expect(finished.trajectory).toMatchObject({ actions: [] });
+  expect(finished.app?.counts["main"]).toEqual({ branches: 0, rewritten: 0, unparsed: 0, cut: 0 });
+});

@@ -1,0 +1,110 @@
+/** @file What becomes of a rollout when its app throws, gives up, rewards itself or returns nonsense. */
+import { expect, test } from "vitest";
+import { objectKeys } from "../../../core/contracts/keys.ts";
+import { parseJson } from "../../../core/contracts/parse.ts";
+import { Outcome } from "../../../core/contracts/rollout.ts";
+import type { Rollout } from "../../../core/recipe.ts";
+import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
+import { createLog } from "../../../gpu-workers/log.ts";
+import { memoryStore } from "../../fakes/memory-store.ts";
+import { appConfig, complete, relayApp } from "../../fixtures/relay/app.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+
+const quick = { steps: 1, evaluation: { suites: [] } };
+
+async function runOnce(app: Rollout, changes: object = {}) {
+  const config = appConfig({ ...quick, ...changes });
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const { functions } = openWorld(memory);
+  const store = withEvents(memory, () => functions, log);
+  await begin(store, functions, config);
+  const never = new AbortController().signal;
+  await Promise.allSettled([
+    startWorker(store, config.run, {}, never, log, { runner: recipeRunner(app) }),
+    startWorker(store, config.run, { agent: "searcher" }, never, log),
+  ]);
+  const outcomes = await Promise.all(
+    [0, 1].flatMap((group) =>
+      [0, 1].map(async (rollout) => {
+        const key = objectKeys.outcome({ run: config.run, phase: "train", step: 0, group, rollout });
+        const bytes = await memory.objects.get(key);
+        return bytes && parseJson(Outcome, bytes, key);
+      }),
+    ),
+  );
+  return { records: await recordsOf(memory, config), outcomes };
+}
+
+test("an app that throws is tried again, and the run ends as if it had not", async () => {
+  const thrown = new Set<string>();
+  const flaky: Rollout = async (context) => {
+    const key = context.question.id;
+    if (thrown.has(key)) return relayApp(context);
+    thrown.add(key);
+    // It has spoken to an agent already: what was said is forgotten.
+    await complete(context.agents["main"] as never, { messages: [{ role: "user", content: context.question.prompt }] });
+    throw new Error("a bug of the app");
+  };
+  const { records } = await runOnce(flaky);
+  expect(thrown.size).toBe(2);
+  expect(records).toEqual((await runOnce(relayApp)).records);
+});
+
+test("an app that always throws loses its rollouts, with its reason; they are no reward of 0", async () => {
+  const { records, outcomes } = await runOnce(() => Promise.reject(new Error("no database")), {
+    limits: { attempts: 2, invocationSeconds: 10, rolloutSeconds: 20, lostFraction: 1 },
+  });
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ status: "failed", reason: expect.stringContaining("no database") });
+  }
+  expect(records.steps[0]?.groups[0]?.rollouts["0"]).toMatchObject({ excluded: expect.any(String) });
+});
+
+test("`failed` is the team's own failure, and an empty answer is one too", async () => {
+  const failing: Rollout = async ({ question }) =>
+    question.id.endsWith("1") ? { failed: "it got lost" } : { answer: " " };
+  const { records, outcomes } = await runOnce(failing);
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ status: "finished", conversation: { stop: "malformed", answer: null } });
+  }
+  for (const { rollouts } of records.steps[0]?.groups ?? []) {
+    for (const score of Object.values(rollouts)) expect(score).toMatchObject({ reward: 0, wellFormed: false });
+  }
+});
+
+test("an app that gives up over a limit that it was told of has failed by itself", async () => {
+  const talkative: Rollout = async ({ question, agents, signal }) => {
+    const messages = [{ role: "user", content: `${question.prompt} ${"word ".repeat(4000)}` }];
+    await complete(agents["main"] as never, { messages }, signal);
+    return { answer: "never" };
+  };
+  const { outcomes } = await runOnce(talkative);
+  for (const outcome of outcomes) {
+    expect(outcome).toMatchObject({ status: "finished", conversation: { stop: "token-limit", answer: null } });
+  }
+});
+
+test("rewards that the app gives take the place of the recipe's", async () => {
+  const judging: Rollout = async (context) => ({
+    ...(await relayApp(context)),
+    reward: 0.5,
+    rewards: { searcher: 0.75 },
+  });
+  const { records } = await runOnce(judging);
+  const scores = (records.steps[0]?.groups ?? []).flatMap(({ rollouts }) => Object.values(rollouts));
+  const correct = scores.flatMap((score) => ("correct" in score && score.wellFormed ? [score.correct] : []));
+  expect(new Set(correct)).toEqual(new Set([0.5]));
+  const experts = scores.flatMap((score) => ("invocations" in score ? (score.invocations["searcher"] ?? []) : []));
+  expect(experts.length).toBeGreaterThan(0);
+  for (const { expert } of experts) expect([0, 0.75]).toContain(expert);
+});
+
+test.each([
+  ["a reward above 1", { reward: 2 }],
+  ["nothing", undefined],
+  ["a reward of a stranger", { answer: "x", reward: 1, rewards: { stranger: 1 } }],
+])("%s halts the run: another attempt would return the same", async (_what, result) => {
+  const { records } = await runOnce(async () => result as never);
+  expect(records).toMatchObject({ status: "halted", reason: expect.stringMatching(/app/) });
+});

@@ -1,0 +1,57 @@
+/** @file A stream whose reply is late: it is kept alive, and what fails by then is an event in the form of its API. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { chatCompletions } from "../../../gpu-workers/gateway/api/chat-reply.ts";
+import { ApiError } from "../../../gpu-workers/gateway/api/errors.ts";
+import { eventStream, type ServerEvent } from "../../../gpu-workers/gateway/api/event-stream.ts";
+import { messages } from "../../../gpu-workers/gateway/api/messages-reply.ts";
+import { responses } from "../../../gpu-workers/gateway/api/responses-reply.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const gone = new ApiError(503, "worker-unavailable", "it is gone");
+
+async function late(errorEvent: (error: ApiError) => ServerEvent = chatCompletions.errorEvent) {
+  let resolve: (events: ServerEvent[]) => void = () => {};
+  let reject: (error: ApiError) => void = () => {};
+  const events = new Promise<ServerEvent[]>((...settle) => {
+    [resolve, reject] = settle;
+  });
+  const response = eventStream(events, (error) => errorEvent(error as ApiError));
+  await vi.advanceTimersByTimeAsync(5_000);
+  return { response: await response, resolve, reject };
+}
+
+test("it is kept alive until the reply is there", async () => {
+  const { response, resolve } = await late();
+  const text = response.text();
+  await vi.advanceTimersByTimeAsync(25_000);
+  resolve([{ name: "done", data: "{}" }]);
+  expect(await text).toBe(": waiting\n\n: waiting\n\nevent: done\ndata: {}\n\n");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("an error at once is the response's own", async () => {
+  await expect(eventStream(Promise.reject(gone), chatCompletions.errorEvent as never)).rejects.toBe(gone);
+});
+
+const error = { message: "it is gone", code: "worker-unavailable" };
+test.each([
+  ["chat completions", chatCompletions, "", { error: { ...error, type: "server_error", param: null } }],
+  ["responses", responses, "event: error\n", { ...error, type: "error", sequence_number: 0, param: null }],
+  ["messages", messages, "event: error\n", { type: "error", error: { ...error, type: "api_error" } }],
+])("a late error is an event: %s", async (_api, { errorEvent }, name, data) => {
+  const { response, reject } = await late(errorEvent);
+  reject(gone);
+  const text = await response.text();
+  expect(text.startsWith(`${name}data: `)).toBe(true);
+  expect(JSON.parse(text.slice(name.length + "data: ".length))).toEqual(data);
+});
+
+test("a reply to a client that has left is dropped", async () => {
+  const { response, resolve } = await late();
+  await response.body?.cancel();
+  resolve([{ data: "{}" }]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,177 @@
+/** @file The habits of the `openai` package against the gateway: streams, tools, aborts, and retries over dropped connections. */
+import { type AddressInfo, connect, createServer } from "node:net";
+import OpenAI from "openai";
+import { afterEach, expect, test, vi } from "vitest";
+import { type Harness, type HarnessOptions, noticed, openHarness, pausedSampling, trainedOn } from "./harness.ts";
+
+const open: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function start(options: HarnessOptions = {}) {
+  const harness = await openHarness(options);
+  open.push(harness.close);
+  return { harness, ...harness.open() };
+}
+
+const clientOf = ({ baseURL, apiKey }: { baseURL: string; apiKey: string }, options = {}) =>
+  new OpenAI({ baseURL, apiKey, maxRetries: 0, ...options });
+
+const user = (content: string) => ({ role: "user" as const, content });
+
+const lookup = {
+  type: "function" as const,
+  function: { name: "lookup", parameters: { type: "object", properties: { word: { type: "string" } } } },
+};
+
+const called = (word: string) => `{"name": "lookup", "arguments": {"word": "${word}"}}`;
+
+test("a completion, with usage and log-probs of exactly what was sampled", async () => {
+  const { main, harness, outcome } = await start();
+  const completion = await clientOf(main).chat.completions.create({
+    ...{ model: "main", messages: [user("say hello")], logprobs: true, temperature: 0.2 },
+  });
+  const [choice] = completion.choices;
+  expect(choice).toMatchObject({ message: { role: "assistant", content: "hello" }, finish_reason: "stop" });
+  const [sampled] = harness.samples;
+  expect(choice?.logprobs?.content?.map(({ logprob }) => logprob)).toEqual(
+    sampled?.sample.logProbs.map((logProb) => logProb + 0),
+  );
+  expect(completion.usage).toMatchObject({
+    prompt_tokens: sampled?.request.tokens.length,
+    completion_tokens: sampled?.sample.tokens.length,
+  });
+  expect(sampled?.request.sampling.temperature).toBe(1);
+  expect(harness.lines.filter((line) => line.includes("temperature"))).toHaveLength(1);
+  const finished = await outcome({ answer: "hello" });
+  expect(finished.conversation).toMatchObject({ answer: "hello", stop: "answered" });
+  expect(trainedOn(finished)[0]?.logProbs).toEqual(sampled?.sample.logProbs);
+});
+
+test("a stream says what the completion says, and its usage if it was asked for", async () => {
+  const { main } = await start();
+  const client = clientOf(main);
+  const request = { model: "main", messages: [user(`call ${called("amber")}\n${called("birch")}`)], tools: [lookup] };
+  const whole = await client.chat.completions.create(request);
+  const stream = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
+  const final = await stream.finalChatCompletion();
+  expect(final.choices[0]?.message.tool_calls).toMatchObject(whole.choices[0]?.message.tool_calls ?? []);
+  expect(final.choices[0]?.finish_reason).toBe("tool_calls");
+  expect(final.usage).toEqual(whole.usage);
+  expect(final.id).toBe(whole.id);
+  const chunks = [];
+  for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) chunks.push(chunk);
+  expect(chunks.every(({ usage }) => usage == null)).toBe(true);
+});
+
+test("runTools goes on in one branch whose turns are all trained", async () => {
+  const { main, harness, outcome } = await start();
+  const runner = clientOf(main).chat.completions.runTools({
+    model: "main",
+    messages: [user(`call ${called("amber")}\n${called("birch")}`)],
+    tools: [
+      {
+        type: "function",
+        function: {
+          ...lookup.function,
+          function: ({ word }: { word: string }) => `after ${word}`,
+          parse: JSON.parse,
+          description: "What follows a word.",
+        },
+      },
+    ],
+  });
+  const answer = await runner.finalContent();
+  expect(answer).toBe("<answer>after amber after birch</answer>");
+  const finished = await outcome({ answer: answer ?? "" });
+  expect(finished.app?.counts["main"]).toEqual({ branches: 1, rewritten: 0, unparsed: 0, cut: 0 });
+  const [trajectory, ...others] = trainedOn(finished);
+  expect(others).toEqual([]);
+  expect(trajectory?.logProbs).toEqual(harness.samples.flatMap(({ sample }) => sample.logProbs));
+  expect(finished.conversation.turns.map(({ responses }) => responses.map(({ text }) => text))).toEqual([
+    ["after amber", "after birch"],
+    [],
+  ]);
+});
+
+test("aborted while it samples: nothing is recorded, and the same request gets the sample that went on", async () => {
+  const { resume, beforeSample, begun } = pausedSampling();
+  const { main, harness, outcome } = await start({ beforeSample });
+  const { completions } = clientOf(main).chat;
+  const abort = async (content: string, stream: boolean) => {
+    const stop = new AbortController();
+    const request = { model: "main", messages: [user(content)], stream };
+    const rejected = expect(completions.create(request, { signal: stop.signal })).rejects.toThrow("aborted");
+    const before = begun();
+    await vi.waitFor(() => expect(begun()).toBe(before + 1));
+    stop.abort();
+    await rejected;
+  };
+  await abort("say never", true);
+  await abort("say hello", false);
+  await noticed();
+  resume();
+  const again = await completions.create({ model: "main", messages: [user("say hello")] });
+  expect(again.choices[0]?.message.content).toBe("hello");
+  expect(harness.samples).toHaveLength(2);
+  const finished = await outcome({ answer: "hello" });
+  expect(finished.app?.counts["main"]?.branches).toBe(1);
+  expect(finished.conversation.turns.map(({ text }) => text)).toEqual(["hello"]);
+});
+
+test("aborted in the middle of a stream: the app goes on where it wants to", async () => {
+  const { main, harness, outcome } = await start();
+  const { completions } = clientOf(main).chat;
+  const stream = await completions.create({ model: "main", messages: [user("say long things")], stream: true });
+  for await (const chunk of stream) {
+    expect(chunk.choices[0]?.delta.role).toBe("assistant");
+    break;
+  }
+  const again = await completions.create({ model: "main", messages: [user("say long things")] });
+  expect(again.choices[0]?.message.content).toBe("long things");
+  expect(harness.samples).toHaveLength(1);
+  expect((await outcome({ answer: "long things" })).app?.counts["main"]?.branches).toBe(1);
+});
+
+test.each([true, false])(
+  "a retry after a dropped connection gets the same answer and no second sample (stream: %s)",
+  async (isStream) => {
+    const { main, harness, outcome } = await start({
+      beforeSample: () => new Promise((resolve) => setTimeout(resolve, 100)),
+    });
+    const { port, connections } = await droppingProxy(harness);
+    const client = clientOf({ ...main, baseURL: `http://127.0.0.1:${port}/gate/v1` }, { maxRetries: 2 });
+    const request = { model: "main", messages: [user("say once")] };
+    const text = isStream
+      ? await client.chat.completions.stream(request).finalContent()
+      : (await client.chat.completions.create(request)).choices[0]?.message.content;
+    expect(text).toBe("once");
+    expect(connections()).toBe(2);
+    expect(harness.samples).toHaveLength(1);
+    expect((await outcome({ answer: "once" })).app?.counts["main"]?.branches).toBe(1);
+  },
+);
+
+/** Forwards connections. The first is dropped once its request has been sent. */
+async function droppingProxy({ port }: Pick<Harness, "port">) {
+  let count = 0;
+  const server = createServer((client) => {
+    count += 1;
+    const upstream = connect(port, "127.0.0.1");
+    client.pipe(upstream).pipe(client);
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.on("close", () => upstream.destroy());
+    if (count === 1) client.once("data", () => setTimeout(() => client.destroy(), 30));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push(() => void server.close());
+  return { port: (server.address() as AddressInfo).port, connections: () => count };
+}
+
+test("models are the team's agents", async () => {
+  const { main } = await start();
+  const models = [];
+  for await (const { id } of clientOf(main).models.list()) models.push(id);
+  expect(models).toEqual(["main", "searcher"]);
+});

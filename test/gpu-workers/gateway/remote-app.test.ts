@@ -1,0 +1,107 @@
+/** @file An app that runs elsewhere: attempts are POSTed to it, and calls and answers are signed. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { afterEach, expect, test } from "vitest";
+import type { AppCall } from "../../../core/contracts/app-rollout.ts";
+import { rolloutHandler } from "../../../gpu-workers/gateway/rollout-handler.ts";
+import { httpRunner } from "../../../gpu-workers/gateway/runners.ts";
+
+const SECRET = "a secret for tests only";
+const CLOCK = { storeTime: async () => Date.now() };
+const CALL: AppCall = {
+  question: { id: "q", kind: "k", level: 1, prompt: "What follows?", facts: null },
+  agents: { main: { baseURL: "http://127.0.0.1:1/v1", apiKey: "key", model: "main" } },
+  seconds: 5,
+};
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function serve(handle: (request: Request) => Response | Promise<Response>): Promise<string> {
+  const server = createServer(getRequestListener(handle));
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/attempts?team=1`;
+}
+
+function runnerOf(url: string, secret = SECRET) {
+  return httpRunner({ url, secretVariable: "APP_SECRET" }, { APP_SECRET: secret }, CLOCK);
+}
+
+const run = (url: string, secret?: string) => runnerOf(url, secret).run(CALL, new AbortController().signal);
+
+test("the app gets the question and its agents, and its result comes back", async () => {
+  const url = await serve(
+    rolloutHandler(async ({ question, agents }) => ({ answer: `${question.prompt} ${agents["main"]?.name}` }), {
+      secret: SECRET,
+    }),
+  );
+  expect(await run(url)).toEqual({ answer: "What follows? main" });
+});
+
+test("another secret is refused on both sides, and no retry is tried", async () => {
+  const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
+  await expect(run(url, "another secret, of another team")).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: false },
+    message: expect.stringContaining("APP_SECRET"),
+  });
+  const unsigned = await serve(() => Response.json({ answer: "forged" }));
+  await expect(run(unsigned)).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: false },
+    message: expect.stringContaining("not signed"),
+  });
+});
+
+test("a call that is replayed is refused", async () => {
+  const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
+  let seen: Request | undefined;
+  const url = await serve((request) => {
+    seen = request.clone() as Request;
+    return handler(request);
+  });
+  await run(url);
+  const replayed = seen && (await handler(seen));
+  expect(replayed?.status).toBe(401);
+  expect(await replayed?.text()).toContain("already received");
+});
+
+test.each([
+  ["an app that throws", () => Promise.reject(new Error("no luck")), /answered 500: no luck/],
+  ["an app that is away", undefined, /does not answer/],
+])("%s is a failure that another attempt may avoid", async (_what, app, message) => {
+  const url = app ? await serve(rolloutHandler(app, { secret: SECRET })) : "http://127.0.0.1:9/";
+  await expect(run(url)).rejects.toMatchObject({
+    code: "app-failed",
+    retryable: true,
+    message: expect.stringMatching(message),
+  });
+});
+
+test("the attempt's end reaches the app", async () => {
+  let ended = false;
+  const waiting = rolloutHandler(
+    ({ signal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          ended = true;
+          reject(new Error("over"));
+        });
+      }),
+    { secret: SECRET },
+  );
+  const url = await serve(waiting);
+  const stop = new AbortController();
+  const running = runnerOf(url).run(CALL, stop.signal);
+  setTimeout(() => stop.abort(), 100);
+  await expect(running).rejects.toThrow();
+  await expect.poll(() => ended).toBe(true);
+});
+
+test("a missing secret is named before anything is asked", () => {
+  expect(() => httpRunner({ url: "http://127.0.0.1:9/", secretVariable: "APP_SECRET" }, {}, CLOCK)).toThrow(
+    /set APP_SECRET to a secret of at least 16 characters/,
+  );
+});

@@ -1,0 +1,6 @@
+/** @file Deaths at every write of a run whose rollouts an app runs (deaths.ts). */
+import { recipeRunner } from "../../gpu-workers/gateway/runners.ts";
+import { appConfig, relayApp } from "../fixtures/relay/app.ts";
+import { SHORT_RUN, testDeaths } from "./deaths.ts";
+
+testDeaths(appConfig({ ...SHORT_RUN, steps: 1 }), { runner: recipeRunner(relayApp) });

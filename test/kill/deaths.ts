@@ -1,0 +1,121 @@
+/**
+ * @file Each worker, and the process of the functions, dies at each of its writes, before and after the write, and starts again. The run
+ * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
+ * processes.test.ts does the same with real processes.
+ *
+ * Two die in each run, which halves the number of runs. Dying before write n is almost dying after write n - 1, but then with another
+ * partner, so a restart of the partner cannot hide the same damage twice.
+ */
+import { beforeAll, describe, expect, test } from "vitest";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import type { ServeOptions, WorkerParts } from "../../gpu-workers/worker-process.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { Killed, mortalStore } from "./mortal-store.ts";
+
+/** Settings of a run with few writes. */
+export const SHORT_RUN = {
+  steps: 2,
+  evaluation: { suites: [{ name: "all", questions: 3 }] },
+  liveness: { heartbeatSeconds: 0.1, leaseSeconds: 0.5, pollSeconds: 0.01 },
+};
+
+const team = {
+  main: { agent: "main", roles: ["rollout", "train"] },
+  searcher: { agent: "searcher", roles: ["rollout", "train"] },
+  eval: { agent: "*", roles: ["eval"] },
+} as const satisfies Record<string, Partial<ServeOptions>>;
+type Worker = keyof typeof team;
+type Name = Worker | "functions";
+const workers = Object.keys(team) as Worker[];
+
+/** Which processes die in this run, and at which write. */
+interface Deaths {
+  readonly when: "before" | "after";
+  readonly at: Partial<Record<Name, number>>;
+}
+
+const pairs = [
+  ["before", "main", "eval"],
+  ["before", "searcher", "functions"],
+  ["after", "main", "functions"],
+  ["after", "searcher", "eval"],
+] as const satisfies [Deaths["when"], Name, Name][];
+
+async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, at }: Deaths) {
+  const log = createLog(() => {});
+  const memory = memoryStore();
+  const writes: Partial<Record<Name, number>> = {};
+  const died: Name[] = [];
+  const never = new AbortController().signal;
+
+  // Commits of the functions cause events too: they write through `store`, which calls the functions.
+  const mortal = mortalStore(
+    withEvents(memory, () => functions, log),
+    at.functions,
+    when,
+  );
+  let { functions } = openWorld(mortal.store);
+  const store = withEvents(memory, () => functions, log);
+  const revive = () => {
+    if (!mortal.isDead() || died.includes("functions")) return;
+    died.push("functions");
+    ({ functions } = openWorld(store));
+  };
+  // Events of a dead process are lost: the clock of the next process finds what they were about.
+  const clock = setInterval(() => {
+    revive();
+    if (mortal.isDead()) functions.tickAll().catch((error: unknown) => log.error("clock", { error: String(error) }));
+  }, 25);
+  await begin(store, functions, config).catch(async (error: unknown) => {
+    if (!mortal.isDead()) throw error;
+    revive();
+    await begin(store, functions, config);
+  });
+
+  async function live(name: Worker) {
+    const first = mortalStore(store, at[name], when);
+    try {
+      await startWorker(first.store, config.run, team[name], never, log, parts);
+    } catch (error) {
+      if (!(error instanceof Killed)) throw error;
+      died.push(name);
+      await startWorker(store, config.run, team[name], never, log, parts);
+    }
+    writes[name] = first.writes();
+  }
+  await Promise.all(workers.map(live)).finally(() => clearInterval(clock));
+  writes.functions = mortal.writes();
+  return { records: await recordsOf(memory, config), writes, died };
+}
+
+/** Defines the tests of a run. */
+export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}): void {
+  let expected: Awaited<ReturnType<typeof runWith>>;
+  beforeAll(async () => {
+    expected = await runWith(config, parts, { when: "before", at: {} });
+  }, 60_000);
+
+  describe.concurrent.each(pairs)("%s each of its writes, %s dies, and %s too", (when, one, other) => {
+    test("and the run ends with the same records", { timeout: 480_000 }, async () => {
+      const names: Name[] = [one, other];
+      const writesOf = (name: Name) => expected.writes[name] ?? 0;
+      const last = Math.max(...names.map(writesOf));
+      const queue = Array.from({ length: last }, (_, n): Deaths["at"] =>
+        Object.fromEntries(names.filter((name) => n < writesOf(name)).map((name) => [name, n])),
+      );
+      const deaths: Record<string, number> = {};
+      const lane = async () => {
+        for (let at = queue.shift(); at; at = queue.shift()) {
+          const { records, died } = await runWith(config, parts, { when, at });
+          expect(records, JSON.stringify({ when, at })).toEqual(expected.records);
+          for (const name of died) deaths[name] = (deaths[name] ?? 0) + 1;
+        }
+      };
+      await Promise.all(Array.from({ length: 2 }, lane));
+      // Heartbeats are writes too, and a fast run has fewer of them.
+      for (const name of names) expect(deaths[name], name).toBeGreaterThan(writesOf(name) * 0.6);
+    });
+  });
+}

@@ -1,0 +1,86 @@
+/** @file Every convention of tracing gives the same conversation, which `mgrpo sft` reads. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../../sft/check.ts";
+import { readMessages } from "../../../sft/messages.ts";
+import { importTraces } from "../../../sft/traces/import.ts";
+import { PROMPT, SYSTEM, traceFile } from "../../fixtures/traces.ts";
+
+const SEARCHER: Teachable = {
+  agent: "searcher",
+  config: {
+    system: SYSTEM,
+    limits: { turns: 3, turnTokens: 64, contextTokens: 512, calls: 2, responseCharacters: 100 },
+  },
+  toolbox: { parameters: new Map([["search", z.strictObject({ query: z.string() })]]) },
+};
+
+const THOUGHT = "<think>\nThe encyclopedia has capitals.\n</think>\n\n";
+
+interface Expected {
+  readonly agent: string | undefined;
+  readonly tools: boolean;
+  readonly thought: boolean;
+  readonly contained?: number;
+  readonly skipped?: number;
+}
+
+test.each<[string, Expected]>([
+  ["current.jsonl", { agent: "searcher", tools: true, thought: true, contained: 1, skipped: 1 }],
+  ["structured.json", { agent: "searcher", tools: true, thought: false }],
+  ["event-records.jsonl", { agent: undefined, tools: false, thought: false }],
+  ["span-events.jsonl", { agent: undefined, tools: false, thought: false, contained: 1 }],
+  ["openinference.jsonl", { agent: "searcher", tools: true, thought: true, contained: 1 }],
+  ["ai-sdk.jsonl", { agent: "searcher", tools: true, thought: true, contained: 1 }],
+  ["openllmetry.jsonl", { agent: undefined, tools: true, thought: false }],
+  ["openai.jsonl", { agent: undefined, tools: true, thought: false }],
+])("%s becomes a demonstration", (name, { agent, tools, thought, contained = 0, skipped = 0 }) => {
+  const { lines, report } = importTraces([traceFile(name)], { conditions: [], system: true });
+  const [line, ...others] = readMessages(lines.map((one) => JSON.stringify(one)).join("\n"), "out.jsonl");
+  if (!line) throw new Error("no conversation");
+  expect(others).toEqual([]);
+  expect([report.contained, report.skipped.size]).toEqual([contained, skipped]);
+  expect([line.agent, line.system, line.tools]).toEqual([agent, SYSTEM, tools ? ["search"] : undefined]);
+  refuseOtherAgent(line, SEARCHER);
+  refuseMalformed(line, SEARCHER);
+  const [turn, answer, ...rest] = line.demonstration.turns;
+  expect(line.demonstration.prompt).toBe(PROMPT);
+  expect(turn?.text.replace(/"query": ?/, '"query": ')).toBe(
+    `${thought ? THOUGHT : ""}<tool_call>\n{"name": "search", "arguments": {"query": "France"}}\n</tool_call>`,
+  );
+  expect(turn?.responses).toEqual(["France: capital Paris."]);
+  expect([answer, ...rest]).toEqual([{ text: "<answer>Paris</answer>", responses: [] }]);
+});
+
+test("tools are written as OpenAI's, with their descriptions and parameters", () => {
+  const names = ["current.jsonl", "structured.json", "openinference.jsonl", "ai-sdk.jsonl", "openllmetry.jsonl"];
+  const parameters = { type: "object", properties: { query: { type: "string" } }, required: ["query"] };
+  for (const name of names) {
+    const [line] = importTraces([traceFile(name)], { conditions: [], system: true }).lines;
+    const search = { name: "search", description: "Searches the encyclopedia.", parameters };
+    expect((line as { tools: unknown }).tools, name).toEqual([{ type: "function", function: search }]);
+  }
+});
+
+test("all of them together are one conversation, once per agent that they name", () => {
+  const files = ["current.jsonl", "span-events.jsonl", "openinference.jsonl", "ai-sdk.jsonl", "openai.jsonl"].map(
+    traceFile,
+  );
+  const { lines, report } = importTraces(files, { conditions: [], system: true });
+  expect(report.taken.map(({ agent, count }) => [agent, count])).toEqual([
+    [undefined, 1],
+    ["searcher", 1],
+  ]);
+  const given = importTraces(files, { agent: "searcher", as: "main", conditions: [], system: false });
+  expect(given.lines).toHaveLength(1);
+  expect(given.report.taken).toEqual([{ agent: "main", count: 1, systems: 0 }]);
+  expect(JSON.stringify(lines)).toContain(SYSTEM);
+  expect(JSON.stringify(given.lines)).not.toContain(SYSTEM);
+});
+
+test("no content: the setting that captures it", () => {
+  const { lines, report } = importTraces([traceFile("no-content.jsonl")], { conditions: [], system: true });
+  const setting = expect.stringContaining("set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
+  expect(lines).toEqual([]);
+  expect([...report.skipped]).toEqual([[setting, { count: 1, first: "no-content.jsonl:1" }]]);
+});

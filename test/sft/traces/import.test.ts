@@ -1,0 +1,215 @@
+/** @file Calls of models become conversations: the longest history counts, filters apply, and every call is in the report. */
+import { expect, test } from "vitest";
+import type { ImportOptions } from "../../../sft/traces/import.ts";
+import type { Json } from "../../../sft/traces/json.ts";
+import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
+import { A, imported, of, Q, roles } from "./imported.ts";
+
+test("a later call contains the earlier one, and branches are kept apart", () => {
+  const history = [Q, calls("a", "x"), responds("a", "found x")];
+  const { lines, report } = imported(
+    spans(
+      span({ id: "1", attributes: chat([Q], [calls("a", "x")]) }),
+      span({ id: "2", attributes: chat(history, [A]) }),
+      span({ id: "3", attributes: chat(history, [says("assistant", "There.")]) }),
+      span({ id: "4", attributes: chat(history, [A]) }),
+    ),
+  );
+  expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
+  expect(report.contained).toBe(2);
+});
+
+test("thinking that histories lack comes from the call that recorded it", () => {
+  const thought = {
+    role: "assistant",
+    parts: [
+      { type: "reasoning", content: "Hm." },
+      { type: "tool_call", id: "a", name: "search", arguments: { query: "x" } },
+    ],
+  };
+  const { lines } = imported(
+    spans(
+      span({ id: "1", attributes: chat([Q], [thought]) }),
+      span({ id: "2", attributes: chat([Q, calls("a", "x"), responds("a", "y")], [A]) }),
+    ),
+  );
+  expect(lines[0]?.messages[1]).toMatchObject({ role: "assistant", reasoning_content: "Hm." });
+});
+
+test("choices are ends of their own", () => {
+  const { lines } = imported(of([Q], [A, says("assistant", "There.")]));
+  expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
+  expect(imported(of([A], [A, says("assistant", "There.")])).skipped).toEqual({
+    "it does not start with a user message": 2,
+  });
+});
+
+test("a conversation is taken up to its second prompt", () => {
+  const { lines, report } = imported(of([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")]));
+  expect(lines.map(roles)).toEqual(["user assistant"]);
+  expect(report.cut).toBe(1);
+});
+
+test("calls in messages of their own are one turn, and a call without an id has the response at its place", () => {
+  const call = (query: string): Json => ({
+    role: "assistant",
+    parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
+  });
+  const { lines } = imported(of([Q, call("x"), call("y"), responds("a", "1"), responds("b", { n: 2 })], [A]));
+  expect(lines.map(roles)).toEqual(["user assistant tool tool assistant"]);
+  expect(lines[0]?.messages.slice(1, 4)).toEqual([
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: ["x", "y"].map((query) => ({
+        type: "function",
+        function: { name: "search", arguments: JSON.stringify({ query }) },
+      })),
+    },
+    { role: "tool", content: "1" },
+    { role: "tool", content: '{"n":2}' },
+  ]);
+});
+
+test("a span around other calls is not one", () => {
+  const { lines, skipped } = imported(
+    spans(
+      span({
+        id: "agent",
+        attributes: { ...chat([Q], [A]), "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "searcher" },
+      }),
+      span({ id: "step", parent: "agent" }),
+      span({ id: "2", parent: "step", attributes: chat([Q, calls("a", "x"), responds("a", "y")], [A]) }),
+    ),
+  );
+  expect(lines.map((line) => [line.agent, roles(line)])).toEqual([["searcher", "user assistant tool assistant"]]);
+  expect(skipped).toEqual({ "it encloses other model calls, which count instead": 1 });
+});
+
+test("a tool's span with events of messages is no call of a model", () => {
+  const events = [
+    { name: "gen_ai.tool.message", attributes: { role: "tool", content: '{"query": "x"}', id: "a" } },
+    { name: "gen_ai.choice", attributes: { message: '[{"text": "found x"}]', id: "a" } },
+  ];
+  const tool = span({ id: "2", attributes: { "gen_ai.operation.name": "execute_tool" }, events });
+  const { lines, report } = imported(spans(tool, span({ attributes: chat([Q], [A]) })));
+  expect(lines.map(roles)).toEqual(["user assistant"]);
+  expect([report.found, report.otherSpans]).toEqual([1, 1]);
+});
+
+test("--agent, --where and --as", () => {
+  const agent = (name: string) => ({ "gen_ai.agent.name": name });
+  const document = {
+    resourceSpans: [
+      {
+        resource: {
+          attributes: keyValues({ "deployment.environment.name": "prod", "agent.name": "opentelemetry/java" }),
+        },
+        scopeSpans: [
+          {
+            spans: [
+              span({ id: "1", attributes: chat([Q], [says("assistant", "1")], { ...agent("a"), tags: ["x", "y"] }) }),
+              span({ id: "2", attributes: chat([Q], [says("assistant", "2")], agent("b")) }),
+              span({ id: "3", attributes: chat([Q], [says("assistant", "3")]) }),
+            ],
+          },
+        ],
+      },
+    ],
+  };
+  const answers = (options: Partial<ImportOptions>) =>
+    imported(document, options).lines.map(({ agent, messages }) => [agent, messages.at(-1)?.content]);
+  expect(answers({ agent: "a" })).toEqual([
+    ["a", "1"],
+    ["a", "3"],
+  ]);
+  expect(answers({ agent: "b", as: "main" })).toEqual([
+    ["main", "2"],
+    ["main", "3"],
+  ]);
+  expect(answers({ conditions: [{ attribute: "tags", value: "y" }] })).toEqual([["a", "1"]]);
+  expect(answers({ conditions: [{ attribute: "deployment.environment.name", value: "prod" }] })).toHaveLength(3);
+  expect(answers({ conditions: [{ attribute: "tags", value: "z" }] })).toEqual([]);
+});
+
+test("a score is that of the last call that has one, its own or of a span around it", () => {
+  const history = [Q, calls("a", "x"), responds("a", "y")];
+  const evaluation = {
+    name: "gen_ai.evaluation.result",
+    attributes: { "gen_ai.evaluation.name": "Relevance", "gen_ai.evaluation.score.value": 4 },
+  };
+  const document = spans(
+    span({ trace: "1", id: "1", attributes: chat([Q], [calls("a", "x")], { feedback: 1 }) }),
+    span({ trace: "1", id: "2", attributes: chat(history, [A]) }),
+    span({ trace: "2", id: "3", attributes: { feedback: "-1" }, events: [evaluation] }),
+    span({ trace: "2", id: "4", parent: "3", attributes: chat([Q], [says("assistant", "No.")]) }),
+    span({ trace: "3", id: "5", attributes: chat([Q], [says("assistant", "Who knows.")]) }),
+  );
+  const taken = (name: string, least: number) => {
+    const { lines, skipped } = imported(document, { score: { name, least } });
+    return [lines.map(({ messages }) => messages.at(-1)?.content), skipped];
+  };
+  expect(taken("feedback", 0)).toEqual([["Here."], { "feedback is below 0": 1, "no feedback": 1 }]);
+  expect(taken("feedback", -1)).toEqual([["Here.", "No."], { "no feedback": 1 }]);
+  expect(taken("Relevance", 4)).toEqual([["No."], { "no Relevance": 2 }]);
+});
+
+test("the score of a later answer says nothing about the first", () => {
+  const second = chat([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")], { feedback: 1 });
+  const first = (feedback: Record<string, Json>) => span({ id: "1", attributes: chat([Q], [A], feedback) });
+  const taken = (feedback: Record<string, Json>) =>
+    imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", least: 1 } });
+  expect(taken({}).lines).toEqual([]);
+  expect(taken({ feedback: 0 }).lines).toEqual([]);
+  expect(taken({ feedback: 1 }).lines.map(roles)).toEqual(["user assistant"]);
+});
+
+test("content in an event of its own, without the span", () => {
+  const attributes = keyValues({
+    "gen_ai.operation.name": "chat",
+    "gen_ai.input.messages": [Q],
+    "gen_ai.output.messages": [A],
+  });
+  const record = { traceId: "t", spanId: "1", eventName: "gen_ai.client.inference.operation.details", attributes };
+  const other = {
+    eventName: record.eventName,
+    attributes: keyValues({ "gen_ai.input.messages": [Q], "gen_ai.output.messages": [says("assistant", "There.")] }),
+  };
+  const logRecords = [record, { body: { stringValue: "started" } }, other, { eventName: record.eventName, attributes }];
+  const { lines, report } = imported({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
+  expect(lines.map(roles)).toEqual(["user assistant", "user assistant"]);
+  expect(report.contained).toBe(1);
+});
+
+test("Bedrock's records have each response twice", () => {
+  const toolUse = { toolUse: { toolUseId: "a", name: "search", input: { query: "x" } } };
+  const call = { id: "a", type: "function", function: { name: "search", arguments: { query: "x" } } };
+  const messages: [string, Json][] = [
+    ["user.message", { content: [{ text: "Where?" }] }],
+    ["assistant.message", { content: [toolUse], tool_calls: [call] }],
+    ["tool.message", { id: "a", content: [{ text: "found x" }] }],
+    ["user.message", { content: [{ toolResult: { toolUseId: "a", content: [{ text: "found x" }] } }] }],
+    ["choice", { index: 0, finish_reason: "end_turn", message: { role: "assistant", content: [{ text: "Here." }] } }],
+  ];
+  const events = messages.map(([name, body]) => ({
+    name: `gen_ai.${name}`,
+    attributes: { "gen_ai.event.content": body },
+  }));
+  const { lines } = imported(spans(span({ events })));
+  expect(lines.map(roles)).toEqual(["user assistant tool assistant"]);
+  expect(lines[0]?.messages[2]).toEqual({ role: "tool", tool_call_id: "a", content: "found x" });
+});
+
+test("keys of a line of messages are attributes", () => {
+  const line = {
+    messages: [
+      { role: "user", content: "Where?" },
+      { role: "assistant", content: "Here." },
+    ],
+    agent: "a",
+    metadata: { feedback: true },
+  };
+  const score = (least: number) => ({ score: { name: "metadata.feedback", least } });
+  expect(imported(line, score(1)).lines).toEqual([{ agent: "a", messages: line.messages }]);
+  expect(imported(line, score(2)).skipped).toEqual({ "metadata.feedback is below 2": 1 });
+});

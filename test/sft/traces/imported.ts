@@ -1,0 +1,31 @@
+/** @file Imports one document, and checks that the report accounts for all of it. */
+import { expect } from "vitest";
+import { type ImportOptions, importTraces } from "../../../sft/traces/import.ts";
+import type { Json } from "../../../sft/traces/json.ts";
+import { chat, file, says, span, spans } from "../../fixtures/traces.ts";
+
+export const OPTIONS: ImportOptions = { conditions: [], system: true };
+export const Q = says("user", "Where?");
+export const A = says("assistant", "Here.");
+
+export interface Line {
+  readonly agent?: string;
+  readonly messages: readonly {
+    readonly role: string;
+    readonly content: string | null;
+    readonly [key: string]: unknown;
+  }[];
+}
+
+export function imported(document: unknown, options: Partial<ImportOptions> = {}) {
+  const { lines, report } = importTraces([file(document)], { ...OPTIONS, ...options });
+  const skipped = Object.fromEntries([...report.skipped].map(([reason, { count }]) => [reason, count]));
+  const skips = Object.values(skipped).reduce((sum, count) => sum + count, 0);
+  // Nothing is dropped silently.
+  expect(lines.length + report.contained + skips).toBe(report.found);
+  return { lines: lines as Line[], report, skipped };
+}
+
+export const of = (input: readonly Json[], output: readonly Json[], rest: Record<string, Json> = {}) =>
+  spans(span({ attributes: chat(input, output, rest) }));
+export const roles = ({ messages }: Line) => messages.map(({ role }) => role).join(" ");

@@ -1,0 +1,99 @@
+/** @file What cannot be a demonstration is skipped for a reason, or refused with its line, and none of it is repeated. */
+import { expect, test } from "vitest";
+import { importTraces } from "../../../sft/traces/import.ts";
+import type { Json } from "../../../sft/traces/json.ts";
+import { calls, chat, responds, says, span, spans } from "../../fixtures/traces.ts";
+import { A, imported, OPTIONS, of, Q } from "./imported.ts";
+
+test.each<[string, Json]>([
+  ["it ends with tool calls, not with an answer", of([Q], [calls("a", "x")])],
+  ["a tool call does not have exactly one response", of([Q, calls("a", "x"), responds("b", "y")], [A])],
+  ["it has a tool response without a call", of([Q, responds("b", "y")], [A])],
+  ["it does not start with a user message", of([A], [A])],
+  ["it has two user messages in a row", of([Q, Q], [A])],
+  ["it has a system message after the prompt", of([Q, says("system", "Be brief.")], [A])],
+  ["its answer is empty", of([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
+  ["the call failed", spans(span({ attributes: chat([Q], [A]), status: { code: 2 } }))],
+  [
+    "it has images, audio or files",
+    of([{ role: "user", parts: [{ type: "uri", modality: "image", uri: "https://…" }] }], [A]),
+  ],
+  [
+    "it has calls of tools that the provider ran",
+    of([Q], [{ role: "assistant", parts: [{ type: "server_tool_call", name: "web_search", server_tool_call: {} }] }]),
+  ],
+  ["a message has an unknown role", of([says("customer", "Where?")], [A])],
+  [
+    "the arguments of a tool call are not a JSON object",
+    of(
+      [
+        Q,
+        { role: "assistant", parts: [{ type: "tool_call", id: "a", name: "search", arguments: "{oops" }] },
+        responds("a", "y"),
+      ],
+      [A],
+    ),
+  ],
+  ["gen_ai.input.messages is malformed at 0.parts", of([{ role: "user", parts: 7 }], [A])],
+])("skipped: %s", (reason, document) => {
+  const { lines, skipped } = imported(document);
+  expect(lines).toEqual([]);
+  expect(skipped).toEqual({ [reason]: 1 });
+});
+
+test("a list of messages that a limit cut off is skipped, and its words are not repeated", () => {
+  const attributes = {
+    ...chat([], [A]),
+    "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"my secret',
+  };
+  const { skipped } = imported(spans(span({ attributes })));
+  expect(Object.keys(skipped)).toEqual([expect.stringMatching(/^gen_ai.input.messages is not JSON: did a limit/)]);
+});
+
+test("content that was left out or hidden is asked for, by the setting of who recorded it", () => {
+  const hidden = {
+    "openinference.span.kind": "LLM",
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": "__REDACTED__",
+    "llm.output_messages.0.message.role": "assistant",
+  };
+  const partly = {
+    ...hidden,
+    "llm.input_messages.0.message.content": "Where?",
+    "llm.output_messages.0.message.contents.0.message_content.type": "text",
+    "llm.output_messages.0.message.contents.0.message_content.text": "__REDACTED__",
+  };
+  const sdk = { "ai.operationId": "ai.streamText.doStream", "gen_ai.request.model": "m" };
+  const events = [
+    { name: "gen_ai.user.message", attributes: { "gen_ai.system": "openai" } },
+    { name: "gen_ai.choice", attributes: { index: 0, finish_reason: "stop", message: { role: "assistant" } } },
+  ];
+  const { skipped } = imported(
+    spans(...[hidden, partly, sdk].map((attributes, i) => span({ id: `${i}`, attributes })), span({ id: "3", events })),
+  );
+  expect(Object.entries(skipped)).toEqual([
+    [expect.stringContaining("OPENINFERENCE_HIDE_INPUTS"), 2],
+    [expect.stringContaining("recordInputs"), 1],
+    [expect.stringContaining("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"), 1],
+  ]);
+});
+
+test.each([
+  ["not JSON", '{"messages": []}\n{"messages": ["my secret', /^traces.jsonl:2: not JSON: give traces/],
+  ["of another kind", '{"prompt": "my secret"}', /^traces.jsonl:1: neither OTLP JSON .* nor OpenAI messages/],
+  [
+    "malformed OTLP",
+    '\n{"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId": 7}]}]}]}',
+    /^traces.jsonl:2: resourceSpans.0.scopeSpans.0.spans.0.spanId: /,
+  ],
+  [
+    "a message with something that would be lost",
+    '{"messages": [{"role": "assistant", "content": "", "refusal": "my secret"}]}',
+    /^traces.jsonl:1: messages.0.refusal: /,
+  ],
+])("a line that is %s is refused with its number, and without its words", (_, text, message) => {
+  const read = () => importTraces([{ file: "traces.jsonl", bytes: Buffer.from(text) }], OPTIONS);
+  expect(read).toThrow(message);
+  expect(read).not.toThrow(/secret/);
+});
