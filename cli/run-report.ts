@@ -3,28 +3,13 @@ import * as z from "zod";
 import { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 import { WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import { Arm, type RunConfig } from "../core/contracts/config.ts";
-import { Benchmark, type EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
-import { AgentName, RunName, Sha256, Step, Version } from "../core/contracts/names.ts";
+import { AgentName, RunName, Sha256, Version } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
-import { EvaluationScore } from "../core/contracts/records.ts";
 import { OptimizerProbe } from "../core/contracts/server-optimizer.ts";
+import { StepSummary } from "../core/monitoring/step-summary.ts";
+import { HeldOut, heldOutScore, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
 import { CaseStudyResult } from "./held-out/scores.ts";
-import { StepSummary } from "./step-summary.ts";
 import { runWarnings } from "./warnings.ts";
-
-const Score = z.strictObject({ n: z.int(), correct: z.number() });
-const HeldOut = Score.extend({ greedy: Score.nullable() });
-
-/** One finished evaluation of one team. */
-export const TeamEvaluation = EvaluationScore.extend({
-  team: Step,
-  suite: z.string(),
-  temperature: z.number(),
-  closedBook: z.boolean(),
-  /** Absent: the recipe's held-out questions. */
-  benchmark: Benchmark.exactOptional(),
-});
-export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
 
 /** The DynamoDB writes of all processes. */
 export const StoreWrites = z.strictObject({ requests: z.number(), bytes: z.number(), units: z.number() });
@@ -115,31 +100,6 @@ export function buildReport(input: ReportInput): RunReport {
     algorithm: config.algorithm,
   };
   return parse(RunReport, report, `report of run '${config.run}'`);
-}
-
-/** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
-export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
-  const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
-  return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
-}
-
-/** A team's open-book scores over all runs; null if it was not evaluated above temperature 0. */
-export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
-  const { sampled, greedy } = openBook(evaluations, team);
-  return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
-}
-
-/** A job's score with its suite's settings. */
-export function evaluationOf(
-  { name, temperature, closedBook, benchmark }: EvaluationSuite,
-  { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
-): TeamEvaluation {
-  const settings = { suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
-  return { team, ...settings, n, correct, runs: [...runs], interval };
-}
-
-function score({ n, correct }: TeamEvaluation): z.infer<typeof Score> {
-  return { n, correct };
 }
 
 function secondsOf(perStep: readonly StepSummary[], agent: string): WorkerSeconds {

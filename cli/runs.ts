@@ -1,11 +1,11 @@
 /** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with their states and scores. */
 import colors from "picocolors";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import { heldOutScore, openBook } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
 import { allRuns } from "../core/training/clock-list.ts";
 import { readEvaluations } from "./local/follow.ts";
 import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
-import { heldOutScore, openBook } from "./run-report.ts";
 import { readStored, withNamedStore } from "./show/source.ts";
 import { namesStore } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";

@@ -1,7 +1,7 @@
 /** @file Warnings about the steps of a run, one line each. */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
-import type { StepSummary } from "./step-summary.ts";
+import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { MGRPO } from "./terminal/name.ts";
 
 /** Number of steps over which a share is computed, and between two warnings. */

@@ -22,13 +22,13 @@ import {
 } from "../../core/contracts/records.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
+import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { readBills } from "../../core/training/bills.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
-import { evaluationOf, type TeamEvaluation } from "../run-report.ts";
-import { type StepSummary, summarizeStep } from "../step-summary.ts";
-import { waitingFor } from "../waiting.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }

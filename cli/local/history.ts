@@ -2,8 +2,9 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { heldOutScore, type StoreWrites, type TeamEvaluation } from "../run-report.ts";
-import { StepSummary } from "../step-summary.ts";
+import { StepSummary } from "../../core/monitoring/step-summary.ts";
+import { heldOutScore, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import type { StoreWrites } from "../run-report.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";

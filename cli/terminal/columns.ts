@@ -2,7 +2,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";
-import type { StepSummary } from "../step-summary.ts";
+import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { cut } from "./flow.ts";
 
 export interface Column {

@@ -1,7 +1,7 @@
 /** @file A run's progress: the state of the live line, and its text. Pure. */
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import type { StepSummary } from "../step-summary.ts";
+import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 

@@ -1,8 +1,9 @@
 /** @file The last lines of a finished run: its held-out scores before and after, and where its files are. */
 import { relative } from "node:path";
 import colors from "picocolors";
+import { openBook } from "../../core/monitoring/team-evaluation.ts";
 import type { RunFolder } from "../local/run-folder.ts";
-import { openBook, type RunReport } from "../run-report.ts";
+import type { RunReport } from "../run-report.ts";
 import { accuracy, duration, percent, type Shown } from "./columns.ts";
 import { flow, type Part, terminalWidth } from "./flow.ts";
 import { MGRPO } from "./name.ts";

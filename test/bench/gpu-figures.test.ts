@@ -1,8 +1,8 @@
 /** @file The step that `npm run gpu` runs on each device is a config of gazetteer, and its figures are shown as measured. */
 import { expect, test } from "vitest";
 import { DEVICES, figuresTable, type Outcome, stepArguments } from "../../bench/gpu-figures.ts";
-import { summarizeStep } from "../../cli/step-summary.ts";
 import type { TrainingStats } from "../../core/contracts/checkpoint.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../../recipes/gazetteer/recipe.ts";
 import { config, groups, manifests, step } from "../cli/records.ts";

@@ -15,8 +15,8 @@ import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables
 import type { HeldOutScores } from "../../cli/held-out/scores.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { buildReport } from "../../cli/run-report.ts";
-import { summarizeStep } from "../../cli/step-summary.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { stageOf } from "../../core/training/curriculum.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";

@@ -1,10 +1,10 @@
 /** @file Following a run: every step once, every evaluation once, then its end, and what it waits for. */
 import { expect, test } from "vitest";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
-import { waitingFor } from "../../cli/waiting.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord } from "../../core/contracts/records.ts";
 import { ServerOptimizer } from "../../core/contracts/server-optimizer.ts";
+import { waitingFor } from "../../core/monitoring/waiting.ts";
 import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { config, groups, job, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
 

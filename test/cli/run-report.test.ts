@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import { plotTop, smooth } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
-import { buildReport, RunReport, type TeamEvaluation } from "../../cli/run-report.ts";
-import { summarizeStep } from "../../cli/step-summary.ts";
+import { buildReport, RunReport } from "../../cli/run-report.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 
 const evaluation = (team: number, correct: number, temperature: number, closedBook = false): TeamEvaluation => ({

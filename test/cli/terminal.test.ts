@@ -3,12 +3,12 @@ import { EventEmitter } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { runFolder } from "../../cli/local/run-folder.ts";
-import { summarizeStep } from "../../cli/step-summary.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
 import { openDisplay } from "../../cli/terminal/display.ts";
 import { opening } from "../../cli/terminal/opening.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
+import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { tinyCheckpoint } from "../engine/tiny.ts";
 import { config, groups, manifests, scoreOf, step } from "./records.ts";
 

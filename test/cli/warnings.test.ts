@@ -1,8 +1,8 @@
 /** @file Warnings of a run: a first step that taught nothing, streaks of steps without variance, and eq 11, once per ten steps. */
 import { expect, test } from "vitest";
-import type { StepSummary } from "../../cli/step-summary.ts";
 import { runWarnings, stepWarnings } from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
+import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { config } from "./records.ts";
 
 const stepsOf = (...histograms: number[][]) =>

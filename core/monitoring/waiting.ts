@@ -1,6 +1,6 @@
 /** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the open step. Pure. */
-import type { RunConfig } from "../core/contracts/config.ts";
-import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../core/contracts/records.ts";
+import type { RunConfig } from "../contracts/config.ts";
+import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord, WorkerRole } from "../contracts/records.ts";
 
 export interface RunState {
   readonly step: StepRecord | undefined;

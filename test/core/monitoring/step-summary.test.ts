@@ -1,7 +1,7 @@
 /** @file What a step's records say, worked by hand. */
 import { expect, test } from "vitest";
-import { StepSummary, summarizeStep } from "../../cli/step-summary.ts";
-import { config, groups, manifests, step } from "./records.ts";
+import { StepSummary, summarizeStep } from "../../../core/monitoring/step-summary.ts";
+import { config, groups, manifests, step } from "../../cli/records.ts";
 
 const byAgent = new Map(manifests.map((manifest) => [manifest.agent, manifest]));
 

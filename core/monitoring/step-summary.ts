@@ -3,12 +3,12 @@
  * JSON Lines, the report and a resumed run agree.
  */
 import * as z from "zod";
-import { type Manifest, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
-import type { RunConfig } from "../core/contracts/config.ts";
-import { JudgeCost, totalCost } from "../core/contracts/judge.ts";
-import { AgentName, Step } from "../core/contracts/names.ts";
-import type { GroupRecord, RolloutScore, StepRecord } from "../core/contracts/records.ts";
-import { countSampledTokens } from "../core/training/step-plan.ts";
+import { type Manifest, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
+import type { RunConfig } from "../contracts/config.ts";
+import { JudgeCost, totalCost } from "../contracts/judge.ts";
+import { AgentName, Step } from "../contracts/names.ts";
+import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
+import { countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,

@@ -1,0 +1,44 @@
+/** @file The finished evaluations of a run's teams: their settings with their scores, and the scores before and after training. */
+import * as z from "zod";
+import { Benchmark, type EvaluationSuite } from "../contracts/evaluation-suite.ts";
+import { Step } from "../contracts/names.ts";
+import { EvaluationScore } from "../contracts/records.ts";
+
+/** One finished evaluation of one team. */
+export const TeamEvaluation = EvaluationScore.extend({
+  team: Step,
+  suite: z.string(),
+  temperature: z.number(),
+  closedBook: z.boolean(),
+  /** Absent: the recipe's held-out questions. */
+  benchmark: Benchmark.exactOptional(),
+});
+export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
+
+const Score = z.strictObject({ n: z.int(), correct: z.number() });
+export const HeldOut = Score.extend({ greedy: Score.nullable() });
+
+/** A team's open-book evaluations on the held-out questions: at the first sampling temperature above 0, and greedily. */
+export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
+  const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
+  return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
+}
+
+/** A team's open-book scores over all runs; null if it was not evaluated above temperature 0. */
+export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
+  const { sampled, greedy } = openBook(evaluations, team);
+  return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
+}
+
+/** A job's score with its suite's settings. */
+export function evaluationOf(
+  { name, temperature, closedBook, benchmark }: EvaluationSuite,
+  { team, n, correct, runs, interval }: EvaluationScore & { readonly team: number },
+): TeamEvaluation {
+  const settings = { suite: name, temperature, closedBook, ...(benchmark && { benchmark }) };
+  return { team, ...settings, n, correct, runs: [...runs], interval };
+}
+
+function score({ n, correct }: TeamEvaluation): z.infer<typeof Score> {
+  return { n, correct };
+}
