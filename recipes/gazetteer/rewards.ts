@@ -1,101 +1,92 @@
 /**
- * @file The rewards of gazetteer. `correct` compares answers. `expert` (eq 5) is a program: it reads the task, knows the answers on the
- * question's chain from `question.facts`, and holds the report on any other task against the pages that the searcher opened. It does not
+ * @file The rewards of gazetteer. `correct` compares answers. `expert` (eq 5) is a program: it reads the task in English and checks the
+ * search, the pages and the report against it. As in atlas, a report counts only if the pages that the searcher opened show it. It does not
  * judge whether the task was worth asking. A conversation that is only well-formed scores 0 in both.
+ *
+ * So a wrong report scores at most 0.5, and that only after the correct search (0.2) and the correct page (0.3); with a page that shows half
+ * of the task's conditions, 0.35. A report without a page scores at most 0.2, and less if the search has more words than the task.
+ * test/recipes/gazetteer/adversary.test.ts attacks these bounds.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
-import type { Question } from "../../core/contracts/question.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { expertScore, searchQueries, shareOf, visitedPages } from "../atlas/expert-score.ts";
-import { factsOf } from "../atlas/questions/facts.ts";
-import { type Condition, parseTask } from "../atlas/questions/look-up.ts";
+import type { Asked, Condition } from "../atlas/questions/look-up.ts";
 import { readTask, type Task } from "./questions/read-task.ts";
+import { SMALL } from "./world/prose.ts";
 import { type Page, readPage } from "./world/read-page.ts";
 
 export const rewards: Rewards = {
   correct: (question, conversation) => (same(conversation.answer, question.answer) ? 1 : 0),
-  expert: (question, _agent, conversation) => judge(question, conversation),
+  expert: (_question, _agent, conversation) => judge(conversation),
 };
 
-function judge(question: Question, conversation: Conversation): number {
+function judge(conversation: Conversation): number {
   const task = readTask(conversation.prompt);
   if (!task) return 0;
   const pages = visitedPages(conversation).flatMap((text) => readPage(text) ?? []);
   return expertScore({
-    searched: bestSearch(task, conversation),
+    searched: Math.max(0, ...searchQueries(conversation).map((query) => queryScore(query, task, conversation.prompt))),
     visited: Math.max(0, ...pages.map((page) => aboutness(task, page))),
-    reported: reported(question, task, conversation.answer, pages),
+    reported: isShown(task, conversation.answer, pages) ? 1 : 0,
   });
 }
 
-/** The largest share of the task's names in any one search. */
-function bestSearch(task: Task, conversation: Conversation): number {
-  const names = task.of === undefined ? task.where.map(({ value }) => value) : [task.of];
-  const queries = searchQueries(conversation).map(normal);
-  return Math.max(0, ...queries.map((query) => shareOf(names, (name) => query.includes(normal(name)))));
+/** The share of the task's names in a query, as whole words; of a query with more words than the task, less in proportion. */
+function queryScore(query: string, { of, where }: Task, prompt: string): number {
+  const names = of === undefined ? where.map(({ value }) => value) : [of];
+  const words = wordsIn(query);
+  const named = shareOf(names, (name) => ` ${words.join(" ")} `.includes(` ${wordsIn(name).join(" ")} `));
+  return named * Math.min(1, wordsIn(prompt).length / Math.max(1, words.length));
 }
 
-/** How well a page fits the task: it is the named country's page, or it states the conditions. */
-function aboutness({ of, where }: Task, page: Page): number {
-  if (of !== undefined) return same(page.title, of) ? 1 : 0;
-  return shareOf(where, (condition) => countryShown(page, condition).length > 0);
+/** Punctuation separates words as space does. */
+const wordsIn = (text: string): readonly string[] => normal(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+
+/** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
+function aboutness({ ask, of, where }: Task, page: Page): number {
+  if (of !== undefined) return ask !== "country" && factsShown(page, ask, of).length > 0 ? 1 : 0;
+  const shown = where.map((condition) => countriesShown(page, condition));
+  return Math.max(0, ...shown.flat().map((country) => shareOf(shown, (countries) => countries.includes(country))));
 }
 
-function reported(question: Question, task: Task, answer: string | null, pages: readonly Page[]): number {
-  if (answer === null) return 0;
-  const known = answerOnChain(question, task);
-  if (known !== undefined) return same(answer, known) ? 1 : 0;
-  const { ask, of, where } = task;
-  if (ask === "country") {
-    return shareOf(where, (condition) =>
-      pages.some((page) => countryShown(page, condition).some((country) => same(answer, country))),
-    );
-  }
-  const countries = pages.filter((page) => fits(page, of, where, pages));
-  return countries.some(({ facts }) => facts.get(ask)?.some((value) => same(answer, value))) ? 1 : 0;
+/** Whether the opened pages show that the report is a correct answer to the task as worded. */
+function isShown({ ask, of, where }: Task, answer: string | null, pages: readonly Page[]): boolean {
+  if (answer === null) return false;
+  if (ask === "country") return meetsAll(normal(answer), where, pages);
+  const countries = of === undefined ? pages.flatMap((page) => countriesOf(page)) : [of];
+  return countries
+    .filter((country) => of !== undefined || meetsAll(normal(country), where, pages))
+    .some((country) => pages.some((page) => factsShown(page, ask, country).some((value) => same(answer, value))));
 }
 
-/** The answer to a task of the question's chain, or to the whole chain in one task. */
-function answerOnChain(question: Question, task: Task): string | undefined {
-  const chain = factsOf(question).lookUps.map(({ task: text, answer }) => ({ lookUp: parseTask(text), answer }));
-  for (const [i, { lookUp, answer }] of chain.entries()) {
-    if (lookUp === undefined) continue;
-    if (lookUp.ask !== "country") {
-      if (task.ask === lookUp.ask && same(task.of, lookUp.of)) return answer;
-      continue;
-    }
-    if (task.of !== undefined || !sameConditions(task.where, lookUp.where)) continue;
-    if (task.ask === "country") return answer;
-    const next = chain[i + 1];
-    if (next?.lookUp?.ask === task.ask) return next.answer;
-  }
-  return undefined;
+/** Whether the pages show every condition for the country, which is normalized. */
+const meetsAll = (country: string, where: readonly Condition[], pages: readonly Page[]): boolean =>
+  where.every((condition) => pages.some((page) => countriesShown(page, condition).includes(country)));
+
+/** The country of a page: its own, or the one that it is the capital of. */
+const countriesOf = ({ title, facts }: Page): readonly string[] => facts.get("country") ?? [title];
+
+/** A fact about a country as the page states it: the country's own, or its capital's. */
+function factsShown({ title, facts }: Page, ask: Asked, of: string): readonly string[] {
+  if (same(title, of)) return facts.get(ask) ?? [];
+  return ask === "capital" && facts.get("country")?.some((country) => same(country, of)) ? [title] : [];
 }
 
-const sameConditions = (a: readonly Condition[], b: readonly Condition[]): boolean =>
-  a.length === b.length &&
-  a.every((one) => b.some((other) => one.field === other.field && same(one.value, other.value)));
-
-/** Whether it is the page of the country that is named, or for which the opened pages show all conditions. */
-function fits(page: Page, of: string | undefined, where: readonly Condition[], pages: readonly Page[]): boolean {
-  if (of !== undefined) return same(page.title, of);
-  return where.every((condition) =>
-    pages.some((other) => countryShown(other, condition).some((country) => same(page.title, country))),
-  );
-}
-
-/** The countries for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
-function countryShown({ title, facts }: Page, { field, value }: Condition): readonly string[] {
-  if (facts.get(field)?.some((one) => same(one, value))) return [title];
+/** The countries, normalized, for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
+function countriesShown({ title, facts }: Page, { field, value }: Condition): readonly string[] {
+  if (facts.get(field)?.some((one) => same(one, value))) return [normal(title)];
   if (!same(title, value)) return [];
-  return (field === "capital" ? facts.get("country") : field === "borders" ? facts.get("borders") : undefined) ?? [];
+  const countries = field === "capital" ? facts.get("country") : field === "borders" ? facts.get("borders") : undefined;
+  return countries?.map(normal) ?? [];
 }
 
 function same(a: string | null | undefined, b: string): boolean {
   return a !== null && a !== undefined && normal(a) === normal(b);
 }
 
-/** Ignores case, the encoding of accents, repeated space, a unit of area, an article before and a period after. */
+const MEASURED = new RegExp(String.raw`^(\d+|${SMALL}) thousand (?:km2|square kilomet\w+)\.?$`);
+
+/** Ignores case, the encoding of accents, repeated space, the unit of an area, an article before and a period after. */
 const normal = (text: string): string =>
   text
     .normalize("NFC")
@@ -103,5 +94,5 @@ const normal = (text: string): string =>
     .replace(/\s+/g, " ")
     .trim()
     .replace(/^the /, "")
-    .replace(/ thousand (?:km2|square kilomet\w+)\.?$/, "")
+    .replace(MEASURED, "$1")
     .replace(/\.$/, "");
