@@ -3,14 +3,16 @@
  * search, the pages and the report against it. As in atlas, a report counts only if the pages that the searcher opened show it. It does not
  * judge whether the task was worth asking. A conversation that is only well-formed scores 0 in both.
  *
- * So a wrong report scores at most 0.5, and that only after the correct search (0.2) and the correct page (0.3); a report without a page at
- * most 0.2. test/recipes/gazetteer/adversary.test.ts attacks these bounds.
+ * So a wrong report scores at most 0.5, and that only after the correct search (0.2) and the correct page (0.3); with a page that shows half
+ * of the task's conditions, 0.35. A report without a page scores at most 0.2, and less if the search has more words than the task.
+ * test/recipes/gazetteer/adversary.test.ts attacks these bounds.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { expertScore, searchQueries, shareOf, visitedPages } from "../atlas/expert-score.ts";
 import type { Asked, Condition } from "../atlas/questions/look-up.ts";
 import { readTask, type Task } from "./questions/read-task.ts";
+import { SMALL } from "./world/prose.ts";
 import { type Page, readPage } from "./world/read-page.ts";
 
 export const rewards: Rewards = {
@@ -29,14 +31,16 @@ function judge(conversation: Conversation): number {
   });
 }
 
-/** The share of the task's names in a query; of a query with more words than the task, less in proportion. */
+/** The share of the task's names in a query, as whole words; of a query with more words than the task, less in proportion. */
 function queryScore(query: string, { of, where }: Task, prompt: string): number {
   const names = of === undefined ? where.map(({ value }) => value) : [of];
-  const named = shareOf(names, (name) => normal(query).includes(normal(name)));
-  return named * Math.min(1, wordsIn(prompt) / Math.max(1, wordsIn(query)));
+  const words = wordsIn(query);
+  const named = shareOf(names, (name) => ` ${words.join(" ")} `.includes(` ${wordsIn(name).join(" ")} `));
+  return named * Math.min(1, wordsIn(prompt).length / Math.max(1, words.length));
 }
 
-const wordsIn = (text: string): number => text.split(/\s+/).filter(Boolean).length;
+/** Punctuation separates words as space does. */
+const wordsIn = (text: string): readonly string[] => normal(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 
 /** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
 function aboutness({ ask, of, where }: Task, page: Page): number {
@@ -80,7 +84,9 @@ function same(a: string | null | undefined, b: string): boolean {
   return a !== null && a !== undefined && normal(a) === normal(b);
 }
 
-/** Ignores case, the encoding of accents, repeated space, a unit of area, an article before and a period after. */
+const MEASURED = new RegExp(String.raw`^(\d+|${SMALL}) thousand (?:km2|square kilomet\w+)\.?$`);
+
+/** Ignores case, the encoding of accents, repeated space, the unit of an area, an article before and a period after. */
 const normal = (text: string): string =>
   text
     .normalize("NFC")
@@ -88,5 +94,5 @@ const normal = (text: string): string =>
     .replace(/\s+/g, " ")
     .trim()
     .replace(/^the /, "")
-    .replace(/ thousand (?:km2|square kilomet\w+)\.?$/, "")
+    .replace(MEASURED, "$1")
     .replace(/\.$/, "");

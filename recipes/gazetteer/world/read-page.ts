@@ -1,11 +1,11 @@
 /** @file Reads a page back into its facts: the inverse of pages.ts, for the judge, which has only the text. */
-import { CAPITAL_PAGES, COUNTRY_PAGES, NO_NEIGHBOR, patternOf, SMALL } from "./prose.ts";
+import { CAPITAL_PAGES, COUNTRY_PAGES, NO_NEIGHBOR, patternOf } from "./prose.ts";
 
 export interface Page {
   readonly title: string;
   /**
    * Values by what they are: `capital`, `currency`, `area`, `region`, `language` and `borders` of a country, `country` and `region` of a
-   * capital. A small area has none.
+   * capital. A small area is `under 1`.
    */
   readonly facts: ReadonlyMap<string, readonly string[]>;
 }
@@ -22,7 +22,7 @@ export function readPage(text: string): Page | undefined {
       Object.entries(rest).map(([slot, value = ""]) => [slot, value === NO_NEIGHBOR ? [] : valuesIn(value)]),
     );
     if (languages !== undefined) facts.set("language", languages.split(/, | and /));
-    if (area !== undefined) facts.set("area", area === SMALL ? [] : [area]);
+    if (area !== undefined) facts.set("area", [area]);
     return { title: name, facts };
   }
   return undefined;
