@@ -33,6 +33,7 @@ const SOURCES = [
   "gpu-workers",
   "sft",
   "recipes",
+  "ui",
   "cli",
   "bench",
   "examples",
@@ -45,18 +46,21 @@ const FIXTURES = ["test/fixtures/relay"];
 const WORKER_FILES = /^((core|engine|adapters|exports|gpu-workers|recipes)\/.*\.(js|md)|built-module\.js)$/;
 const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
-const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$/;
+/** The dashboard's page: one bundle for browsers. */
+const PAGE = { folder: join(ROOT, "ui"), entry: join(ROOT, "ui/app/main.tsx") };
+const NO_SOURCES = /(^|\/)(pytorch|\..*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
   const times = new Map(sources.map((source) => [source, timeOf(source)]));
   const stale = sources.filter((source) => timeOf(target(source)) !== times.get(source));
   const orphans = orphansOf(folders, new Set(sources.map(target)));
-  const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path))];
+  const [modules, others] = [stale.filter(isModule), stale.filter((path) => !isModule(path) && !isOfPage(path))];
   const project = await projectModules();
   if (stale.length + orphans.length > 0 || !isBuilt(project)) rmSync(RELEASE, { force: true });
   for (const path of others) replace(target(path), (temporary) => cpSync(path, temporary));
   if (modules.length > 0) await compile(modules);
+  if (stale.some((path) => path.startsWith(PAGE.folder))) await bundlePage();
   for (const source of stale) utimesSync(target(source), new Date(), new Date(times.get(source)));
   for (const path of orphans) rmSync(path, { force: true });
   replaceProject(project);
@@ -115,6 +119,26 @@ async function compile(modules) {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
+async function bundlePage() {
+  const { build: bundle } = await import("esbuild");
+  const { outputFiles } = await bundle({
+    entryPoints: [PAGE.entry],
+    outbase: ROOT,
+    outdir: DIST,
+    write: false,
+    logLevel: "error",
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    bundle: true,
+    minify: true,
+    legalComments: "none",
+  });
+  for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
+}
+
 /** Bundles nothing: imports stay imports, of the JavaScript files. */
 function keepApart({ onResolve }) {
   onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
@@ -142,8 +166,10 @@ function filesUnder(path) {
   return paths.filter((inner) => !NO_SOURCES.test(inner)).flatMap(filesUnder);
 }
 
-const isModule = (path) => path.endsWith(".ts");
-const target = (source) => join(DIST, relative(ROOT, source)).replace(/\.ts$/, ".js");
+/** A script of the page is in its bundle. */
+const isOfPage = (path) => path.startsWith(join(PAGE.folder, "app")) && /\.tsx?$/.test(path);
+const isModule = (path) => path.endsWith(".ts") && !isOfPage(path);
+const target = (source) => join(DIST, relative(ROOT, isOfPage(source) ? PAGE.entry : source)).replace(/\.tsx?$/, ".js");
 /** A declaration file belongs to its module. */
 const owner = (path) => path.replace(/\.d\.ts$/, ".js");
 

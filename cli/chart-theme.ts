@@ -1,30 +1,10 @@
 /** @file What all charts share: size, font, colors, axes, the legend's layout, and a dark theme that follows the reader's preference. */
 import { type EChartsType, init, setPlatformAPI } from "echarts/core";
+import { COLORS, SERIES } from "../ui/palette.ts";
 
 export const WIDTH = 960;
 const HEIGHT = 480;
 export const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
-
-/** Light color -> its dark counterpart: every color of a chart is here or in SERIES. */
-export const COLORS = {
-  background: ["#ffffff", "#0d1117"],
-  text: ["#1f2328", "#e6edf3"],
-  faint: ["#656d76", "#8d96a0"],
-  grid: ["#e8ebef", "#21262d"],
-  heldOut: ["#1a7f37", "#3fb950"],
-} as const;
-const SERIES = [
-  ["#0969da", "#58a6ff"],
-  ["#bc4c00", "#f0883e"],
-  ["#8250df", "#bc8cff"],
-  ["#bf3989", "#f778ba"],
-  ["#0a7d7d", "#39c5bb"],
-  ["#57606a", "#afb8c1"],
-  ["#9a6700", "#d29922"],
-  ["#cf222e", "#ff7b72"],
-  ["#4d7c0f", "#a3d977"],
-  ["#6f4e37", "#c8a27c"],
-] as const;
 
 /** The light color of the n-th line. */
 export const seriesColor = (n: number): string => (SERIES[n % SERIES.length] ?? SERIES[0])[0];
@@ -104,16 +84,6 @@ export function openChart(): EChartsType {
     measureText: (text, font) => ({ width: textWidth(text, Number.parseFloat(font ?? "") || 12) }),
   });
   return init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
-}
-
-/** Exponential moving average; null before the first measurement. */
-export function smooth(values: readonly (number | null)[], halfLife = 5): (number | null)[] {
-  const keep = 0.5 ** (1 / halfLife);
-  let average: number | null = null;
-  return values.map((value) => {
-    if (value !== null) average = average === null ? value : keep * average + (1 - keep) * value;
-    return average;
-  });
 }
 
 /** Adds a dark theme: CSS overrides the colors that echarts writes as attributes. */

@@ -6,8 +6,8 @@ import { LineChart, ScatterChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
+import { COLORS, smooth } from "../ui/palette.ts";
 import {
-  COLORS,
   COUNT_AXIS,
   FONT,
   LEGEND,
@@ -16,7 +16,6 @@ import {
   plotTop,
   SHARE_AXIS,
   seriesColor,
-  smooth,
   themed,
   titled,
 } from "./chart-theme.ts";

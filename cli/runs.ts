@@ -1,53 +1,21 @@
 /** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with their states and scores. */
 import colors from "picocolors";
-import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import { heldOutScore, openBook } from "../core/monitoring/team-evaluation.ts";
-import type { Store } from "../core/ports.ts";
-import { allRuns } from "../core/training/clock-list.ts";
-import { readEvaluations } from "./local/follow.ts";
-import { type RunStatus, readStatus, runFolder, runNames } from "./local/run-folder.ts";
-import { readStored, withNamedStore } from "./show/source.ts";
-import { namesStore } from "./store-names.ts";
+import { MgrpoError } from "../core/errors.ts";
+import { openBook } from "../core/monitoring/team-evaluation.ts";
+import { type Damaged, type Row, readRows } from "./run-rows.ts";
 import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
 import { hanging, terminalWidth } from "./terminal/rows.ts";
 
-type Row = Pick<
-  RunStatus,
-  "run" | "recipe" | "arm" | "seed" | "steps" | "step" | "reason" | "heldOut" | "evaluations"
-> & {
-  readonly state: string;
-  /** Absent for runs that were not trained in this folder. */
-  readonly seconds?: number;
-};
-
-/** A run whose records cannot be read. */
-interface Damaged {
-  readonly run: string;
-  readonly state: "damaged";
-  readonly reason: string;
-}
-
 /** If the store does not answer, the runs of this folder are listed before the failure. */
 export async function listRuns(): Promise<void> {
-  const local = runNames().map(localRow);
-  const stored = await readStoredRows();
-  print([...local, ...stored.rows], stored.failure === undefined);
-  if (stored.failure === undefined) return;
-  const { code, message, retryable } = stored.failure;
-  const scope = local.length > 0 ? "only the runs of this folder are listed: " : "";
-  throw new MgrpoError(code, `${scope}${message}`, { cause: stored.failure, retryable });
-}
-
-async function readStoredRows(): Promise<{ rows: (Row | Damaged)[]; failure?: MgrpoError }> {
-  if (!namesStore()) return { rows: [] };
-  try {
-    return { rows: await withNamedStore(storedRows) };
-  } catch (error) {
-    if (!isMgrpoError(error)) throw error;
-    return { rows: [], failure: error };
-  }
+  const { rows, failure } = await readRows();
+  print(rows, failure === undefined);
+  if (failure === undefined) return;
+  const { code, message, retryable } = failure;
+  const scope = rows.length > 0 ? "only the runs of this folder are listed: " : "";
+  throw new MgrpoError(code, `${scope}${message}`, { cause: failure, retryable });
 }
 
 function print(rows: readonly (Row | Damaged)[], isComplete: boolean): void {
@@ -59,57 +27,11 @@ function print(rows: readonly (Row | Damaged)[], isComplete: boolean): void {
   else if (isComplete) console.log(`no runs here yet: start one with \`${MGRPO} train atlas\``);
 }
 
-function localRow(name: string): Row | Damaged {
-  try {
-    const { environment: _secret, ...status } = readStatus(runFolder(name));
-    return status;
-  } catch (error) {
-    return damaged(name, error);
-  }
-}
-
-/** One damaged run must not hide the others. */
-function damaged(run: string, error: unknown): Damaged {
-  if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
-  return { run, state: "damaged", reason: error.message };
-}
-
 const progress = (run: Row) => [
   `${run.step}/${run.steps}`,
   beforeAndAfter(run),
   run.seconds === undefined ? "-" : duration(run.seconds),
 ];
-
-async function storedRows(store: Store): Promise<(Row | Damaged)[]> {
-  const rows: (Row | Damaged)[] = [];
-  for (const run of await allRuns(store.table))
-    rows.push(await storedRow(store, run).catch((error: unknown) => damaged(run, error)));
-  return rows;
-}
-
-async function storedRow(store: Store, run: string): Promise<Row> {
-  const { config, record } = await readStored(store, run);
-  const evaluations = await readEvaluations(store, config);
-  const share = (team: number) => {
-    const score = heldOutScore(evaluations, team);
-    return score && score.n > 0 ? score.correct / score.n : null;
-  };
-  const { recipe, arm, seed } = config;
-  const { status: state, step, reason } = record;
-  const steps = state === "finished" ? step : config.steps;
-  return {
-    run: config.run,
-    recipe,
-    arm,
-    seed,
-    steps,
-    step,
-    state,
-    reason,
-    heldOut: { before: share(0), after: share(steps) },
-    evaluations,
-  };
-}
 
 /** Held-out accuracy before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Row): string {

@@ -21,7 +21,20 @@ const ALLOWED: Record<string, readonly string[]> = {
   recipes: ["recipes", "core", "adapters/tools", "adapters/judges", "adapters/llm"],
   examples: ["examples", "core", "engine", "recipes/atlas", "adapters/tools"],
   stacks: ["stacks"],
-  cli: ["cli", "core", "engine", "adapters", "functions", "gpu-workers", "sft", "recipes", "built-module.ts"],
+  ui: ["ui", "core"],
+  cli: [
+    "cli",
+    "ui/views.ts",
+    "ui/palette.ts",
+    "core",
+    "engine",
+    "adapters",
+    "functions",
+    "gpu-workers",
+    "sft",
+    "recipes",
+    "built-module.ts",
+  ],
   bench: ["bench", "core", "engine", "adapters", "functions", "gpu-workers", "stacks/sizes.ts", "built-module.ts"],
   // A program of its own, which runs the command line and reads the reports that it writes.
   "bench/gpu-report.ts": ["bench", "core", "cli/run-report.ts"],
@@ -131,7 +144,7 @@ function importsOf(file: string): string[] {
 
 function sourcesOf(layer: string): string[] {
   return readdirSync(join(ROOT, layer), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
+    .filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules"))
     .map((name) => join(ROOT, layer, name));
 }
 

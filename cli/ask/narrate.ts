@@ -9,7 +9,7 @@
  *     └─ answer  <answer>
  */
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
-import type { Tree } from "../show/node.ts";
+import type { Tree } from "../../ui/views.ts";
 import { drawBranch } from "../show/text.ts";
 import type { ConversationSource, OnProgress } from "./answer.ts";
 

@@ -1,5 +1,6 @@
 /** @file Commands that inspect runs: `runs`, `show` and `export`. */
 import { type Command, Option } from "commander";
+import { integer } from "../terminal/fail.ts";
 import { run } from "./options.ts";
 
 export function addRuns(program: Command): void {
@@ -9,7 +10,22 @@ export function addRuns(program: Command): void {
     .action(async () => (await import("../runs.ts")).listRuns());
   addShow(program);
   addShow(runs);
+  addUi(program);
   addExport(program);
+}
+
+function addUi(program: Command): void {
+  program
+    .command("ui")
+    .description(
+      "serve the dashboard of all runs on this machine: curves, groups, rollouts token by token, evaluations",
+    )
+    .argument("[run]", "the run that the printed link shows")
+    .addOption(
+      new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(integer("--port")).default(0),
+    )
+    .option("--open", "open the link in the browser")
+    .action(async (run, options) => (await import("../ui.ts")).ui(run, options));
 }
 
 /** `mgrpo show` and `mgrpo runs show` are the same command. */

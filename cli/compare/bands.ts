@@ -3,8 +3,8 @@ import { CustomChart, LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
+import { COLORS } from "../../ui/palette.ts";
 import {
-  COLORS,
   COUNT_AXIS,
   FONT,
   LEGEND,

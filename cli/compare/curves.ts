@@ -1,6 +1,6 @@
 /** @file The points of a comparison's charts. Pure; bands.ts draws them. */
 import { shareEstimate } from "../../core/training/bootstrap.ts";
-import { smooth } from "../chart-theme.ts";
+import { smooth } from "../../ui/palette.ts";
 import type { Band } from "./bands.ts";
 import type { Entry } from "./plan.ts";
 import type { FinishedRun } from "./records.ts";

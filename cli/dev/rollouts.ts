@@ -17,12 +17,12 @@ import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { wholeTeam } from "../../gpu-workers/rollouts/whole-team.ts";
+import type { Tree } from "../../ui/views.ts";
 import type { Bases } from "../local/base-models.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
 import { readInvocations } from "../show/conversations.ts";
 import { loadTrees } from "../show/load.ts";
-import type { Tree } from "../show/node.ts";
 
 /** One rollout of the group. */
 export interface TriedRollout {

@@ -76,7 +76,7 @@ function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOut
   return Object.fromEntries(caseStudies.map((study) => [study.name, measure(study, rollouts)]));
 }
 
-async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
+export async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
   if (!bytes) throw new MgrpoError("not-found", `${key}: its JOB is done, but it is not in the store`);

@@ -4,9 +4,9 @@ import { GridComponent, LegendComponent, TitleComponent } from "echarts/componen
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { heldOutLossAt, type Progress } from "../../sft/progress.ts";
+import { COLORS, smooth } from "../../ui/palette.ts";
 import {
   AXIS,
-  COLORS,
   COUNT_AXIS,
   FONT,
   LEGEND,
@@ -14,7 +14,6 @@ import {
   openChart,
   plotTop,
   seriesColor,
-  smooth,
   themed,
   titled,
 } from "../chart-theme.ts";

@@ -6,8 +6,9 @@ import {
   type FinishedOutcome,
   sampledTokens,
 } from "../../core/contracts/rollout.ts";
+import type { Tag, Tree } from "../../ui/views.ts";
 import { counted } from "../terminal/columns.ts";
-import { plain, type Tag, type Tree } from "./node.ts";
+import { plain } from "./plain-tag.ts";
 
 /** The text of each of a trajectory's turns that are trained on. */
 export type TurnTexts = readonly string[];
@@ -30,6 +31,7 @@ export function branchTrees({ trajectory, app }: FinishedOutcome, branches: read
         ...(children.length > 0 ? [] : [{ text: "its text is gone with its tokenizer", tone: "faint" as const }]),
       ],
       folded: true,
+      ...("tokens" in branch && { trajectory: i === 0 ? "main" : `main/${i}` }),
       children,
     };
   });

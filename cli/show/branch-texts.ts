@@ -26,7 +26,7 @@ function turnsOf({ tokens, actions }: Trajectory, { ends, decode }: Tokenizer): 
 }
 
 /** Undefined once the version's manifest is deleted. */
-async function readTokenizer(
+export async function readTokenizer(
   store: Store,
   run: string,
   branch: Trajectory | undefined,

@@ -7,11 +7,11 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { CaseStudy, Recipe } from "../../core/recipe.ts";
+import type { Tag, Tree } from "../../ui/views.ts";
 import { readRollouts, shownSuite } from "../held-out/read.ts";
 import { type HeldOutRollout, measure } from "../held-out/scores.ts";
 import { readJobs, readRun } from "../local/follow.ts";
 import { counted, percent } from "../terminal/columns.ts";
-import type { Tag, Tree } from "./node.ts";
 import { heldOutTree } from "./tree.ts";
 
 const SHOWN = 3;

@@ -4,10 +4,10 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
+import type { Tree } from "../../ui/views.ts";
 import { readGroups, readStep } from "../local/follow.ts";
 import { readBranchTexts } from "./branch-texts.ts";
 import { readInvocations, readOutcome, readStoredQuestions } from "./conversations.ts";
-import type { Tree } from "./node.ts";
 import { groupTree, rolloutTree } from "./tree.ts";
 
 /** A step, one of its groups, or one rollout of a group. */

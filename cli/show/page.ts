@@ -1,6 +1,6 @@
 /** @file Draws a tree as one self-contained page that is safe to share: no script, no request, and all text escaped. */
 import { html, raw } from "hono/html";
-import type { Tree } from "./node.ts";
+import type { Tree } from "../../ui/views.ts";
 
 /** The width is larger for pages with columns. */
 const style = (width: string) => `

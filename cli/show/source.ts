@@ -14,15 +14,14 @@ import { allRuns } from "../../core/training/clock-list.ts";
 import { readEvaluations, readSummary } from "../local/follow.ts";
 import { readSteps } from "../local/history.ts";
 import { withRunStore } from "../local/open-store.ts";
-import { existingRun, readConfig, readStatus, runFolder, runNames } from "../local/run-folder.ts";
+import { existingRun, type RunStatus, readConfig, readStatus, runFolder, runNames } from "../local/run-folder.ts";
 import { namesStore, storeNames } from "../store-names.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export interface Source {
   readonly config: RunConfig;
-  /** `running`, `finished`, … */
-  readonly state: string;
+  readonly state: RunStatus["state"];
   readonly reason: string;
   /** Number of closed steps. */
   readonly step: number;

@@ -1,8 +1,8 @@
 /** @file Draws a tree on a terminal, wrapped to its width. Control characters in the output of models and pages never reach it. */
 import colors from "picocolors";
+import type { Tag, Tree } from "../../ui/views.ts";
 import { clean } from "../terminal/clean.ts";
 import { hanging } from "../terminal/rows.ts";
-import type { Tag, Tree } from "./node.ts";
 
 const BODY_CHARACTERS = 400;
 

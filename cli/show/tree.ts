@@ -7,9 +7,10 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import type { Tag, Tree } from "../../ui/views.ts";
 import type { HeldOutRollout } from "../held-out/scores.ts";
 import { branchTrees, countLines, earlierTurns, type TurnTexts } from "./app-tree.ts";
-import { plain, type Tag, type Tree } from "./node.ts";
+import { plain } from "./plain-tag.ts";
 import { ending, turnTrees } from "./turns.ts";
 
 export interface RolloutParts {
@@ -49,6 +50,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
     ],
     note: parts.note,
     body: question.prompt,
+    ...(branches.length === 1 && "tokens" in outcome.trajectory && { trajectory: "main" }),
     children: [
       ...(branches.length > 1 ? branchTrees(outcome, branches) : branches.flat()),
       ...rest,
@@ -121,12 +123,13 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   ]);
 }
 
-function delegationTree({ request, conversation }: Invocation, tags: readonly Tag[]): Tree {
+function delegationTree({ id, request, conversation, trajectory }: Invocation, tags: readonly Tag[]): Tree {
   const { branches } = turnTrees([conversation.turns], new Map(), () => undefined);
   return {
     title: `delegate → ${request.agent}`,
-    tags,
+    tags: [...tags],
     body: conversation.prompt,
+    ...("tokens" in trajectory && { trajectory: id }),
     children: [...branches.flat(), ending(conversation, "")],
   };
 }

@@ -1,8 +1,9 @@
 /** @file The turns of a conversation as a tree: calls, responses, what sub-agents did, and the end. */
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
-import { plain, type Tree } from "./node.ts";
+import type { Tree } from "../../ui/views.ts";
 import { callKey, placeInvocations } from "./placement.ts";
+import { plain } from "./plain-tag.ts";
 
 export interface TurnTrees {
   /** The turns of each branch, with what they led to. */

@@ -1,6 +1,7 @@
 /** @file report.json meets its contract, and the chart shows what it should. */
 import { expect, test } from "vitest";
-import { plotTop, smooth } from "../../cli/chart-theme.ts";
+import { plotTop } from "../../cli/chart-theme.ts";
+import { smooth } from "../../ui/palette.ts";
 import { drawCurve } from "../../cli/curve.ts";
 import { buildReport, RunReport } from "../../cli/run-report.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";

@@ -1,0 +1,52 @@
+/**
+ * @file Who may read the dashboard. The link that `mgrpo ui` prints carries a random key; the first page turns it into a cookie, so that
+ * other addresses of the dashboard need no key. Requests for another host are refused, so that a page of the web cannot read it by a name
+ * that it points at this machine (DNS rebinding).
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { MiddlewareHandler } from "hono";
+import { getCookie, setCookie } from "hono/cookie";
+import { secureHeaders } from "hono/secure-headers";
+
+/** Cookies do not know ports, so each server has its own. */
+const cookieOf = (port: number) => `mgrpo-ui-${port}`;
+
+/** @param hosts names that the server is reached by, without a port. */
+export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
+  return async (context, next) => {
+    const url = new URL(context.req.url);
+    if (!hosts.includes(url.hostname.replace(/^\[|\]$/g, ""))) return context.text("this host is not served", 421);
+    const cookie = cookieOf(Number(url.port));
+    const given = context.req.query("key");
+    if (given !== undefined && isSame(given, key)) {
+      setCookie(context, cookie, key, { httpOnly: true, sameSite: "Strict", path: "/" });
+      url.searchParams.delete("key");
+      return context.redirect(`${url.pathname}${url.search}`);
+    }
+    if (!isSame(getCookie(context, cookie) ?? "", key)) {
+      return context.text("open the dashboard by the link that `mgrpo ui` printed: it carries a key", 401);
+    }
+    return next();
+  };
+}
+
+function isSame(given: string, key: string): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(given), hash(key));
+}
+
+/** The pages load and send nothing beyond this server, and run no script but its own. */
+export const strictHeaders: MiddlewareHandler = secureHeaders({
+  contentSecurityPolicy: {
+    defaultSrc: ["'none'"],
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+    imgSrc: ["'self'", "data:"],
+    connectSrc: ["'self'"],
+    baseUri: ["'none'"],
+    formAction: ["'none'"],
+    frameAncestors: ["'none'"],
+  },
+  referrerPolicy: "no-referrer",
+  strictTransportSecurity: false,
+});

@@ -1,0 +1,151 @@
+/**
+ * @file The dashboard's HTTP interface. It only reads. Every address that is not an API or a file is the page, which draws the view that
+ * its path names.
+ *
+ *     GET /api/runs                                           RunsView
+ *     GET /api/runs/<run>?from=<step>                         RunView, with the summaries of the steps from there on
+ *     GET /api/runs/<run>/events                              server-sent events: a RunPulse whenever it changes
+ *     GET /api/runs/<run>/steps/<step>                        StepView
+ *     GET /api/runs/<run>/steps/<step>/search?text&filter     SearchView
+ *     GET /api/runs/<run>/steps/<step>/<group>                GroupView
+ *     GET /api/runs/<run>/steps/<step>/<group>/<rollout>      RolloutView
+ *     GET …/<rollout>/tokens?trajectory=<id>                  TokenView
+ *     GET /api/runs/<run>/evaluations                         EvaluationsView
+ *     GET /api/runs/<run>/evaluations/<job>?question=<id>     AnswersView
+ *     404 no such thing · 422 a damaged record · 503 the store does not answer: a Failure
+ */
+import { readFile } from "node:fs/promises";
+import { type Context, Hono } from "hono";
+import { compress } from "hono/compress";
+import { streamSSE } from "hono/streaming";
+import { builtModule } from "../../built-module.ts";
+import { RunName } from "../../core/contracts/names.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+import { type Failure, RolloutFilter } from "../../ui/views.ts";
+import { openSource, type Source } from "../show/source.ts";
+import { requireKey, strictHeaders } from "./access.ts";
+import { answersView, evaluationsView } from "./evaluations.ts";
+import { runsView, runView } from "./run.ts";
+import { searchStep } from "./search.ts";
+import { groupView, rolloutView, stepView } from "./step.ts";
+import { tokenView } from "./tokens.ts";
+import type { RunWatcher } from "./watch-runs.ts";
+
+export interface DashboardOptions {
+  readonly key: string;
+  /** Names that the server is reached by. */
+  readonly hosts: readonly string[];
+  readonly watcher: RunWatcher;
+}
+
+export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
+  const app = new Hono();
+  app.use(strictHeaders, requireKey(key, hosts), compress());
+  app.get("/api/runs", async (context) => context.json(await runsView()));
+  app.get("/api/runs/:run", async (context) => {
+    const view = await runView(await sourceOf(context));
+    const from = Number(context.req.query("from") ?? 0) || 0;
+    return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
+  });
+  app.get("/api/runs/:run/events", (context) => events(context, watcher));
+  addSteps(app);
+  addEvaluations(app);
+  app.get("/api/*", () => {
+    throw new MgrpoError("not-found", "the dashboard has no such view");
+  });
+  addFiles(app);
+  app.onError((error, context) => {
+    if (!isMgrpoError(error)) throw error;
+    const failure: Failure = { code: error.code, message: error.message };
+    return context.json(failure, error.code === "not-found" ? 404 : error.retryable ? 503 : 422);
+  });
+  return app;
+}
+
+function addSteps(app: Hono): void {
+  const path = "/api/runs/:run/steps/:step{[0-9]+}";
+  app.get(path, async (context) => {
+    const source = await sourceOf(context);
+    return context.json(await stepView(source, number(context, "step"), await notesOf(source)));
+  });
+  app.get(`${path}/search`, async (context) => {
+    const source = await sourceOf(context);
+    const filter = RolloutFilter.safeParse(context.req.query("filter") ?? "any").data ?? "any";
+    const search = { text: context.req.query("text") ?? "", filter, from: Number(context.req.query("from") ?? 0) || 0 };
+    const { step, groups } = await stepView(source, number(context, "step"), () => undefined);
+    return context.json(await source.read((store) => searchStep(store, source.config, step, groups, search)));
+  });
+  app.get(`${path}/:group{[0-9]+}`, async (context) => {
+    const source = await sourceOf(context);
+    const [step, group] = [number(context, "step"), number(context, "group")];
+    return context.json(await groupView(source, step, group, await notesOf(source)));
+  });
+  const rollout = `${path}/:group{[0-9]+}/:rollout{[0-9]+}`;
+  app.get(rollout, async (context) => {
+    const source = await sourceOf(context);
+    const [step, group] = [number(context, "step"), number(context, "group")];
+    return context.json(await rolloutView(source, step, group, number(context, "rollout"), await notesOf(source)));
+  });
+  app.get(`${rollout}/tokens`, async (context) => {
+    const [step, group] = [number(context, "step"), number(context, "group")];
+    const address = { step, group, rollout: number(context, "rollout") };
+    const trajectory = context.req.query("trajectory") ?? "main";
+    return context.json(await tokenView(await sourceOf(context), { ...address, trajectory }));
+  });
+}
+
+function addEvaluations(app: Hono): void {
+  app.get("/api/runs/:run/evaluations", async (context) =>
+    context.json(await evaluationsView(await sourceOf(context))),
+  );
+  app.get("/api/runs/:run/evaluations/:job", async (context) => {
+    const source = await sourceOf(context);
+    const question = context.req.query("question") ?? "";
+    return context.json(await answersView(source, context.req.param("job"), question, await notesOf(source)));
+  });
+}
+
+/** The page and what it loads, all from this server. */
+function addFiles(app: Hono): void {
+  const file = (name: string) => readFile(new URL(name, builtModule("ui/app/main")));
+  app.get("/main.js", async (context) =>
+    context.body(await file("main.js"), 200, { "content-type": "text/javascript; charset=utf-8" }),
+  );
+  app.get("/style.css", async (context) =>
+    context.body(await file("style.css"), 200, { "content-type": "text/css; charset=utf-8" }),
+  );
+  app.get("*", async (context) => context.html((await file("index.html")).toString("utf8")));
+}
+
+async function sourceOf(context: Context): Promise<Source> {
+  const run = RunName.safeParse(context.req.param("run")).data;
+  if (run === undefined) throw new MgrpoError("not-found", "that is not the name of a run");
+  return openSource(run);
+}
+
+const number = (context: Context, name: string): number => Number(context.req.param(name));
+
+/** A run can be shown without its recipe installed, but then has no notes. */
+async function notesOf({ config }: Source): Promise<(question: Question) => string | undefined> {
+  try {
+    const recipe = await openRecipe(config.recipe);
+    return (question) => recipe.note?.(question);
+  } catch (error) {
+    if (isMgrpoError(error, "recipe-invalid")) return () => undefined;
+    throw error;
+  }
+}
+
+function events(context: Context, watcher: RunWatcher): Response {
+  const run = context.req.param("run") ?? "";
+  return streamSSE(context, async (stream) => {
+    const end = watcher.subscribe(
+      run,
+      (pulse) => void stream.writeSSE({ event: "pulse", data: JSON.stringify(pulse) }),
+    );
+    await new Promise<void>((resolve) => stream.onAbort(resolve));
+    end();
+  });
+}

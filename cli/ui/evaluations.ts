@@ -1,0 +1,80 @@
+/** @file The views of a run's evaluations: every question's score over time, and the answers to one question. */
+import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
+import type { Question, QuestionSet } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { AnswersView, EvaluationsView } from "../../ui/views.ts";
+import { readResult } from "../held-out/read.ts";
+import { readJobs, suiteOf } from "../local/follow.ts";
+import { readInvocations, readOutcome, readStoredQuestions } from "../show/conversations.ts";
+import type { Source } from "../show/source.ts";
+import { heldOutTree } from "../show/tree.ts";
+import { type NoteOf, questionView } from "./step.ts";
+
+export async function evaluationsView({ config, read }: Source): Promise<EvaluationsView> {
+  return read(async (store) => {
+    const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
+    const set = await readStoredQuestions(store, config.run);
+    const asked = config.evaluation.suites.flatMap((suite) => shownQuestions(suite, set));
+    const evaluations = await Promise.all(
+      done.map(async (job) => {
+        const { questions } = await readResult(store, job);
+        return { job: job.job, team: job.team, suite: job.suite, questions };
+      }),
+    );
+    return {
+      evaluations: evaluations.sort((a, b) => a.suite.localeCompare(b.suite) || a.team - b.team),
+      prompts: Object.fromEntries(asked.map(({ id, prompt }) => [id, prompt])),
+    };
+  });
+}
+
+/** The questions of a suite, unless they are encrypted: plain text of those exists only in memory. */
+function shownQuestions(suite: EvaluationSuite, set: QuestionSet): readonly Question[] {
+  const own = set.suites?.[suite.name];
+  if (own) return own.canary === undefined ? own.questions : [];
+  return suite.benchmark ? [] : questionsAsked(suite, set.heldOut);
+}
+
+/** The rollouts of one question in one evaluation. */
+export async function answersView(
+  { config, read }: Source,
+  job: string,
+  question: string,
+  noteOf: NoteOf,
+): Promise<AnswersView> {
+  return read(async (store) => {
+    const record = (await readJobs(store, config.run)).find((one) => one.job === job);
+    if (!record) throw new MgrpoError("not-found", `run '${config.run}' has no evaluation '${job}'`);
+    const suite = suiteOf(config, record.suite);
+    const asked = shownQuestions(suite, await readStoredQuestions(store, config.run));
+    const group = asked.findIndex(({ id }) => id === question);
+    const found = asked[group];
+    if (!found) {
+      const why = suite.benchmark ? "those of an encrypted benchmark are not shown" : "see its questions";
+      throw new MgrpoError("not-found", `suite '${suite.name}' has no question '${question}' to show: ${why}`);
+    }
+    const trees = await Promise.all(
+      Array.from({ length: suite.runs }, async (_, rollout) => {
+        const address = { run: config.run, phase: `eval:${job}`, step: record.team, group, rollout };
+        const outcome = await readOutcome(store, address);
+        if (!outcome) return { title: `attempt ${rollout + 1}`, tags: [EXPIRED], children: [] };
+        if (outcome.status === "failed") {
+          return {
+            title: `attempt ${rollout + 1}`,
+            tags: [{ text: outcome.reason, tone: "bad" as const }],
+            children: [],
+          };
+        }
+        const { conversation } = outcome;
+        const invocations = await readInvocations(store, outcome);
+        return heldOutTree(`attempt ${rollout + 1}`, [], { question: found, conversation, invocations });
+      }),
+    );
+    return { question: questionView(found, noteOf), trees };
+  });
+}
+
+const EXPIRED = {
+  text: "the store keeps conversations only for some time, and this one is gone",
+  tone: "faint" as const,
+};

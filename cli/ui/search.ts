@@ -1,0 +1,112 @@
+/**
+ * @file Searches the rollouts of a step: by what happened in them, and by text in any conversation of the team. A request reads at most a
+ * page of rollouts, so that a step of any size can be searched.
+ */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { Conversation } from "../../core/contracts/conversation.ts";
+import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import type { Store } from "../../core/ports.ts";
+import type { GroupRow, RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
+import { readInvocations, readOutcome } from "../show/conversations.ts";
+
+export interface Search {
+  readonly text: string;
+  readonly filter: RolloutFilter;
+  /** The rollout at which this page begins, counted over all groups. */
+  readonly from: number;
+}
+
+type Hit = SearchView["hits"][number];
+
+/** Rollouts that one request reads. */
+const PAGE = 256;
+const EXCERPT_CHARACTERS = 80;
+
+export async function searchStep(
+  store: Store,
+  { run, main }: RunConfig,
+  step: number,
+  groups: readonly GroupRow[],
+  { text, filter, from }: Search,
+): Promise<SearchView> {
+  const cells = groups.flatMap(({ group, rollouts }) => rollouts.map((cell) => ({ group, cell })));
+  const page = cells.slice(from, from + PAGE);
+  const found = await Promise.all(
+    page.map(async ({ group, cell }): Promise<Hit[]> => {
+      if (!mayMatch(cell, filter)) return [];
+      const { rollout, outcome, reward } = cell;
+      const hit = { group, rollout, outcome, reward };
+      if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason }];
+      const read = await readOutcome(store, { run, phase: "train", step, group, rollout });
+      if (!read || read.status === "failed") return [];
+      const match = firstMatch(read, await readInvocations(store, read), main, { text, filter });
+      return match ? [{ ...hit, ...match }] : [];
+    }),
+  );
+  const next = from + PAGE;
+  return { hits: found.flat(), next: next < cells.length ? next : null };
+}
+
+/** Filters that the group's record alone decides. */
+const DECIDED: ReadonlySet<RolloutFilter> = new Set(["any", "wrong", "malformed", "lost", "correct"]);
+
+function mayMatch({ outcome }: RolloutCell, filter: RolloutFilter): boolean {
+  if (outcome === "open") return false;
+  if (filter === "wrong") return outcome === "wrong" || outcome === "partly";
+  if (filter === "correct" || filter === "malformed" || filter === "lost") return outcome === filter;
+  return true;
+}
+
+interface Match {
+  readonly agent: string;
+  readonly excerpt: string;
+}
+
+function firstMatch(
+  outcome: Extract<Outcome, { status: "finished" }>,
+  invocations: ReadonlyMap<string, Invocation>,
+  main: string,
+  { text, filter }: Pick<Search, "text" | "filter">,
+): Match | undefined {
+  const conversations = [
+    { agent: main, conversation: outcome.conversation },
+    ...[...invocations.values()].map(({ request, conversation }) => ({ agent: request.agent, conversation })),
+  ];
+  for (const { agent, conversation } of conversations) {
+    if (!happened(conversation, filter)) continue;
+    const excerpt = excerptOf(conversation, text);
+    if (excerpt !== undefined) return { agent, excerpt };
+  }
+  return undefined;
+}
+
+function happened(conversation: Conversation, filter: RolloutFilter): boolean {
+  if (filter === "cut") return conversation.stop === "token-limit" || conversation.stop === "turn-limit";
+  if (filter === "tool-failed") return failedResponse(conversation) !== undefined;
+  return true;
+}
+
+/** Tools say in words that a call failed, so this reads the opening words. */
+const FAILED =
+  /^\W*(error|no |not |nothing|cannot|can't|could not|failed|unable|unknown|invalid|the \w+ (cannot|could not|failed|is not))/i;
+
+const failedResponse = ({ turns }: Conversation): string | undefined =>
+  turns.flatMap(({ responses }) => responses).find(({ text }) => FAILED.test(text))?.text;
+
+/** Undefined: the text does not occur. */
+function excerptOf(conversation: Conversation, text: string): string | undefined {
+  const all = [
+    conversation.prompt,
+    ...conversation.turns.flatMap((turn) => [turn.text, ...turn.responses.map((response) => response.text)]),
+  ];
+  if (text === "") {
+    const shown = failedResponse(conversation) ?? conversation.answer ?? conversation.prompt;
+    return shown.slice(0, 2 * EXCERPT_CHARACTERS);
+  }
+  const wanted = text.toLowerCase();
+  for (const one of all) {
+    const at = one.toLowerCase().indexOf(wanted);
+    if (at >= 0) return one.slice(Math.max(0, at - EXCERPT_CHARACTERS), at + text.length + EXCERPT_CHARACTERS);
+  }
+  return undefined;
+}

@@ -1,0 +1,121 @@
+/** @file The views of a step, a group and a rollout, from the group's records and the conversations in the store. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { parse } from "../../core/contracts/parse.ts";
+import type { Question } from "../../core/contracts/question.ts";
+import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
+import type { Store } from "../../core/ports.ts";
+import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
+import { readGroups } from "../local/follow.ts";
+import { readStoredQuestions } from "../show/conversations.ts";
+import { loadTrees } from "../show/load.ts";
+import type { Source } from "../show/source.ts";
+
+/** The recipe's note on a question. */
+export type NoteOf = (question: Question) => string | undefined;
+
+export async function stepView(source: Source, step: number, noteOf: NoteOf): Promise<StepView> {
+  const { config } = source;
+  const summary = (await source.summaries()).find((one) => one.step === step) ?? null;
+  return source.read(async (store) => {
+    const record = await readStepRecord(store, config.run, step);
+    const groups = await readGroupRows(store, config, record, noteOf);
+    return { run: config.run, step, state: record.state, main: config.main, summary, groups };
+  });
+}
+
+export async function groupView(source: Source, step: number, group: number, noteOf: NoteOf): Promise<GroupView> {
+  const { config } = source;
+  return source.read(async (store) => {
+    const row = await readGroupRow(store, config, { step, group }, noteOf);
+    const trees = await loadTrees(store, config, { step, group }, noteOf);
+    return { step, row, trees: trees.flatMap(({ children }) => children) };
+  });
+}
+
+export async function rolloutView(
+  source: Source,
+  step: number,
+  group: number,
+  rollout: number,
+  noteOf: NoteOf,
+): Promise<RolloutView> {
+  const { config } = source;
+  return source.read(async (store) => {
+    const row = await readGroupRow(store, config, { step, group }, noteOf);
+    const [tree] = await loadTrees(store, config, { step, group, rollout }, noteOf);
+    if (!tree) throw new MgrpoError("not-found", `rollout ${step}/${group}/${rollout} is not in the store`);
+    return { step, row, rollout, tree, sameQuestion: await readSameQuestion(store, config.run, step, row.question.id) };
+  });
+}
+
+/** The groups of other steps with the same question. */
+async function readSameQuestion(store: Store, run: string, except: number, question: string) {
+  const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.steps);
+  return items.flatMap((item) => {
+    const { step, groups } = parse(StepRecord, item, `STEP of ${run}`);
+    const group = groups.indexOf(question);
+    return step === except || group < 0 ? [] : [{ step, group }];
+  });
+}
+
+async function readStepRecord(store: Store, run: string, step: number): Promise<StepRecord> {
+  const item = await store.table.get(tableKeys.step(run, step));
+  if (item) return parse(StepRecord, item, `STEP ${step} of ${run}`);
+  throw new MgrpoError("not-found", `run '${run}' has not begun step ${step}: steps count from 0`);
+}
+
+async function readGroupRow(
+  store: Store,
+  config: RunConfig,
+  { step, group }: { readonly step: number; readonly group: number },
+  noteOf: NoteOf,
+): Promise<GroupRow> {
+  const rows = await readGroupRows(store, config, await readStepRecord(store, config.run, step), noteOf);
+  const row = rows.find((one) => one.group === group);
+  if (row) return row;
+  throw new MgrpoError("not-found", `step ${step} has no group ${group}, or the store has let it expire`);
+}
+
+async function readGroupRows(store: Store, config: RunConfig, step: StepRecord, noteOf: NoteOf): Promise<GroupRow[]> {
+  const { train } = await readStoredQuestions(store, config.run);
+  const questions = new Map(train.map((question) => [question.id, question]));
+  return (await readGroups(store, step)).map((group) => {
+    const question = questions.get(group.questionId);
+    if (!question) throw new MgrpoError("record-damaged", `question '${group.questionId}' is not in questions.json`);
+    return groupRow(config, group, questionView(question, noteOf));
+  });
+}
+
+export function questionView(question: Question, noteOf: NoteOf): QuestionView {
+  const { id, kind, level, prompt, answer } = question;
+  return { id, kind, level, prompt, answer, note: noteOf(question) ?? null };
+}
+
+export function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: QuestionView): GroupRow {
+  const names = Object.keys(agents).filter((name) => agents[name]?.trained);
+  const batch = group.finalized[main];
+  return {
+    group: group.group,
+    question,
+    noSignal: Object.fromEntries(names.map((name) => [name, whyNoSignal(group, name, main) ?? null])),
+    mean: batch?.mean ?? null,
+    std: batch?.std ?? null,
+    rollouts: Array.from({ length: group.rolloutsPerQuestion }, (_, rollout) => {
+      const i = batch?.trajectories.indexOf(rollout) ?? -1;
+      return cellOf(rollout, group.rollouts[String(rollout)], batch?.advantages[i] ?? null);
+    }),
+  };
+}
+
+function cellOf(rollout: number, score: RolloutScore | undefined, advantage: number | null): RolloutCell {
+  const empty = { rollout, reward: null, advantage: null, tokens: 0, masked: false, calls: {}, reason: "" };
+  if (!score) return { ...empty, outcome: "open" };
+  if ("excluded" in score) return { ...empty, outcome: "lost", reason: score.excluded };
+  const { reward, correct, wellFormed, tokens, masked = false, invocations } = score;
+  const outcome = !wellFormed ? "malformed" : correct === 1 ? "correct" : correct > 0 ? "partly" : "wrong";
+  const calls = Object.fromEntries(Object.entries(invocations).map(([sub, made]) => [sub, made.length]));
+  return { ...empty, outcome, reward, advantage, tokens, masked, calls };
+}

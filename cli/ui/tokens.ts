@@ -1,0 +1,69 @@
+/** @file One trajectory token by token, decoded with the tokenizer of the version that sampled it. */
+import type { Invocation, Outcome, Trajectory } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Tokenizer } from "../../core/ports.ts";
+import type { TokenView } from "../../ui/views.ts";
+import { readTokenizer } from "../show/branch-texts.ts";
+import { readInvocations, readOutcome } from "../show/conversations.ts";
+import type { Source } from "../show/source.ts";
+
+export interface TrajectoryAddress {
+  readonly step: number;
+  readonly group: number;
+  readonly rollout: number;
+  /** `main`, `main/<branch>`, or an invocation's id. */
+  readonly trajectory: string;
+}
+
+export async function tokenView(source: Source, { trajectory, ...address }: TrajectoryAddress): Promise<TokenView> {
+  const { run } = source.config;
+  return source.read(async (store) => {
+    const outcome = await readOutcome(store, { run, phase: "train", ...address });
+    const invocations = outcome ? await readInvocations(store, outcome) : new Map<string, Invocation>();
+    const found = outcome && trajectoryOf(outcome, invocations, trajectory);
+    if (!found) throw new MgrpoError("not-found", `the rollout has no tokens of '${trajectory}'`);
+    const tokenizer = await readTokenizer(store, run, found);
+    if (!tokenizer) {
+      const version = `${found.agent} version ${found.version}`;
+      throw new MgrpoError("not-found", `the tokenizer of ${version} is deleted with its checkpoint (retention)`);
+    }
+    const { agent, version, actions, logProbs } = found;
+    return { agent, version, tokens: textsOf(found.tokens, tokenizer), actions, logProbs };
+  });
+}
+
+function trajectoryOf(
+  outcome: Outcome,
+  invocations: ReadonlyMap<string, Invocation>,
+  wanted: string,
+): Trajectory | undefined {
+  if (outcome.status === "failed") return undefined;
+  const [, branch] = /^main\/(\d+)$/.exec(wanted) ?? [];
+  const found =
+    wanted === "main"
+      ? outcome.trajectory
+      : branch !== undefined
+        ? outcome.app?.branches[Number(branch) - 1]
+        : invocations.get(wanted)?.trajectory;
+  return found && "tokens" in found ? found : undefined;
+}
+
+/** Tokens that are decoded together: enough for a character of several, and for the space before a word. */
+const WINDOW = 8;
+
+/** The text that each token adds. A character of several tokens belongs to the last of them. */
+function textsOf(tokens: readonly number[], { decode }: Tokenizer): string[] {
+  let start = 0;
+  /** Characters of the window's text that earlier tokens have added. */
+  let added = 0;
+  return tokens.map((token, i) => {
+    const text = decode(tokens.slice(start, i + 1));
+    if (text.endsWith("\uFFFD")) return "";
+    const own = text.slice(added);
+    added = text.length;
+    if (i - start < WINDOW) return own;
+    start = i;
+    added = decode([token]).length;
+    return own;
+  });
+}

@@ -1,0 +1,164 @@
+/** @file Several runs side by side: curves over steps, tokens or time, with the seeds of an arm as one mean; held-out scores; config. */
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import type { RunView } from "../../views.ts";
+import { Chart } from "../parts/chart.tsx";
+import { type Axis, comparedLines, differingSettings } from "../parts/comparison.ts";
+import { percent } from "../parts/format.ts";
+import { Header } from "../parts/header.tsx";
+import { Notice } from "../parts/notice.tsx";
+import { Scroll } from "../parts/scroll.tsx";
+
+const AXES: readonly (readonly [Axis, string])[] = [
+  ["step", "steps"],
+  ["tokens", "sampled tokens"],
+  ["seconds", "seconds"],
+];
+
+export function ComparePage() {
+  const { query, route } = useLocation();
+  const names = (query["runs"] ?? "").split(",").filter(Boolean);
+  const axis = (query["x"] ?? "step") as Axis;
+  const merged = query["seeds"] !== "apart";
+  const { runs, failure } = useRuns(names.join(","));
+  const turn = (change: Record<string, string>) =>
+    route(`/compare?${new URLSearchParams({ ...query, ...change })}`, true);
+  const lines = useMemo(() => comparedLines(runs, axis, merged), [runs, axis, merged]);
+  if (failure !== undefined) return <Notice text={failure} />;
+  if (runs.length < names.length) return <Notice text="Loading …" />;
+  return (
+    <>
+      <Header crumbs={[{ text: `compare ${runs.length} runs` }]} />
+      <main>
+        <h1>{runs.map(({ run }) => run).join(", ")}</h1>
+        <div class="bar">
+          <select
+            aria-label="horizontal axis"
+            value={axis}
+            onChange={({ currentTarget }) => turn({ x: currentTarget.value })}
+          >
+            {AXES.map(([value, label]) => (
+              <option key={value} value={value}>
+                over {label}
+              </option>
+            ))}
+          </select>
+          <select
+            aria-label="seeds"
+            value={merged ? "" : "apart"}
+            onChange={({ currentTarget }) => turn({ seeds: currentTarget.value })}
+          >
+            <option value="">seeds of an arm as one band</option>
+            <option value="apart">seeds apart</option>
+          </select>
+        </div>
+        <div class="charts">
+          {lines.map((one) => (
+            <Chart key={one.title} {...one} />
+          ))}
+        </div>
+        <HeldOut runs={runs} />
+        <Settings runs={runs} />
+      </main>
+    </>
+  );
+}
+
+function useRuns(names: string): { readonly runs: readonly RunView[]; readonly failure?: string } {
+  const [loaded, setLoaded] = useState<{ readonly runs: readonly RunView[]; readonly failure?: string }>({ runs: [] });
+  useEffect(() => {
+    const abort = new AbortController();
+    const load = async (name: string): Promise<RunView> => {
+      const response = await fetch(`/api/runs/${name}`, { signal: abort.signal });
+      const body = await response.json();
+      if (!response.ok) throw new Error(body.message);
+      return body;
+    };
+    Promise.all(names.split(",").filter(Boolean).map(load)).then(
+      (runs) => setLoaded({ runs }),
+      (error: Error) => abort.signal.aborted || setLoaded({ runs: [], failure: error.message }),
+    );
+    return () => abort.abort();
+  }, [names]);
+  return loaded;
+}
+
+function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
+  const suites = [...new Set(runs.flatMap(({ evaluations }) => evaluations.map(({ suite }) => suite)))];
+  return (
+    <section>
+      <h2>Evaluations</h2>
+      <Scroll label="evaluations">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">run</th>
+              {suites.map((suite) => (
+                <th key={suite} scope="col">
+                  {suite}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map((view) => (
+              <tr key={view.run}>
+                <td>
+                  <a href={`/runs/${view.run}`}>{view.run}</a>
+                </td>
+                {suites.map((suite) => (
+                  <td key={suite}>{endsOf(view, suite)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <p class="faint">First and newest evaluation, the latter with its 95 % interval over questions.</p>
+    </section>
+  );
+}
+
+function endsOf({ evaluations }: RunView, suite: string): string {
+  const own = evaluations.filter((one) => one.suite === suite && one.n > 0).toSorted((a, b) => a.team - b.team);
+  const [first, last] = [own[0], own.at(-1)];
+  if (!first || !last) return "–";
+  const share = percent(last.correct / last.n);
+  const interval = `[${(100 * last.interval.low).toFixed(1)}, ${(100 * last.interval.high).toFixed(1)}]`;
+  return first === last ? `${share} ${interval}` : `${percent(first.correct / first.n)} → ${share} ${interval}`;
+}
+
+function Settings({ runs }: { readonly runs: readonly RunView[] }) {
+  const rows = differingSettings(runs.map(({ config }) => config));
+  return (
+    <section>
+      <h2>Settings that differ</h2>
+      {rows.length === 0 && <p class="faint">None.</p>}
+      <Scroll label="settings that differ">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">setting</th>
+              {runs.map(({ run }) => (
+                <th key={run} scope="col">
+                  {run}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ path, values }) => (
+              <tr key={path}>
+                <td>{path}</td>
+                {values.map((value, i) => (
+                  <td key={runs[i]?.run}>{value}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </section>
+  );
+}

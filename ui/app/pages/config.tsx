@@ -1,0 +1,33 @@
+/** @file The run's resolved config: each agent's system message and tools, and the whole as JSON. */
+import { useRoute } from "preact-iso";
+import type { RunView } from "../../views.ts";
+import { useView } from "../load.ts";
+import { RunHeader } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+
+export function ConfigPage() {
+  const { run = "" } = useRoute().params;
+  const loaded = useView<RunView>(`/api/runs/${run}?from=1000000000`);
+  const { view } = loaded;
+  return (
+    <>
+      <RunHeader run={run} tab="/config" />
+      {noticeOf(loaded) ?? (
+        <main>
+          {view?.agents.map(({ name, model, system, tools, delegates }) => (
+            <section key={name}>
+              <h2>{name}</h2>
+              <p>
+                {model}{" "}
+                <span class="faint">{[...tools, ...delegates.map((one) => `delegate → ${one}`)].join(", ")}</span>
+              </p>
+              {system !== "" && <pre>{system}</pre>}
+            </section>
+          ))}
+          <h2>config.json</h2>
+          <pre class="tall">{JSON.stringify(view?.config, null, 2)}</pre>
+        </main>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,162 @@
+/** @file Evaluations: accuracy per suite and per kind over time, and every question's score, those that got worse first. */
+
+import { useMemo } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import type { EvaluationsView, EvaluationView } from "../../views.ts";
+import { useView } from "../load.ts";
+import { Chart, type Line } from "../parts/chart.tsx";
+import { percent } from "../parts/format.ts";
+import { RunHeader } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+import { Scroll } from "../parts/scroll.tsx";
+
+const SHARE: readonly [number, number] = [0, 1];
+/** Questions on a page. */
+const PAGE = 200;
+
+export function EvaluationsPage() {
+  const { params, query } = useRoute();
+  const { run = "" } = params;
+  const { route } = useLocation();
+  const loaded = useView<EvaluationsView>(`/api/runs/${run}/evaluations`);
+  const suites = [...new Set(loaded.view?.evaluations.map(({ suite }) => suite))];
+  const suite = query["suite"] ?? suites[0] ?? "";
+  const turn = (change: Record<string, string>) =>
+    route(`/runs/${run}/evaluations?${new URLSearchParams({ ...query, ...change })}`, true);
+  const teams = useMemo(
+    () => (loaded.view?.evaluations ?? []).filter((one) => one.suite === suite),
+    [loaded.view, suite],
+  );
+  const lines = useMemo(() => kindLines(teams), [teams]);
+  return (
+    <>
+      <RunHeader run={run} tab="/evaluations" />
+      {noticeOf(loaded) ?? (
+        <main>
+          <h1>Evaluations</h1>
+          {suites.length === 0 && <p class="faint">No evaluation is finished yet.</p>}
+          <div class="bar">
+            {suites.length > 0 && (
+              <select
+                aria-label="suite"
+                value={suite}
+                onChange={({ currentTarget }) => turn({ suite: currentTarget.value })}
+              >
+                {suites.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            )}
+          </div>
+          {teams.length > 0 && <Chart title={`${suite}: correct answers by kind`} lines={lines} bounds={SHARE} />}
+          {teams.length > 0 && loaded.view && (
+            <Questions
+              run={run}
+              teams={teams}
+              prompts={loaded.view.prompts}
+              page={Number(query["page"] ?? 0)}
+              turn={turn}
+            />
+          )}
+        </main>
+      )}
+    </>
+  );
+}
+
+function kindLines(teams: readonly EvaluationView[]): Line[] {
+  const kinds = [...new Set(teams.flatMap(({ questions }) => questions.map(({ kind }) => kind)))];
+  const share = ({ questions }: EvaluationView, kind: string | undefined) => {
+    const own = questions.filter((one) => kind === undefined || one.kind === kind);
+    const n = own.reduce((sum, one) => sum + one.n, 0);
+    return n === 0 ? null : own.reduce((sum, one) => sum + one.correct, 0) / n;
+  };
+  return [
+    { name: "all", color: "heldOut", points: teams.map((one) => [one.team, share(one, undefined)]) },
+    ...kinds.map(
+      (kind, color): Line => ({ name: kind, color, points: teams.map((one) => [one.team, share(one, kind)]) }),
+    ),
+  ];
+}
+
+interface QuestionsProps {
+  readonly run: string;
+  readonly teams: readonly EvaluationView[];
+  readonly prompts: EvaluationsView["prompts"];
+  readonly page: number;
+  readonly turn: (change: Record<string, string>) => void;
+}
+
+interface QuestionScores {
+  readonly id: string;
+  readonly kind: string;
+  /** One share per team; null: not counted. */
+  readonly shares: readonly (number | null)[];
+  readonly gain: number;
+}
+
+function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
+  const rows = scoresOf(teams).sort((a, b) => a.gain - b.gain);
+  const worse = rows.filter(({ gain }) => gain < 0).length;
+  const better = rows.filter(({ gain }) => gain > 0).length;
+  return (
+    <>
+      <p>
+        {better} questions got better, <b>{worse}</b> got worse; those come first.
+      </p>
+      <Scroll label="questions">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">question</th>
+              <th scope="col">kind</th>
+              {teams.map(({ team, job }) => (
+                <th key={job} scope="col">
+                  {team} steps
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(page * PAGE, (page + 1) * PAGE).map(({ id, kind, shares }) => (
+              <tr key={id}>
+                <td>{prompts[id] ?? id}</td>
+                <td class="faint">{kind}</td>
+                {shares.map((share, i) => (
+                  <td key={teams[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>
+                    <a href={`/runs/${run}/evaluations/${teams[i]?.job}?question=${encodeURIComponent(id)}`}>
+                      {percent(share)}
+                    </a>
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <p class="bar">
+        {page > 0 && (
+          <button type="button" onClick={() => turn({ page: String(page - 1) })}>
+            ← before
+          </button>
+        )}
+        {(page + 1) * PAGE < rows.length && (
+          <button type="button" onClick={() => turn({ page: String(page + 1) })}>
+            more →
+          </button>
+        )}
+      </p>
+    </>
+  );
+}
+
+function scoresOf(teams: readonly EvaluationView[]): QuestionScores[] {
+  const byTeam = teams.map(({ questions }) => new Map(questions.map((one) => [one.question, one])));
+  return (teams[0]?.questions ?? []).map(({ question: id, kind }) => {
+    const shares = byTeam.map((scores) => {
+      const one = scores.get(id);
+      return one && one.n > 0 ? one.correct / one.n : null;
+    });
+    return { id, kind, shares, gain: (shares.at(-1) ?? 0) - (shares[0] ?? 0) };
+  });
+}

@@ -1,0 +1,55 @@
+/** @file A group: the rollouts of one question side by side, worst first. */
+import { useRoute } from "preact-iso";
+import type { GroupView } from "../../views.ts";
+import { useView } from "../load.ts";
+import { RunHeader } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+import { Scroll } from "../parts/scroll.tsx";
+import { TreeNode } from "../parts/tree.tsx";
+
+export function GroupPage() {
+  const { run = "", step = "", group = "" } = useRoute().params;
+  const path = `/runs/${run}/steps/${step}`;
+  const loaded = useView<GroupView>(`/api${path}/${group}`);
+  const { view } = loaded;
+  return (
+    <>
+      <RunHeader run={run} crumbs={[{ text: `step ${step}`, href: path }, { text: `group ${group}` }]} />
+      {noticeOf(loaded) ?? (
+        <main class="full">
+          {view && <Question row={view.row} />}
+          <Scroll className="columns" label="rollouts, worst first">
+            {view?.row.rollouts
+              .toSorted((a, b) => (a.reward ?? -1) - (b.reward ?? -1))
+              .map(({ rollout, outcome }) => {
+                const tree = view.trees[rollout];
+                return (
+                  <section key={rollout}>
+                    <p>
+                      <a href={`${path}/${group}/${rollout}`}>open</a> <span class={`cell ${outcome}`}>{outcome}</span>
+                    </p>
+                    {tree && <TreeNode tree={{ ...tree, folded: false }} />}
+                  </section>
+                );
+              })}
+          </Scroll>
+        </main>
+      )}
+    </>
+  );
+}
+
+export function Question({ row }: { readonly row: GroupView["row"] }) {
+  const { question, noSignal } = row;
+  const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  return (
+    <>
+      <h1>{question.prompt}</h1>
+      <p class="faint">
+        {question.kind}, level {question.level} · reference: {question.answer}
+      </p>
+      {question.note !== null && <p class="note">Note: {question.note}</p>}
+      {silent.length > 0 && <p class="warning">The group teaches nothing: {silent.join("; ")}</p>}
+    </>
+  );
+}

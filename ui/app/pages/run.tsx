@@ -1,0 +1,103 @@
+/** @file A run: its curves while it trains, its workers, its warnings, and the way to its steps. */
+
+import { useCallback, useMemo } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import type { RunView, WorkerView } from "../../views.ts";
+import { useLiveRun } from "../load.ts";
+import { Chart } from "../parts/chart.tsx";
+import { curvesOf } from "../parts/curves.ts";
+import { duration, percent } from "../parts/format.ts";
+import { RunHeader } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+import { Scroll } from "../parts/scroll.tsx";
+
+export function RunPage() {
+  const { run = "" } = useRoute().params;
+  const { route } = useLocation();
+  const { pulse, ...loaded } = useLiveRun(run);
+  const { view } = loaded;
+  const curves = useMemo(() => (view ? curvesOf(view) : []), [view]);
+  const pick = useCallback((x: number) => route(`/runs/${run}/steps/${Math.max(0, x - 1)}`), [run, route]);
+  const notice = noticeOf(loaded);
+  if (notice || !view) return notice ?? null;
+  const last = view.perStep.at(-1)?.step;
+  return (
+    <>
+      <RunHeader run={run} tab="" />
+      <main>
+        <Facts view={view} />
+        <p class="bar">
+          {last !== undefined && <a href={`/runs/${run}/steps/${last}`}>newest step</a>}
+          {last !== undefined && <a href={`/runs/${run}/steps/${last}?sort=worst`}>its worst rollouts</a>}
+          {pulse?.state === "running" && <a href={`/runs/${run}/steps/${pulse.step}`}>open step</a>}
+        </p>
+        {view.warnings.map((warning) => (
+          <p key={warning} class="warning">
+            {warning}
+          </p>
+        ))}
+        {view.perStep.length === 0 && <p class="faint">No step is closed yet.</p>}
+        <div class="charts">
+          {curves.map((curve) => (
+            <Chart key={curve.title} {...curve} {...(curve.xName === undefined && { onPick: pick })} />
+          ))}
+        </div>
+        {pulse && pulse.workers.length > 0 && <Workers workers={pulse.workers} />}
+      </main>
+    </>
+  );
+}
+
+function Facts({ view }: { readonly view: RunView }) {
+  const { recipe, arm, seed, steps, heldOut, agents, seconds, perStep } = view;
+  return (
+    <dl class="facts">
+      <Fact name="recipe" value={`${recipe}, ${arm}, seed ${seed}`} />
+      <Fact name="closed steps" value={`${perStep.length} of ${steps}`} />
+      <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
+      {seconds !== null && <Fact name="time" value={duration(seconds)} />}
+      {agents.map(({ name, model }) => (
+        <Fact key={name} name={name} value={model} />
+      ))}
+    </dl>
+  );
+}
+
+const Fact = ({ name, value }: { readonly name: string; readonly value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{value}</dd>
+  </div>
+);
+
+function Workers({ workers }: { readonly workers: readonly WorkerView[] }) {
+  return (
+    <section>
+      <h2>Workers</h2>
+      <Scroll label="workers">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">worker</th>
+              <th scope="col">agent</th>
+              <th scope="col">roles</th>
+              <th scope="col">state</th>
+              <th scope="col">last heartbeat</th>
+            </tr>
+          </thead>
+          <tbody>
+            {workers.map(({ worker, agent, roles, state, silentSeconds }) => (
+              <tr key={worker}>
+                <td>{worker}</td>
+                <td>{agent}</td>
+                <td>{roles.join(", ")}</td>
+                <td>{state}</td>
+                <td>{duration(silentSeconds)} ago</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </section>
+  );
+}

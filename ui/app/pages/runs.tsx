@@ -1,0 +1,155 @@
+/** @file All runs: search, sort, and choose several to compare. */
+
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import type { DamagedRun, RunRow, RunsView } from "../../views.ts";
+import { useView } from "../load.ts";
+import { amount, duration, percent } from "../parts/format.ts";
+import { Header } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+import { Scroll } from "../parts/scroll.tsx";
+
+type AnyRow = RunRow | DamagedRun;
+type Column = "run" | "state" | "step" | "before" | "after" | "seconds";
+
+const COLUMNS: readonly (readonly [Column, string])[] = [
+  ["run", "run"],
+  ["state", "state"],
+  ["step", "step"],
+  ["before", "before"],
+  ["after", "held-out"],
+  ["seconds", "time"],
+];
+
+export function RunsPage() {
+  const { query, route } = useLocation();
+  const loaded = useView<RunsView>("/api/runs");
+  const [chosen, choose] = useState<readonly string[]>([]);
+  const notice = noticeOf(loaded);
+  if (notice || !loaded.view) return notice ?? null;
+  const { text = "", sort = "run", down = "" } = query;
+  const turn = (change: Record<string, string>) => route(`/?${new URLSearchParams({ ...query, ...change })}`, true);
+  const { runs, failure } = loaded.view;
+  const shown = runs
+    .filter((row) => searchable(row).includes(text.toLowerCase()))
+    .sort((a, b) => (down === "1" ? -1 : 1) * compareBy(sort as Column, a, b));
+  const toggle = (run: string) => choose(chosen.includes(run) ? chosen.filter((one) => one !== run) : [...chosen, run]);
+  return (
+    <>
+      <Header crumbs={[]} />
+      <main>
+        <h1>Runs</h1>
+        {failure !== null && <p class="bad">The runs of the store are missing: {failure}</p>}
+        <div class="bar">
+          <input
+            type="search"
+            placeholder="name, recipe, arm, model"
+            aria-label="search runs"
+            value={text}
+            onInput={({ currentTarget }) => turn({ text: currentTarget.value })}
+          />
+          <button type="button" disabled={chosen.length < 2} onClick={() => route(`/compare?runs=${chosen.join(",")}`)}>
+            compare {chosen.length > 1 ? chosen.length : ""}
+          </button>
+        </div>
+        {runs.length === 0 && <p class="faint">There are no runs here yet: start one with `mgrpo train atlas`.</p>}
+        <Scroll label="runs">
+          <table>
+            <Titles sort={sort} down={down === "1"} turn={turn} />
+            <tbody>
+              {shown.map((row) => (
+                <Row key={row.run} row={row} isChosen={chosen.includes(row.run)} toggle={() => toggle(row.run)} />
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+      </main>
+    </>
+  );
+}
+
+interface TitlesProps {
+  readonly sort: string;
+  readonly down: boolean;
+  readonly turn: (change: Record<string, string>) => void;
+}
+
+function Titles({ sort, down, turn }: TitlesProps) {
+  return (
+    <thead>
+      <tr>
+        <td />
+        {COLUMNS.map(([column, title]) => (
+          <th key={column} scope="col" aria-sort={sort !== column ? "none" : down ? "descending" : "ascending"}>
+            <button
+              type="button"
+              class="plain"
+              onClick={() => turn({ sort: column, down: sort === column && !down ? "1" : "" })}
+            >
+              {title}
+            </button>
+          </th>
+        ))}
+        <th scope="col">reward of the newest step</th>
+        <th scope="col">models</th>
+      </tr>
+    </thead>
+  );
+}
+
+interface RowProps {
+  readonly row: AnyRow;
+  readonly isChosen: boolean;
+  readonly toggle: () => void;
+}
+
+function Row({ row, isChosen, toggle }: RowProps) {
+  if (row.state === "damaged") {
+    return (
+      <tr>
+        <td />
+        <td>{row.run}</td>
+        <td class="bad" colSpan={7}>
+          {row.reason}
+        </td>
+      </tr>
+    );
+  }
+  const rewards = Object.entries(row.reward).map(([agent, reward]) => `${agent} ${amount(reward)}`);
+  return (
+    <tr>
+      <td>
+        <input type="checkbox" checked={isChosen} onChange={toggle} aria-label={`choose ${row.run}`} />
+      </td>
+      <td>
+        <a href={`/runs/${row.run}`}>{row.run}</a>
+      </td>
+      <td title={row.reason}>
+        <span class={`state ${row.state}`}>{row.state}</span>
+      </td>
+      <td>
+        {row.step}/{row.steps}
+      </td>
+      <td>{percent(row.heldOut.before)}</td>
+      <td>{percent(row.heldOut.after)}</td>
+      <td>{duration(row.seconds)}</td>
+      <td>{rewards.join(", ")}</td>
+      <td class="faint">{[...new Set(Object.values(row.models))].join(", ")}</td>
+    </tr>
+  );
+}
+
+const searchable = (row: AnyRow): string =>
+  JSON.stringify(row.state === "damaged" ? row : [row.run, row.recipe, row.arm, row.state, row.models]).toLowerCase();
+
+function compareBy(column: Column, a: AnyRow, b: AnyRow): number {
+  const [x, y] = [cellOf(column, a), cellOf(column, b)];
+  if (typeof x === "number" && typeof y === "number") return x - y;
+  return String(x).localeCompare(String(y), "en", { numeric: true });
+}
+
+function cellOf(column: Column, row: AnyRow): string | number {
+  if (row.state === "damaged") return column === "run" ? row.run : column === "state" ? row.state : -1;
+  if (column === "before" || column === "after") return row.heldOut[column] ?? -1;
+  return row[column] ?? -1;
+}

@@ -1,0 +1,178 @@
+/** @file A step: its groups, why a group teaches nothing, and a search through its rollouts. */
+import { useLocation, useRoute } from "preact-iso";
+import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
+import { useKeys, useView } from "../load.ts";
+import { amount, duration, percent, signed } from "../parts/format.ts";
+import { RunHeader } from "../parts/header.tsx";
+import { noticeOf } from "../parts/notice.tsx";
+
+const FILTERS = [
+  ["any", "all rollouts"],
+  ["wrong", "wrong but well-formed"],
+  ["malformed", "malformed"],
+  ["cut", "cut at a limit"],
+  ["tool-failed", "a tool call failed"],
+  ["lost", "lost"],
+  ["correct", "correct"],
+] as const;
+
+export function StepPage() {
+  const { params, query } = useRoute();
+  const { route } = useLocation();
+  const { run = "", step: at = "0" } = params;
+  const step = Number(at);
+  const { sort = "group", text = "", filter = "any" } = query;
+  const path = `/runs/${run}/steps`;
+  const loaded = useView<StepView>(`/api${path}/${step}`);
+  const turn = (change: Record<string, string>) =>
+    route(`${path}/${step}?${new URLSearchParams({ ...query, ...change })}`, true);
+  useKeys({ "[": () => step > 0 && route(`${path}/${step - 1}`), "]": () => route(`${path}/${step + 1}`) });
+  const notice = noticeOf(loaded);
+  const { view } = loaded;
+  const isSearch = text !== "" || filter !== "any";
+  return (
+    <>
+      <RunHeader run={run} crumbs={[{ text: `step ${step}` }]} />
+      {notice ?? (
+        <main>
+          <h1>Step {step}</h1>
+          <p class="bar">
+            {step > 0 && <a href={`${path}/${step - 1}`}>← step {step - 1}</a>}
+            <a href={`${path}/${step + 1}`}>step {step + 1} →</a>
+          </p>
+          {view?.summary && <Summary view={view} />}
+          <div class="bar">
+            <input
+              type="search"
+              placeholder="text in any conversation"
+              aria-label="search the rollouts' text"
+              value={text}
+              onChange={({ currentTarget }) => turn({ text: currentTarget.value })}
+            />
+            <select
+              aria-label="which rollouts"
+              value={filter}
+              onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
+            >
+              {FILTERS.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+            <select
+              aria-label="order of the groups"
+              value={sort}
+              onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
+            >
+              <option value="group">in order</option>
+              <option value="worst">worst first</option>
+              <option value="best">best first</option>
+            </select>
+          </div>
+          {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
+          {!isSearch && view && (
+            <div class="groups">
+              {sorted(view.groups, sort).map((row) => (
+                <Group key={row.group} row={row} path={`${path}/${step}`} />
+              ))}
+            </div>
+          )}
+        </main>
+      )}
+    </>
+  );
+}
+
+function Summary({ view }: { readonly view: StepView }) {
+  const { summary } = view;
+  if (!summary) return null;
+  const { reward, correct, wellFormed, rollouts, excluded, zeroVariance, groups, seconds, sampledTokens } = summary;
+  const rewards = Object.entries(reward).map(([agent, value]) => `${agent} ${amount(value)}`);
+  const facts = [
+    `reward ${rewards.join(", ")}`,
+    `${percent(correct)} correct`,
+    `${percent(wellFormed)} well-formed`,
+    `${rollouts} rollouts${excluded > 0 ? `, ${excluded} lost` : ""}`,
+    `${zeroVariance} of ${groups} groups without variance`,
+    `${amount(sampledTokens)} tokens sampled`,
+    ...(seconds === null ? [] : [duration(seconds)]),
+  ];
+  return <p>{facts.join(" · ")}</p>;
+}
+
+const meanOf = ({ rollouts }: GroupRow): number => {
+  const rewards = rollouts.flatMap(({ reward }) => reward ?? []);
+  return rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length);
+};
+
+function sorted(groups: readonly GroupRow[], sort: string): readonly GroupRow[] {
+  if (sort === "worst") return groups.toSorted((a, b) => meanOf(a) - meanOf(b));
+  return sort === "best" ? groups.toSorted((a, b) => meanOf(b) - meanOf(a)) : groups;
+}
+
+function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
+  const { group, question, rollouts, noSignal, mean, std } = row;
+  const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  const order = rollouts.toSorted((a, b) => (a.reward ?? -1) - (b.reward ?? -1));
+  return (
+    <section class="group">
+      <h2>
+        <a href={`${path}/${group}`}>{question.prompt}</a>
+      </h2>
+      <p class="faint">
+        group {group} · {question.kind}, level {question.level} · reference: {question.answer}
+        {mean !== null && std !== null && ` · mean ${mean.toFixed(3)}, std ${std.toFixed(3)}`}
+      </p>
+      <ol class="cells" aria-label="rollouts, worst first">
+        {order.map((cell) => (
+          <li key={cell.rollout}>
+            <a class={`cell ${cell.outcome}`} href={`${path}/${group}/${cell.rollout}`} title={describe(cell)}>
+              {cell.reward === null ? cell.outcome : amount(cell.reward)}
+            </a>
+          </li>
+        ))}
+      </ol>
+      {silent.length > 0 && <p class="faint">teaches nothing: {silent.join("; ")}</p>}
+    </section>
+  );
+}
+
+function describe({ rollout, outcome, advantage, tokens, calls, masked, reason }: RolloutCell): string {
+  const made = Object.entries(calls).map(([agent, n]) => `${n} × ${agent}`);
+  return [
+    `rollout ${rollout}: ${outcome}`,
+    ...(advantage === null ? [] : [`advantage ${signed(advantage)}`]),
+    `${tokens} tokens`,
+    ...made,
+    ...(masked ? ["masked"] : []),
+    ...(reason === "" ? [] : [reason]),
+  ].join(", ");
+}
+
+function Hits({ path, query }: { readonly path: string; readonly query: URLSearchParams }) {
+  const loaded = useView<SearchView>(`/api${path}/search?${query}`);
+  if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
+  if (!loaded.view) return <p class="faint">Searching …</p>;
+  const { hits, next } = loaded.view;
+  return (
+    <>
+      <p class="faint">
+        {hits.length} {hits.length === 1 ? "rollout" : "rollouts"}
+        {next !== null && ", and further ones are not searched yet"}
+      </p>
+      <ul class="hits">
+        {hits.map(({ group, rollout, outcome, reward, agent, excerpt }) => (
+          <li key={`${group}/${rollout}`}>
+            <a href={`${path}/${group}/${rollout}`}>
+              {group}/{rollout}
+            </a>{" "}
+            <span class={`cell ${outcome}`}>{outcome}</span> {amount(reward)} <span class="faint">{agent}:</span>{" "}
+            {excerpt}
+          </li>
+        ))}
+      </ul>
+      {next !== null && <Hits path={path} query={new URLSearchParams([...query.entries(), ["from", String(next)]])} />}
+    </>
+  );
+}

@@ -1,0 +1,125 @@
+/** @file A chart, drawn as SVG. Its colors follow the reader's theme. */
+import { BarChart, LineChart, ScatterChart } from "echarts/charts";
+import { GridComponent, LegendComponent, TooltipComponent } from "echarts/components";
+import { type EChartsCoreOption, type EChartsType, init, use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import { useEffect, useRef } from "preact/hooks";
+import { COLORS, SERIES } from "../../palette.ts";
+
+use([BarChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+/** The shade of a color for the reader's theme. */
+const shade = (pair: readonly [string, string]): string => pair[dark.matches ? 1 : 0];
+
+export interface Line {
+  readonly name: string;
+  readonly points: readonly (readonly [x: number, y: number | null])[];
+  /** Position in the palette; lines of one thing share it. */
+  readonly color: number | "heldOut";
+  /** `raw`: thin, behind. `points`: without a line. `bar`: stacked. `band`: two of them fill what is between. */
+  readonly kind?: "raw" | "points" | "bar";
+}
+
+export interface ChartProps {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly xName?: string;
+  /** Fixed bounds of the y axis. */
+  readonly bounds?: readonly [number, number];
+  /** Called with the x of a clicked place. */
+  readonly onPick?: (x: number) => void;
+}
+
+export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartProps) {
+  const element = useRef<HTMLDivElement>(null);
+  const chart = useRef<EChartsType | undefined>(undefined);
+  useEffect(() => {
+    if (!element.current) return;
+    const drawn = init(element.current, null, { renderer: "svg" });
+    chart.current = drawn;
+    const resize = new ResizeObserver(() => drawn.resize());
+    resize.observe(element.current);
+    return () => {
+      resize.disconnect();
+      drawn.dispose();
+      chart.current = undefined;
+    };
+  }, []);
+  useEffect(() => {
+    const draw = () => chart.current?.setOption(optionOf({ lines, xName, bounds }), true);
+    draw();
+    dark.addEventListener("change", draw);
+    return () => dark.removeEventListener("change", draw);
+  }, [lines, xName, bounds]);
+  useEffect(() => {
+    const drawn = chart.current;
+    if (!onPick || !drawn) return;
+    drawn.getZr().on("click", ({ offsetX, offsetY }) => {
+      if (!drawn.containPixel("grid", [offsetX, offsetY])) return;
+      const [x] = drawn.convertFromPixel("grid", [offsetX, offsetY]) as number[];
+      if (x !== undefined) onPick(Math.round(x));
+    });
+  }, [onPick]);
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      <div ref={element} class="chart" role="img" aria-label={`${title}: ${lines.map(newestOf).join("; ")}`} />
+    </figure>
+  );
+}
+
+/** What a reader who does not see the chart is told. */
+function newestOf({ name, points }: Line): string {
+  const [x, y] = points.findLast(([, value]) => value !== null) ?? [];
+  return y === undefined || y === null ? `${name} has no value` : `${name} ${Number(y.toPrecision(3))} at ${x}`;
+}
+
+interface Drawing {
+  readonly lines: readonly Line[];
+  readonly xName: string;
+  readonly bounds: readonly [number, number] | undefined;
+}
+
+function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
+  const named = lines.filter(({ kind }) => kind !== "raw").map(({ name }) => name);
+  const axis = {
+    type: "value",
+    axisLine: { show: false },
+    axisTick: { show: false },
+    axisLabel: { color: shade(COLORS.faint), fontSize: 11 },
+    splitLine: { lineStyle: { color: shade(COLORS.grid) } },
+    nameTextStyle: { color: shade(COLORS.faint), fontSize: 11 },
+  };
+  const xAxis = { ...axis, name: xName, nameLocation: "middle", nameGap: 22, minInterval: 1, min: "dataMin" };
+  return {
+    animation: false,
+    grid: { left: 48, right: 16, top: named.length > 1 ? 30 : 12, bottom: 36 },
+    legend: { ...LEGEND, show: named.length > 1, data: named, textStyle: textStyle() },
+    tooltip: { ...TOOLTIP, backgroundColor: shade(COLORS.background), textStyle: textStyle() },
+    xAxis: { ...xAxis, max: "dataMax", splitLine: { show: false } },
+    yAxis: { ...axis, scale: true, ...(bounds && { min: bounds[0], max: bounds[1] }) },
+    series: lines.map(seriesOf),
+  };
+}
+
+const textStyle = () => ({ color: shade(COLORS.text), fontSize: 11 });
+
+const LEGEND = { type: "scroll", left: 0, top: 0, itemWidth: 14, itemHeight: 7 };
+
+const TOOLTIP = {
+  trigger: "axis",
+  renderMode: "richText",
+  valueFormatter: (value: unknown) => (typeof value === "number" ? String(Number(value.toPrecision(4))) : "–"),
+};
+
+function seriesOf({ name, points, color: position, kind }: Line) {
+  const color = shade(position === "heldOut" ? COLORS.heldOut : (SERIES[position % SERIES.length] ?? SERIES[0]));
+  const data = points.map(([x, y]) => [x, y]);
+  if (kind === "points") return { type: "scatter", name, data, symbolSize: 8, itemStyle: { color }, z: 3 };
+  if (kind === "bar") return { type: "bar", name, data, stack: "all", itemStyle: { color } };
+  const line = { type: "line", data, color };
+  if (kind !== "raw") return { ...line, name, showSymbol: points.length === 1, lineStyle: { color, width: 2 }, z: 2 };
+  const style = { lineStyle: { color, width: 1, opacity: 0.28 }, showSymbol: false };
+  return { ...line, ...style, name: `${name}, raw`, silent: true, z: 1 };
+}

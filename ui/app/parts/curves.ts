@@ -1,0 +1,101 @@
+/** @file The curves of a run, from the summaries of its steps and its evaluations. Pure. */
+import { smooth } from "../../palette.ts";
+import type { RunView } from "../../views.ts";
+import type { ChartProps, Line } from "./chart.tsx";
+
+type Curve = Omit<ChartProps, "onPick">;
+type Step = RunView["perStep"][number];
+
+const SHARE: readonly [number, number] = [0, 1];
+/** Steps whose calls the histogram counts. */
+const RECENT = 10;
+
+/** Step s is drawn at s + 1, and the evaluation of the team after s steps at s. */
+export function curvesOf(view: RunView): Curve[] {
+  const { perStep, agents } = view;
+  const names = agents.map(({ name }) => name);
+  const perAgent = (title: string, of: (step: Step, agent: string) => number | null | undefined): Curve => ({
+    title,
+    lines: names.map((name, color) => ({ name, color, points: points(perStep, (step) => of(step, name) ?? null) })),
+  });
+  const one = (title: string, of: (step: Step) => number | null): Curve => ({
+    title,
+    lines: [{ name: title, color: 0, points: points(perStep, of) }],
+  });
+  const curves = [
+    { title: "reward, and held-out accuracy", lines: rewardLines(view, names), bounds: SHARE },
+    { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE },
+    perAgent("KL of sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
+    perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
+    perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
+    one("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
+    one("seconds per step", ({ seconds }) => seconds),
+    ...names.map((name) => timeCurve(name, perStep)),
+    callsCurve(perStep),
+  ];
+  return curves.filter(({ lines }) => lines.some((line) => line.points.some(([, y]) => y !== null)));
+}
+
+const points = (perStep: readonly Step[], of: (step: Step) => number | null): Line["points"] =>
+  perStep.map((step) => [step.step + 1, of(step)]);
+
+export function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]): Line[] {
+  const rewards = names.flatMap((name, color): Line[] => {
+    const raw = points(perStep, ({ reward }) => reward[name] ?? null);
+    const smoothed = smooth(raw.map(([, y]) => y));
+    return [
+      { name, color, points: raw, kind: "raw" },
+      { name, color, points: raw.map(([x], i) => [x, smoothed[i] ?? null]) },
+    ];
+  });
+  const held = evaluations.filter(({ closedBook, n }) => !closedBook && n > 0);
+  const suites = [...new Set(held.map(({ suite }) => suite))];
+  return [
+    ...rewards,
+    ...suites.map(
+      (suite, i): Line => ({
+        name: suite,
+        color: i === 0 ? "heldOut" : names.length + i,
+        kind: "points",
+        points: held.filter((one) => one.suite === suite).map(({ team, correct, n }) => [team, correct / n]),
+      }),
+    ),
+  ];
+}
+
+function shareLines(perStep: readonly Step[]): Line[] {
+  const flat = ({ zeroVariance, groups }: Step) => (groups === 0 ? null : zeroVariance / groups);
+  return [
+    { name: "correct", color: 0, points: points(perStep, ({ correct }) => correct) },
+    { name: "well-formed", color: 4, points: points(perStep, ({ wellFormed }) => wellFormed) },
+    { name: "groups without variance", color: 1, points: points(perStep, flat) },
+  ];
+}
+
+function timeCurve(agent: string, perStep: readonly Step[]): Curve {
+  const part = (name: "sampling" | "training" | "waiting", color: number): Line => ({
+    name,
+    color,
+    kind: "bar",
+    points: points(perStep, ({ workers }) => workers[agent]?.[name] ?? null),
+  });
+  const lines = [part("sampling", 0), part("training", 1), part("waiting", 5)];
+  return { title: `seconds of ${agent}'s workers`, lines };
+}
+
+/** The histogram of d_k over the newest steps. */
+function callsCurve(perStep: readonly Step[]): Curve {
+  const recent = perStep.slice(-RECENT);
+  const subs = Object.keys(recent.at(-1)?.calls ?? {});
+  return {
+    title: `rollouts by invocations, newest ${recent.length} steps`,
+    xName: "invocations",
+    lines: subs.map((name, i) => ({ name, color: i + 1, kind: "bar", points: histogram(recent, name) })),
+  };
+}
+
+function histogram(steps: readonly Step[], sub: string): Line["points"] {
+  const counts = steps.map(({ calls }) => calls[sub] ?? []);
+  const longest = Math.max(0, ...counts.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, d) => [d, counts.reduce((sum, one) => sum + (one[d] ?? 0), 0)]);
+}

@@ -1,0 +1,90 @@
+/** @file The head of every page: where the reader is, and what the run does now. */
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import type { RunPulse } from "../../views.ts";
+import { usePulse } from "../load.ts";
+
+interface Crumb {
+  readonly text: string;
+  readonly href?: string;
+}
+
+interface HeaderProps {
+  readonly crumbs: readonly Crumb[];
+  readonly children?: ComponentChildren;
+}
+
+export function Header({ crumbs, children }: HeaderProps) {
+  const title = crumbs.map(({ text }) => text).join(" · ");
+  useEffect(() => {
+    document.title = title === "" ? "mgrpo" : `${title} – mgrpo`;
+  }, [title]);
+  return (
+    <header>
+      <nav aria-label="where you are">
+        <a href="/" class="home">
+          mgrpo
+        </a>
+        {crumbs.map(({ text, href }) => (
+          <span key={text}>
+            <span class="faint"> / </span>
+            {href === undefined ? <b>{text}</b> : <a href={href}>{text}</a>}
+          </span>
+        ))}
+      </nav>
+      {children}
+    </header>
+  );
+}
+
+const TABS = [
+  ["", "Training"],
+  ["/evaluations", "Evaluations"],
+  ["/config", "Config"],
+] as const;
+
+interface RunHeaderProps {
+  readonly run: string;
+  readonly crumbs?: readonly Crumb[];
+  /** The tab that the page is. */
+  readonly tab?: string;
+}
+
+export function RunHeader({ run, crumbs = [], tab }: RunHeaderProps) {
+  const pulse = usePulse(run);
+  const first = crumbs.length > 0 ? { text: run, href: `/runs/${run}` } : { text: run };
+  return (
+    <Header crumbs={[first, ...crumbs]}>
+      <nav class="tabs" aria-label="views of the run">
+        {TABS.map(([path, text]) => (
+          <a key={path} href={`/runs/${run}${path}`} aria-current={tab === path ? "page" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      {pulse && <Pulse pulse={pulse} />}
+    </Header>
+  );
+}
+
+/** After this, a worker that heartbeats every second is missed. */
+const SILENT_SECONDS = 20;
+
+function Pulse({ pulse }: { readonly pulse: RunPulse }) {
+  const { state, reason, step, wait, usd, workers } = pulse;
+  const silent = workers.filter((one) => one.state === "alive" && one.silentSeconds > SILENT_SECONDS);
+  return (
+    <p class="pulse" role="status">
+      <span class={`state ${state}`}>{state}</span> at step {step}
+      {wait !== null && `, ${wait}`}
+      {reason !== "" && `: ${reason}`}
+      {usd !== null && usd > 0 && `, $${usd.toFixed(2)} spent`}
+      {silent.map(({ worker, silentSeconds }) => (
+        <span key={worker} class="bad">
+          {" "}
+          {worker} has been silent for {Math.round(silentSeconds)} s
+        </span>
+      ))}
+    </p>
+  );
+}

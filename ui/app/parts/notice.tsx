@@ -1,0 +1,17 @@
+/** @file What a page shows instead of a view: that it loads, or why there is none. */
+import type { Loaded } from "../load.ts";
+
+export const Notice = ({ text }: { readonly text: string }) => (
+  <main>
+    <p class="faint">{text}</p>
+    <p>
+      <a href="/">all runs</a>
+    </p>
+  </main>
+);
+
+/** Undefined once there is a view. */
+export function noticeOf({ view, failure }: Loaded<unknown>) {
+  if (failure) return <Notice text={failure.message} />;
+  return view === undefined ? <Notice text="Loading …" /> : undefined;
+}

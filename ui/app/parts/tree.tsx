@@ -1,0 +1,51 @@
+/** @file A tree of a rollout: turns, delegations, tool calls, rewards and advantages. All of its text is text. */
+import { useState } from "preact/hooks";
+import type { Tree } from "../../views.ts";
+import { Tokens } from "./tokens.tsx";
+
+interface TreeProps {
+  readonly tree: Tree;
+  /** The API's path of a trajectory's tokens; absent: they cannot be shown. */
+  readonly tokens?: (trajectory: string) => string;
+}
+
+export function TreeNode({ tree, tokens }: TreeProps) {
+  const { title, tags, note, body, children, trajectory } = tree;
+  const heading = (
+    <>
+      <b>{title}</b>
+      {tags.map(({ text, tone }) => (
+        <span key={text} class={`tag ${tone}`}>
+          {text}
+        </span>
+      ))}
+    </>
+  );
+  const isLeaf = children.length === 0 && !body && trajectory === undefined;
+  if (isLeaf) return <div class="leaf">{heading}</div>;
+  return (
+    <details open={!tree.folded}>
+      <summary>{heading}</summary>
+      {note && <p class="note">Note: {note}</p>}
+      {body && <pre>{body}</pre>}
+      {trajectory !== undefined && tokens && <TokensOnDemand path={tokens(trajectory)} />}
+      <div class={tree.sideBySide ? "beside" : ""}>
+        {children.map((child, i) => (
+          <TreeNode key={`${i} ${child.title}`} tree={child} {...(tokens && { tokens })} />
+        ))}
+      </div>
+    </details>
+  );
+}
+
+function TokensOnDemand({ path }: { readonly path: string }) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <>
+      <button type="button" class="small" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+        {isShown ? "hide tokens" : "tokens"}
+      </button>
+      {isShown && <Tokens path={path} />}
+    </>
+  );
+}

@@ -1,0 +1,229 @@
+/**
+ * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text of models, tools and pages is plain
+ * text everywhere, never markup.
+ */
+import * as z from "zod";
+import { Arm } from "../core/contracts/config.ts";
+import { AgentName, GroupIndex, RolloutIndex, RunName, Step } from "../core/contracts/names.ts";
+import { StepSummary } from "../core/monitoring/step-summary.ts";
+import { TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
+
+export const Tag = z.strictObject({ text: z.string(), tone: z.enum(["good", "bad", "plain", "faint"]) });
+export type Tag = z.infer<typeof Tag>;
+
+/** A node of a rollout's tree, or of the groups and case studies above it. */
+export const Tree = z.strictObject({
+  title: z.string(),
+  /** Short facts next to the title. */
+  tags: z.array(Tag).readonly(),
+  /** The recipe's note for the reader. */
+  note: z.string().optional(),
+  /** Longer text: a prompt, an output or a tool response. */
+  body: z.string().optional(),
+  /** Whether a page shows it folded. */
+  folded: z.boolean().optional(),
+  /** Whether a page shows its children in columns. */
+  sideBySide: z.boolean().optional(),
+  /** Whose tokens can be shown: `main`, `main/<branch>` or an invocation's id. */
+  trajectory: z.string().optional(),
+  get children() {
+    return z.array(Tree).readonly();
+  },
+});
+export type Tree = z.infer<typeof Tree>;
+
+/** A run's line in the list. */
+export const RunRow = z.strictObject({
+  run: RunName,
+  recipe: z.string(),
+  arm: Arm,
+  seed: z.int(),
+  state: z.enum(["running", "stopped", "finished", "halted"]),
+  reason: z.string(),
+  /** Closed steps, and planned ones. */
+  step: z.int(),
+  steps: z.int(),
+  /** Base model by agent. */
+  models: z.record(AgentName, z.string()),
+  /** Mean reward of the newest step by agent; empty before the first. */
+  reward: z.record(AgentName, z.number().nullable()),
+  /** Share of held-out questions answered correctly, before and after training. */
+  heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
+  /** Wall-clock seconds of all sessions; null if the run was not trained on this machine. */
+  seconds: z.number().nullable(),
+});
+export type RunRow = z.infer<typeof RunRow>;
+
+/** A run whose records cannot be read. */
+export const DamagedRun = z.strictObject({ run: z.string(), state: z.literal("damaged"), reason: z.string() });
+export type DamagedRun = z.infer<typeof DamagedRun>;
+
+export const RunsView = z.strictObject({
+  runs: z.array(z.union([RunRow, DamagedRun])),
+  /** Why the runs of the store that the environment names are missing; null: none are. */
+  failure: z.string().nullable(),
+});
+export type RunsView = z.infer<typeof RunsView>;
+
+export const AgentView = z.strictObject({
+  name: AgentName,
+  model: z.string(),
+  system: z.string(),
+  tools: z.array(z.string()),
+  delegates: z.array(AgentName),
+});
+export type AgentView = z.infer<typeof AgentView>;
+
+export const WorkerView = z.strictObject({
+  worker: z.string(),
+  agent: z.string(),
+  roles: z.array(z.string()),
+  state: z.enum(["alive", "draining", "dead"]),
+  /** Seconds since its last heartbeat was seen. */
+  silentSeconds: z.number(),
+});
+export type WorkerView = z.infer<typeof WorkerView>;
+
+export const RunView = RunRow.extend({
+  main: AgentName,
+  agents: z.array(AgentView),
+  perStep: z.array(StepSummary),
+  evaluations: z.array(TeamEvaluation),
+  warnings: z.array(z.string()),
+  /** The resolved config. */
+  config: z.json(),
+});
+export type RunView = z.infer<typeof RunView>;
+
+/** What changes between two steps. */
+export const RunPulse = z.strictObject({
+  state: RunRow.shape.state,
+  reason: z.string(),
+  step: z.int(),
+  /** What the run does or waits for; null once it is over. */
+  wait: z.string().nullable(),
+  /** What it has cost so far; null unless it is running. */
+  usd: z.number().nullable(),
+  workers: z.array(WorkerView),
+});
+export type RunPulse = z.infer<typeof RunPulse>;
+
+export const QuestionView = z.strictObject({
+  id: z.string(),
+  kind: z.string(),
+  level: z.int(),
+  prompt: z.string(),
+  answer: z.string(),
+  note: z.string().nullable(),
+});
+export type QuestionView = z.infer<typeof QuestionView>;
+
+/** `open`: not scored yet. `lost`: excluded, to infrastructure or a failing judge. */
+export const RolloutOutcome = z.enum(["open", "lost", "malformed", "wrong", "partly", "correct"]);
+export type RolloutOutcome = z.infer<typeof RolloutOutcome>;
+
+export const RolloutCell = z.strictObject({
+  rollout: RolloutIndex,
+  outcome: RolloutOutcome,
+  reward: z.number().nullable(),
+  advantage: z.number().nullable(),
+  tokens: z.int(),
+  /** Truncated under `overlong: mask`. */
+  masked: z.boolean(),
+  /** Invocations by sub-agent. */
+  calls: z.record(AgentName, z.int()),
+  /** Why it is lost; empty otherwise. */
+  reason: z.string(),
+});
+export type RolloutCell = z.infer<typeof RolloutCell>;
+
+export const GroupRow = z.strictObject({
+  group: GroupIndex,
+  question: QuestionView,
+  /** Agent -> why it learns nothing from the group; null if it learns. */
+  noSignal: z.record(AgentName, z.string().nullable()),
+  mean: z.number().nullable(),
+  std: z.number().nullable(),
+  rollouts: z.array(RolloutCell),
+});
+export type GroupRow = z.infer<typeof GroupRow>;
+
+export const StepView = z.strictObject({
+  run: RunName,
+  step: Step,
+  state: z.enum(["open", "ready", "closed"]),
+  main: AgentName,
+  summary: StepSummary.nullable(),
+  groups: z.array(GroupRow),
+});
+export type StepView = z.infer<typeof StepView>;
+
+/** What a rollout can be searched for besides text. */
+export const RolloutFilter = z.enum(["any", "wrong", "malformed", "cut", "tool-failed", "lost", "correct"]);
+export type RolloutFilter = z.infer<typeof RolloutFilter>;
+
+export const SearchView = z.strictObject({
+  hits: z.array(
+    z.strictObject({
+      group: GroupIndex,
+      rollout: RolloutIndex,
+      outcome: RolloutOutcome,
+      reward: z.number().nullable(),
+      agent: AgentName,
+      /** Text around the hit. */
+      excerpt: z.string(),
+    }),
+  ),
+  /** Where the next page begins; null: nothing is left. */
+  next: z.int().nullable(),
+});
+export type SearchView = z.infer<typeof SearchView>;
+
+export const GroupView = z.strictObject({ step: Step, row: GroupRow, trees: z.array(Tree) });
+export type GroupView = z.infer<typeof GroupView>;
+
+export const RolloutView = z.strictObject({
+  step: Step,
+  row: GroupRow,
+  rollout: RolloutIndex,
+  tree: Tree,
+  /** The groups of other steps that asked the same question. */
+  sameQuestion: z.array(z.strictObject({ step: Step, group: GroupIndex })),
+});
+export type RolloutView = z.infer<typeof RolloutView>;
+
+/** T tokens of one trajectory. */
+export const TokenView = z.strictObject({
+  agent: AgentName,
+  version: z.int(),
+  /** T texts. */
+  tokens: z.array(z.string()),
+  /** Half-open spans of what the policy emitted. */
+  actions: z.array(z.tuple([z.int(), z.int()])),
+  /** Log-probs of the action tokens at the sampling temperature. */
+  logProbs: z.array(z.number()),
+});
+export type TokenView = z.infer<typeof TokenView>;
+
+export const EvaluationView = z.strictObject({
+  job: z.string(),
+  team: Step,
+  suite: z.string(),
+  /** In the order of the question set. */
+  questions: z.array(z.strictObject({ question: z.string(), kind: z.string(), n: z.int(), correct: z.number() })),
+});
+export type EvaluationView = z.infer<typeof EvaluationView>;
+
+export const EvaluationsView = z.strictObject({
+  evaluations: z.array(EvaluationView),
+  /** The texts of the questions that may be shown, by id; those of encrypted benchmarks are left out. */
+  prompts: z.record(z.string(), z.string()),
+});
+export type EvaluationsView = z.infer<typeof EvaluationsView>;
+
+export const AnswersView = z.strictObject({ question: QuestionView, trees: z.array(Tree) });
+export type AnswersView = z.infer<typeof AnswersView>;
+
+/** What the server sends when a request fails. */
+export const Failure = z.strictObject({ code: z.string(), message: z.string() });
+export type Failure = z.infer<typeof Failure>;
