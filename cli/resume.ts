@@ -12,12 +12,15 @@ import { readQuestions } from "./questions.ts";
 import { RunReport } from "./run-report.ts";
 import { printResumed } from "./terminal/opening.ts";
 import { printSummary } from "./terminal/run-summary.ts";
+import { openDashboard } from "./ui/child.ts";
 
 export interface ResumeOptions {
   readonly extendHours?: number;
   readonly extendUsd?: number;
   readonly extendToolCalls?: number;
   readonly extendToolUsd?: number;
+  /** Opens the dashboard in the browser. */
+  readonly open?: boolean;
 }
 
 export async function resume(run: string, options: ResumeOptions): Promise<void> {
@@ -36,7 +39,8 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const recipe = await openRecipe(config.recipe);
   const { findings } = await preflight(config, { workers: "here", models: "stored", checkStore: checkRunsFolder });
   findings.settle();
-  printResumed(config, folder, status.step);
+  const dashboard = await openDashboard(run, options.open);
+  printResumed(config, folder, status.step, dashboard?.link);
   const report = await trainLocally({
     config,
     folder,
@@ -44,7 +48,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
     questions: () => readQuestions(recipe, config),
     caseStudies: recipe.caseStudies,
     extension,
-  });
+  }).finally(() => dashboard?.close());
   if (report) printSummary(report, folder);
 }
 

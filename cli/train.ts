@@ -10,6 +10,7 @@ import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
 import { printOpening } from "./terminal/opening.ts";
 import { printSummary } from "./terminal/run-summary.ts";
+import { openDashboard } from "./ui/child.ts";
 
 export interface TrainOptions {
   readonly steps?: number;
@@ -17,6 +18,8 @@ export interface TrainOptions {
   readonly run?: string;
   readonly arm?: Arm;
   readonly set: readonly string[];
+  /** Opens the dashboard in the browser. */
+  readonly open?: boolean;
 }
 
 export async function train(recipeName: string, options: TrainOptions): Promise<void> {
@@ -35,14 +38,15 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   findings.settle();
   const questions = await readQuestions(recipe, config);
   const folder = createRunFolder(config);
-  printOpening(config, folder, bases);
+  const dashboard = await openDashboard(run, options.open);
+  printOpening(config, folder, bases, dashboard?.link);
   const report = await trainLocally({
     config,
     folder,
     bases: () => bases,
     questions: () => questions,
     caseStudies: recipe.caseStudies,
-  });
+  }).finally(() => dashboard?.close());
   if (report) printSummary(report, folder);
 }
 

@@ -45,6 +45,7 @@ function addTrain(program: Command): void {
     .option("--run <name>", "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>")
     .addOption(arm().default("mgrpo"))
     .addOption(setting())
+    .option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway")
     .action(async (recipe, options) => (await import("../train.ts")).train(recipe, options));
 }
 
@@ -62,6 +63,7 @@ function addResume(program: Command): void {
     .description("resume a run that was stopped, killed or halted")
     .addArgument(run());
   addExtensions(command);
+  command.option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway");
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }
 

@@ -67,14 +67,24 @@ async function storedSource(run: string): Promise<Source> {
       evaluations,
       folder: resolve("."),
       read: withNamedStore,
-      summaries: () =>
-        withNamedStore(async (again) => {
-          const found: StepSummary[] = [];
-          for (let closed = 0; closed < step; closed++) found.push(await readSummary(again, config, closed, null));
-          return found;
-        }),
+      summaries: () => withNamedStore((again) => closedSteps(again, config, record)),
     };
   });
+}
+
+/** Summaries of runs in a store, by run and start: a closed step does not change, so a dashboard reads it once. */
+const known = new Map<string, StepSummary[]>();
+
+async function closedSteps(store: Store, config: RunConfig, { startedAt, step }: RunRecord): Promise<StepSummary[]> {
+  const key = `${config.run}@${startedAt}`;
+  const found = known.get(key) ?? [];
+  known.set(key, found);
+  while (found.length < step) {
+    const next = found.length;
+    const summary = await readSummary(store, config, next, null);
+    if (found.length === next) found.push(summary);
+  }
+  return found.slice(0, step);
 }
 
 /** Opens the store that the environment names, and closes it after the read. */

@@ -10,17 +10,25 @@ import { flow, terminalWidth } from "./flow.ts";
 
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
-export function printOpening(config: RunConfig, folder: RunFolder, bases: Bases): void {
+/** `link`: of the dashboard. */
+export function printOpening(config: RunConfig, folder: RunFolder, bases: Bases, link?: string): void {
   if (!process.stdout.isTTY) {
     console.log(JSON.stringify({ kind: "config", path: folder.config, config }));
     return;
   }
   console.log(opening(config, folder, bases, terminalWidth()));
+  printLink(link);
 }
 
-export function printResumed(config: RunConfig, folder: RunFolder, step: number): void {
+export function printResumed(config: RunConfig, folder: RunFolder, step: number, link?: string): void {
   if (!process.stdout.isTTY) return;
   console.log(opening(config, folder, new Map(), terminalWidth(), step));
+  printLink(link);
+}
+
+/** On a line of its own and never wrapped, so that a terminal makes it clickable. */
+function printLink(link: string | undefined): void {
+  if (link !== undefined) console.log(`  ${colors.dim("dashboard:")} ${link}\n`);
 }
 
 /** `step`: the step at which a resumed run continues. */
